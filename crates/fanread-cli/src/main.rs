@@ -1,0 +1,3 @@
+//! The `fanread` program.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Indexes that keep many memory reads in flight at once.

@@ -1,0 +1,1 @@
+//! Other maps behind the trait of a measured map.

@@ -1,0 +1,1 @@
+//! Operations, models and history checking for tests of the maps.
