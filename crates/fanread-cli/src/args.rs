@@ -1,0 +1,24 @@
+//! The command line: one variant a command, whose arguments live beside the command.
+
+use clap::{Parser, Subcommand};
+
+use crate::cmd::{bench::BenchArgs, probe::ProbeArgs, query::QueryArgs};
+
+/// Indexes that keep many memory reads in flight: measure them, and query your own keys.
+#[derive(Debug, Parser)]
+#[command(name = "fanread", version, propagate_version = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Times indexes on a workload and checks every answer they give
+    Bench(BenchArgs),
+    /// Measures the memory of this machine: latency, and how many reads it serves at once
+    Probe(ProbeArgs),
+    /// Loads keys from a file and answers questions about them
+    Query(QueryArgs),
+}

@@ -1,0 +1,5 @@
+//! The commands, one file each: parse, call, print.
+
+pub(crate) mod bench;
+pub(crate) mod probe;
+pub(crate) mod query;

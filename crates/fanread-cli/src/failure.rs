@@ -1,0 +1,48 @@
+//! Why a command ended early, and the exit status that tells it.
+
+use std::io;
+use std::process::ExitCode;
+
+use thiserror::Error;
+
+/// Why a command did not do what it was asked.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub(crate) enum Failure {
+    /// The work was tried and failed, or an answer was wrong. Exit status 1.
+    #[error("{0}")]
+    Failed(String),
+    /// What was asked makes no sense: arguments, or input that cannot be read. Exit status 2.
+    #[error("{0}")]
+    Misuse(String),
+    /// Writing the output failed. Exit status 1, or 0 if the reader closed the pipe.
+    #[error("cannot write the output")]
+    Output(#[from] io::Error),
+}
+
+impl Failure {
+    /// Makes a failure with exit status 1.
+    pub(crate) fn failed(why: impl Into<String>) -> Self {
+        Self::Failed(why.into())
+    }
+
+    /// Makes a failure with exit status 2.
+    pub(crate) fn misuse(why: impl Into<String>) -> Self {
+        Self::Misuse(why.into())
+    }
+
+    /// Prints one line on standard error and returns the exit status.
+    pub(crate) fn report(self) -> ExitCode {
+        let status = match &self {
+            // Whoever closed the pipe has read enough.
+            Self::Output(e) if e.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
+            Self::Failed(_) | Self::Output(_) => 1,
+            Self::Misuse(_) => 2,
+        };
+        match std::error::Error::source(&self) {
+            Some(cause) => eprintln!("fanread: {self}: {cause}"),
+            None => eprintln!("fanread: {self}"),
+        }
+        ExitCode::from(status)
+    }
+}
