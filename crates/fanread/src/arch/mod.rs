@@ -1,0 +1,110 @@
+//! Kernels that depend on the processor, behind one face; the only place that asks for the architecture.
+//!
+//! `portable.rs` defines what each kernel means and runs everywhere. A twin for one architecture may replace
+//! it; the case list in `tests.rs` runs against every twin.
+//!
+//! A *line* is eight shared words: any of them may be stored to while a kernel reads them. A kernel reads each
+//! word once, as a Relaxed load does, and different words at different times.
+//!
+//! # Invariants
+//!
+//! * **A1** A kernel accesses only the words it was given, and writes nothing.
+//! * **A2** Every twin returns what the portable one returns for the same words.
+//!
+//! `tests.rs` checks A2.
+
+#![expect(
+    unsafe_code,
+    reason = "prefetch, vector loads of shared words, and words that start uninitialised"
+)]
+
+use core::mem::MaybeUninit;
+use core::sync::atomic::AtomicU64;
+
+#[cfg_attr(all(target_arch = "x86_64", not(any(miri, loom, shuttle)), not(test)), allow(dead_code))]
+mod portable;
+mod words;
+#[cfg(all(target_arch = "x86_64", not(any(miri, loom, shuttle))))]
+mod x86_64;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use words::Words;
+
+#[cfg(not(all(target_arch = "x86_64", not(any(miri, loom, shuttle)))))]
+use portable as best;
+#[cfg(all(target_arch = "x86_64", not(any(miri, loom, shuttle))))]
+use x86_64 as best;
+
+/// Asks for the line that holds `at`, without waiting for it. Any address will do, none faults.
+#[inline(always)]
+pub(crate) fn prefetch<T>(at: *const T) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a prefetch is a hint; it neither reads nor faults, whatever the address.
+    unsafe {
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+    }
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    // SAFETY: as above.
+    unsafe {
+        core::arch::asm!("prfm pldl1keep, [{0}]", in(reg) at, options(readonly, nostack, preserves_flags));
+    }
+    #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    let _ = at;
+}
+
+/// Returns the 16-bit lanes of `line` that equal `tag`: bit `i` for lane `i`, counted from the low end of the
+/// first word.
+#[inline(always)]
+pub(crate) fn match_u16(line: &[AtomicU64; 8], tag: u16) -> u32 {
+    best::match_u16(line, tag)
+}
+
+/// Returns the words of `line` that equal `want` in the bits of `mask`: bit `i` for word `i`.
+#[inline(always)]
+pub(crate) fn match_u64(line: &[AtomicU64; 8], want: u64, mask: u64) -> u8 {
+    best::match_u64(line, want, mask)
+}
+
+/// Compares `byte` with the first sixteen bytes of `line`. Bit `i` of the first result: byte `i` is at most
+/// `byte`; of the second: byte `i` equals `byte`.
+#[inline(always)]
+pub(crate) fn match_bytes(line: &[AtomicU64; 8], byte: u8) -> (u32, u32) {
+    best::match_bytes(line, byte)
+}
+
+/// Returns how many leading bytes `a` and `b` share.
+#[inline]
+pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    let shorter = a.len().min(b.len());
+    let (a, b) = (&a[..shorter], &b[..shorter]);
+    let (a_words, a_tail) = a.as_chunks::<8>();
+    let (b_words, b_tail) = b.as_chunks::<8>();
+    for (i, (x, y)) in a_words.iter().zip(b_words).enumerate() {
+        let differ = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
+        if differ != 0 {
+            return i * 8 + differ.trailing_zeros() as usize / 8;
+        }
+    }
+    let same = a_tail.iter().zip(b_tail).take_while(|(x, y)| x == y).count();
+    a_words.len() * 8 + same
+}
+
+/// Returns the bits of `word`, whatever they are, as an initialised number.
+///
+/// A word copied from a value with padding may be partly uninitialised, and using such a word as a number is
+/// undefined behaviour. Here it passes through memory that the compiler has to assume was written meanwhile.
+#[inline(always)]
+pub(crate) fn freeze(word: &mut MaybeUninit<u64>) -> u64 {
+    #[cfg(not(miri))]
+    // SAFETY: the block does nothing. The compiler is told that it may write the eight bytes at the address,
+    // which are exclusively borrowed.
+    unsafe {
+        core::arch::asm!("/* {0} */", in(reg) word.as_mut_ptr(), options(nostack, preserves_flags));
+    }
+    // SAFETY: the block above stands for code that has initialised the word: for the compiler it may have
+    // stored any number, and the machine has no uninitialised memory. (Miri tracks what was written, so under
+    // it this is sound for initialised words only.)
+    unsafe { word.assume_init() }
+}

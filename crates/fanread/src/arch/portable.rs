@@ -1,0 +1,39 @@
+//! Plain Rust twin of every kernel, and its definition.
+
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+#[inline]
+pub(super) fn match_u16(line: &[AtomicU64; 8], tag: u16) -> u32 {
+    let mut lanes = 0;
+    for (i, word) in line.iter().enumerate() {
+        // Relaxed: a lane is a hint that its reader verifies.
+        let word = word.load(Relaxed);
+        for lane in 0..4 {
+            lanes |= u32::from((word >> (16 * lane)) as u16 == tag) << (4 * i + lane);
+        }
+    }
+    lanes
+}
+
+#[inline]
+pub(super) fn match_u64(line: &[AtomicU64; 8], want: u64, mask: u64) -> u8 {
+    let mut words = 0;
+    for (i, word) in line.iter().enumerate() {
+        // Relaxed: whoever follows a word found here loads it again, with the order it needs.
+        words |= u8::from(word.load(Relaxed) & mask == want) << i;
+    }
+    words
+}
+
+#[inline]
+pub(super) fn match_bytes(line: &[AtomicU64; 8], byte: u8) -> (u32, u32) {
+    let (mut at_most, mut equal) = (0, 0);
+    for (i, word) in line.iter().take(2).enumerate() {
+        // Relaxed: as in `match_u16`.
+        for (j, found) in word.load(Relaxed).to_le_bytes().into_iter().enumerate() {
+            at_most |= u32::from(found <= byte) << (8 * i + j);
+            equal |= u32::from(found == byte) << (8 * i + j);
+        }
+    }
+    (at_most, equal)
+}

@@ -1,0 +1,138 @@
+//! One case list, run against every twin.
+
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::{Words, common_prefix, freeze, portable, prefetch};
+
+/// One implementation of all kernels.
+struct Twin {
+    name: &'static str,
+    match_u16: fn(&[AtomicU64; 8], u16) -> u32,
+    match_u64: fn(&[AtomicU64; 8], u64, u64) -> u8,
+    match_bytes: fn(&[AtomicU64; 8], u8) -> (u32, u32),
+}
+
+fn twins() -> Vec<Twin> {
+    vec![
+        Twin {
+            name: "portable",
+            match_u16: portable::match_u16,
+            match_u64: portable::match_u64,
+            match_bytes: portable::match_bytes,
+        },
+        Twin {
+            name: "picked",
+            match_u16: super::match_u16,
+            match_u64: super::match_u64,
+            match_bytes: super::match_bytes,
+        },
+    ]
+}
+
+fn lines() -> Vec<[u64; 8]> {
+    let mut lines =
+        vec![[0; 8], [u64::MAX; 8], [0x8000_8000_8000_8000; 8], [0x7f80_ff01_0080_fffe; 8]];
+    lines.extend(
+        (0..64).map(|bit| core::array::from_fn(|i| if i == bit / 8 { 1 << bit } else { 0 })),
+    );
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    for _ in 0..200 {
+        lines.push(core::array::from_fn(|_| {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            // Few different bytes, so that lanes repeat.
+            (state >> 7) & 0x0101_8001_0180_0081
+        }));
+    }
+    lines
+}
+
+#[test]
+fn every_twin_finds_the_lanes_that_a_plain_comparison_finds() {
+    for line in lines() {
+        let bytes: Vec<u8> = line.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let lanes: Vec<u16> = bytes.chunks(2).map(|b| u16::from_le_bytes([b[0], b[1]])).collect();
+        let shared = line.map(AtomicU64::new);
+        for twin in twins() {
+            for tag in lanes.iter().copied().chain([0, 1, 0x7fff, 0x8000, 0xffff]) {
+                let expected = (0..32).map(|i| u32::from(lanes[i] == tag) << i).sum();
+                assert_eq!(
+                    (twin.match_u16)(&shared, tag),
+                    expected,
+                    "{} {line:x?} {tag:x}",
+                    twin.name
+                );
+            }
+            for mask in [u64::MAX, 0xffff_ffff, !0xffff_ffff, 0, 0xff00_0000_0000_0001] {
+                for want in line.iter().map(|word| word & mask).chain([0, 1, u64::MAX]) {
+                    let expected = (0..8).map(|i| u8::from(line[i] & mask == want) << i).sum();
+                    assert_eq!(
+                        (twin.match_u64)(&shared, want, mask),
+                        expected,
+                        "{} {line:x?}",
+                        twin.name
+                    );
+                }
+            }
+            for byte in bytes[..16].iter().copied().chain([0, 1, 0x7f, 0x80, 0xfe, 0xff]) {
+                let at_most = (0..16).map(|i| u32::from(bytes[i] <= byte) << i).sum();
+                let equal = (0..16).map(|i| u32::from(bytes[i] == byte) << i).sum();
+                assert_eq!(
+                    (twin.match_bytes)(&shared, byte),
+                    (at_most, equal),
+                    "{} {byte}",
+                    twin.name
+                );
+            }
+        }
+        assert!(
+            shared.iter().zip(line).all(|(now, then)| now.load(Relaxed) == then),
+            "a kernel wrote"
+        );
+    }
+}
+
+#[test]
+fn the_common_prefix_ends_at_the_first_difference() {
+    let a: Vec<u8> = (0..100).collect();
+    for len in 0..a.len() {
+        assert_eq!(common_prefix(&a[..len], &a), len);
+        assert_eq!(common_prefix(&a, &a[..len]), len);
+        let mut b = a.clone();
+        b[len] ^= 0x80;
+        assert_eq!(common_prefix(&a, &b), len);
+    }
+    assert_eq!(common_prefix(b"", b""), 0);
+}
+
+#[test]
+fn freezing_keeps_the_bits() {
+    for bits in [0, 1, u64::MAX, 0x0123_4567_89ab_cdef] {
+        assert_eq!(freeze(&mut MaybeUninit::new(bits)), bits);
+    }
+}
+
+#[test]
+fn any_address_can_be_prefetched() {
+    prefetch(core::ptr::null::<u8>());
+    prefetch(core::ptr::without_provenance::<u64>(usize::MAX));
+    prefetch(&raw const *b"here");
+}
+
+#[test]
+fn words_come_back_in_order() {
+    let mut words = Words::<4>::new();
+    for i in 0..4 {
+        assert_eq!(words.len(), i);
+        words.push(i as u64 * 7);
+    }
+    assert_eq!(format!("{words:?}"), "[0, 7, 14, 21]");
+}
+
+#[test]
+#[should_panic(expected = "word out of range")]
+fn a_word_that_was_not_pushed_cannot_be_read() {
+    let mut words = Words::<4>::new();
+    words.push(1);
+    let _ = words.get(1);
+}

@@ -1,0 +1,53 @@
+//! A short list of words on the stack, which costs nothing to set up.
+
+use core::fmt;
+use core::mem::MaybeUninit;
+
+/// Up to `N` words, of which the first `len` are initialised.
+pub(crate) struct Words<const N: usize> {
+    words: [MaybeUninit<u64>; N],
+    len: usize,
+}
+
+impl<const N: usize> Words<N> {
+    /// Makes an empty list.
+    #[inline(always)]
+    pub(crate) const fn new() -> Self {
+        Self { words: [const { MaybeUninit::uninit() }; N], len: 0 }
+    }
+
+    /// How many words there are.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Appends `word`.
+    ///
+    /// # Panics
+    ///
+    /// If there are `N` words already.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, word: u64) {
+        self.words[self.len].write(word);
+        self.len += 1;
+    }
+
+    /// Returns word `i`.
+    ///
+    /// # Panics
+    ///
+    /// If there are not that many words.
+    #[inline(always)]
+    pub(crate) fn get(&self, i: usize) -> u64 {
+        assert!(i < self.len, "word out of range");
+        // SAFETY: `push` has initialised all words below `len`, and `len <= N` because it indexes.
+        unsafe { self.words.get_unchecked(i).assume_init() }
+    }
+}
+
+impl<const N: usize> fmt::Debug for Words<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries((0..self.len).map(|i| self.get(i))).finish()
+    }
+}

@@ -1,0 +1,82 @@
+//! Twins for x86-64, in SSE2, which every such processor has.
+//!
+//! The vector loads are written in assembly. The words of a line are atomics that other threads store to, so
+//! an ordinary vector load of them would be a data race; an assembly block is held to what it does, and a
+//! 16-byte load does what two Relaxed loads of its aligned 8-byte halves do: x86-64 performs each half as one
+//! access (and any split at a line's end falls between the halves).
+
+use core::arch::asm;
+use core::arch::x86_64::{
+    __m128i, _mm_and_si128, _mm_castps_si128, _mm_castsi128_ps, _mm_cmpeq_epi8, _mm_cmpeq_epi16,
+    _mm_cmpeq_epi32, _mm_min_epu8, _mm_movemask_epi8, _mm_movemask_ps, _mm_packs_epi16,
+    _mm_set1_epi8, _mm_set1_epi16, _mm_set1_epi64x, _mm_shuffle_ps,
+};
+use core::sync::atomic::AtomicU64;
+
+/// Loads words `2 * PAIR` and `2 * PAIR + 1`.
+#[inline(always)]
+fn pair<const PAIR: usize>(line: &[AtomicU64; 8]) -> __m128i {
+    const { assert!(PAIR < 4) };
+    let value;
+    // SAFETY: reads 16 of the 64 bytes behind `line`, as two Relaxed loads (see the file's header), and
+    // writes nothing. `movdqu` needs no alignment beyond the words' own.
+    unsafe {
+        asm!(
+            "movdqu {value}, [{line} + {at}]",
+            value = out(xmm_reg) value,
+            line = in(reg) line.as_ptr(),
+            at = const PAIR * 16,
+            options(readonly, nostack, preserves_flags),
+        );
+    }
+    value
+}
+
+#[inline(always)]
+pub(super) fn match_u16(line: &[AtomicU64; 8], tag: u16) -> u32 {
+    let (a, b) = (pair::<0>(line), pair::<1>(line));
+    let (c, d) = (pair::<2>(line), pair::<3>(line));
+    // SAFETY: these work on registers and need SSE2 only, which every x86-64 processor has.
+    unsafe {
+        let want = _mm_set1_epi16(tag.cast_signed());
+        // 0xFFFF and 0 stay 0xFF and 0 when packed with saturation, so a byte is left of each lane.
+        let low = _mm_packs_epi16(_mm_cmpeq_epi16(a, want), _mm_cmpeq_epi16(b, want));
+        let high = _mm_packs_epi16(_mm_cmpeq_epi16(c, want), _mm_cmpeq_epi16(d, want));
+        _mm_movemask_epi8(low).cast_unsigned() | (_mm_movemask_epi8(high).cast_unsigned() << 16)
+    }
+}
+
+#[inline(always)]
+pub(super) fn match_u64(line: &[AtomicU64; 8], want: u64, mask: u64) -> u8 {
+    let low = match_four(pair::<0>(line), pair::<1>(line), want, mask);
+    let high = match_four(pair::<2>(line), pair::<3>(line), want, mask);
+    low | (high << 4)
+}
+
+/// `match_u64` for the four words in `x` and `y`.
+#[inline(always)]
+fn match_four(x: __m128i, y: __m128i, want: u64, mask: u64) -> u8 {
+    // SAFETY: as in `match_u16`.
+    unsafe {
+        let want = _mm_set1_epi64x(want.cast_signed());
+        let mask = _mm_set1_epi64x(mask.cast_signed());
+        // SSE2 compares 32-bit halves: gather the low halves of four words, and the high ones, and join them.
+        let x = _mm_castsi128_ps(_mm_cmpeq_epi32(_mm_and_si128(x, mask), want));
+        let y = _mm_castsi128_ps(_mm_cmpeq_epi32(_mm_and_si128(y, mask), want));
+        let low = _mm_castps_si128(_mm_shuffle_ps::<0b10_00_10_00>(x, y));
+        let high = _mm_castps_si128(_mm_shuffle_ps::<0b11_01_11_01>(x, y));
+        _mm_movemask_ps(_mm_castsi128_ps(_mm_and_si128(low, high))) as u8
+    }
+}
+
+#[inline(always)]
+pub(super) fn match_bytes(line: &[AtomicU64; 8], byte: u8) -> (u32, u32) {
+    let found = pair::<0>(line);
+    // SAFETY: as in `match_u16`.
+    unsafe {
+        let want = _mm_set1_epi8(byte.cast_signed());
+        let at_most = _mm_cmpeq_epi8(_mm_min_epu8(found, want), found);
+        let equal = _mm_cmpeq_epi8(found, want);
+        (_mm_movemask_epi8(at_most).cast_unsigned(), _mm_movemask_epi8(equal).cast_unsigned())
+    }
+}
