@@ -13,6 +13,7 @@
 //!
 //! `tests.rs` checks A2.
 
+#![allow(clippy::inline_always, reason = "kernels of a few instructions, called from hot loops")]
 #![expect(
     unsafe_code,
     reason = "prefetch, vector loads of shared words, and words that start uninitialised"
@@ -21,7 +22,10 @@
 use core::mem::MaybeUninit;
 use core::sync::atomic::AtomicU64;
 
-#[cfg_attr(all(target_arch = "x86_64", not(any(miri, loom, shuttle)), not(test)), allow(dead_code))]
+#[cfg_attr(
+    all(target_arch = "x86_64", not(any(miri, loom, shuttle)), not(test)),
+    allow(dead_code, reason = "there it defines what the twins in use have to return")
+)]
 mod portable;
 mod words;
 #[cfg(all(target_arch = "x86_64", not(any(miri, loom, shuttle))))]
