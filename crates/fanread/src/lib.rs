@@ -1,1 +1,38 @@
 //! Indexes that keep many memory reads in flight at once.
+//!
+//! A lookup in an index larger than the cache waits for one line of memory after another. The maps of
+//! this crate ask for the lines of a lookup together, so that a lookup waits once or twice.
+//!
+//! # Which map
+//!
+//! | your keys | take | waits for a `get` |
+//! | --- | --- | --- |
+//! | byte strings, in order | [`Wormhole`] | 2, or 3 where the key is in a record of its own |
+//! | anything typed, in order | [`Wormhole`] with the encoders of [`key`] | the same |
+//!
+//! # Example
+//!
+//! ```
+//! use fanread::Wormhole;
+//!
+//! let map = Wormhole::new();
+//! let pinned = map.pin();
+//! pinned.insert(b"kiwi", 3);
+//! pinned.insert(b"apple", 1);
+//! assert_eq!(pinned.get(b"kiwi").as_deref(), Some(&3));
+//! let first = pinned.first_key_value().map(|(key, value)| (key.to_vec(), *value));
+//! assert_eq!(first, Some((b"apple".to_vec(), 1)));
+//! ```
+
+mod api;
+mod arch;
+mod batch;
+mod hash;
+mod index;
+pub mod key;
+mod mem;
+mod prefix;
+mod sync;
+
+pub use api::{InsertError, Key, MemoryUsage, Options, Ref};
+pub use index::wormhole::{self, Wormhole};

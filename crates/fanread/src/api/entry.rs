@@ -1,0 +1,154 @@
+//! What a lookup returns: a value that a writer may be replacing, and a key that may have no address.
+
+use core::borrow::Borrow;
+use core::cmp::Ordering;
+use core::fmt;
+use core::ops::Deref;
+
+use crate::mem::word::Read;
+
+/// A value found in a map.
+///
+/// Dereferences to the value. Values of at most 8 bytes that need no dropping are copied out of the map, larger
+/// ones are referred to; both stay as they were found until the `Ref` is dropped, whatever writers do meanwhile.
+/// A value of at most 8 bytes with interior mutability (an atomic, say) is a copy too: changes made through it
+/// do not reach the map. Put such a value in a box.
+pub struct Ref<'g, V> {
+    read: Read<'g, V>,
+}
+
+impl<'g, V> Ref<'g, V> {
+    #[inline(always)]
+    pub(crate) fn new(read: Read<'g, V>) -> Self {
+        Self { read }
+    }
+
+    #[inline(always)]
+    pub(crate) fn word(self) -> crate::mem::word::Word {
+        self.read.word()
+    }
+}
+
+impl<V> Clone for Ref<'_, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<V> Copy for Ref<'_, V> {}
+
+impl<V> Deref for Ref<'_, V> {
+    type Target = V;
+
+    #[inline(always)]
+    fn deref(&self) -> &V {
+        self.read.get()
+    }
+}
+
+impl<V: fmt::Debug> fmt::Debug for Ref<'_, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        V::fmt(self, f)
+    }
+}
+
+impl<V: PartialEq> PartialEq for Ref<'_, V> {
+    fn eq(&self, other: &Self) -> bool {
+        V::eq(self, other)
+    }
+}
+
+impl<V: Eq> Eq for Ref<'_, V> {}
+
+/// Longest key that is kept in the `Key` itself.
+pub(crate) const SHORT_KEY_BYTES: usize = 23;
+
+/// A key found in a map.
+///
+/// Dereferences to its bytes. Short keys may have been put together from two places, so the bytes may lie in the
+/// `Key` itself.
+#[derive(Clone, Copy)]
+pub struct Key<'g> {
+    repr: Repr<'g>,
+}
+
+#[derive(Clone, Copy)]
+enum Repr<'g> {
+    Short { bytes: [u8; SHORT_KEY_BYTES], len: u8 },
+    Long(&'g [u8]),
+}
+
+impl<'g> Key<'g> {
+    #[inline(always)]
+    pub(crate) fn long(bytes: &'g [u8]) -> Self {
+        Self { repr: Repr::Long(bytes) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn short(bytes: [u8; SHORT_KEY_BYTES], len: u8) -> Self {
+        debug_assert!(usize::from(len) <= SHORT_KEY_BYTES);
+        Self { repr: Repr::Short { bytes, len } }
+    }
+}
+
+impl Deref for Key<'_> {
+    type Target = [u8];
+
+    #[inline(always)]
+    fn deref(&self) -> &[u8] {
+        match &self.repr {
+            Repr::Short { bytes, len } => &bytes[..usize::from(*len)],
+            Repr::Long(bytes) => bytes,
+        }
+    }
+}
+
+impl AsRef<[u8]> for Key<'_> {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl Borrow<[u8]> for Key<'_> {
+    fn borrow(&self) -> &[u8] {
+        self
+    }
+}
+
+impl fmt::Debug for Key<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.escape_ascii())
+    }
+}
+
+impl PartialEq for Key<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Key<'_> {}
+
+impl PartialEq<[u8]> for Key<'_> {
+    fn eq(&self, other: &[u8]) -> bool {
+        **self == *other
+    }
+}
+
+impl PartialOrd for Key<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Key<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (**self).cmp(&**other)
+    }
+}
+
+impl core::hash::Hash for Key<'_> {
+    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}

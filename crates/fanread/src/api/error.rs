@@ -1,0 +1,61 @@
+//! Errors of the in-memory maps.
+
+use core::fmt;
+
+/// Why a key was not inserted. The map is unchanged, and the error hands the value back.
+#[non_exhaustive]
+pub enum InsertError<V> {
+    /// The key is longer than the map takes.
+    KeyTooLong {
+        /// Length of the key in bytes.
+        key_bytes: usize,
+        /// The longest key the map takes.
+        max_bytes: usize,
+        /// The value that was not inserted.
+        value: V,
+    },
+    /// The system gave no memory.
+    OutOfMemory {
+        /// How many bytes were asked for.
+        bytes: usize,
+        /// The value that was not inserted.
+        value: V,
+    },
+}
+
+impl<V> InsertError<V> {
+    /// Returns the value that was not inserted.
+    pub fn into_value(self) -> V {
+        match self {
+            Self::KeyTooLong { value, .. } | Self::OutOfMemory { value, .. } => value,
+        }
+    }
+}
+
+impl<V> fmt::Debug for InsertError<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::KeyTooLong { key_bytes, max_bytes, .. } => f
+                .debug_struct("KeyTooLong")
+                .field("key_bytes", key_bytes)
+                .field("max_bytes", max_bytes)
+                .finish_non_exhaustive(),
+            Self::OutOfMemory { bytes, .. } => {
+                f.debug_struct("OutOfMemory").field("bytes", bytes).finish_non_exhaustive()
+            }
+        }
+    }
+}
+
+impl<V> fmt::Display for InsertError<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::KeyTooLong { key_bytes, max_bytes, .. } => {
+                write!(f, "the key has {key_bytes} bytes, the longest possible one {max_bytes}")
+            }
+            Self::OutOfMemory { bytes, .. } => write!(f, "no memory for {bytes} more bytes"),
+        }
+    }
+}
+
+impl<V> std::error::Error for InsertError<V> {}

@@ -1,0 +1,65 @@
+//! How a map is made, and what it takes.
+
+/// How a map is made.
+///
+/// # Examples
+///
+/// ```
+/// use fanread::{Options, Wormhole};
+///
+/// let map: Wormhole<u64> = Wormhole::with_options(Options::new().probe_width(1));
+/// assert!(map.pin().is_empty());
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    pub(crate) probe_width: Option<u32>,
+    pub(crate) seed: Option<u64>,
+}
+
+impl Options {
+    /// Returns the options of `new`.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how many prefix lengths a search probes at once. 1 makes it the binary search of the Wormhole paper
+    /// (Algorithm 1); the default is past the knee of current machines, as `fanread probe` measures it.
+    #[must_use]
+    pub fn probe_width(mut self, lengths: u32) -> Self {
+        self.probe_width = Some(lengths.max(1));
+        self
+    }
+
+    /// Fixes the seed of the map's hash function, so that two runs lay out memory alike.
+    ///
+    /// Whoever knows the seed can prepare keys that collide: leave it alone where keys come from strangers.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+}
+
+/// What a map takes in memory, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct MemoryUsage {
+    /// Leaves: keys or references to them, and their order.
+    pub leaf_bytes: usize,
+    /// Records: keys and values that are not in leaves, and borders of leaves.
+    pub record_bytes: usize,
+    /// The table that finds leaves.
+    pub table_bytes: usize,
+    /// Bytes of the three above that hold nothing now and will be used again.
+    pub idle_bytes: usize,
+    /// Bytes on huge pages in the whole process, as the kernel reports it; `None` where it does not.
+    pub process_huge_page_bytes: Option<u64>,
+}
+
+impl MemoryUsage {
+    /// Returns all bytes of the map.
+    pub fn total_bytes(&self) -> usize {
+        self.leaf_bytes + self.record_bytes + self.table_bytes
+    }
+}

@@ -1,0 +1,3 @@
+//! The maps, strangers to each other.
+
+pub mod wormhole;

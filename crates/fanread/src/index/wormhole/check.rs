@@ -1,0 +1,117 @@
+//! Verifies the invariants of a map at rest; see `docs/design/wormhole.md` for what they say.
+
+use core::cmp::Ordering as Order;
+use core::fmt;
+
+use super::layout::{LINE_WORDS, SLOTS, Tag};
+use super::raw::Leaf;
+use super::{Pinned, Wormhole};
+
+/// An invariant that does not hold, and where.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Broken {
+    invariant: &'static str,
+    place: String,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "invariant {} does not hold: {}", self.invariant, self.place)
+    }
+}
+
+impl std::error::Error for Broken {}
+
+fn broken(invariant: &'static str, place: impl Into<String>) -> Broken {
+    Broken { invariant, place: place.into() }
+}
+
+impl<V> Pinned<'_, V> {
+    /// Verifies the structure of the map, for tests. No writer may be active.
+    ///
+    /// # Errors
+    ///
+    /// The first invariant found broken.
+    pub fn check(&self) -> Result<(), Broken> {
+        let map = self.map;
+        let mut anchors = Vec::new();
+        let mut entries = 0;
+        let mut before: Option<Leaf<'_>> = None;
+        let mut next = map.first_leaf();
+        while let Some(leaf) = next {
+            let number = anchors.len();
+            let (border, shape) = (leaf.border(), leaf.header().shape);
+            let low = map.memory.border(border.low);
+            if leaf.header().version.begin().is_dead() {
+                return Err(broken("L7", format!("leaf {number} is linked and dead")));
+            }
+            if leaf.prev() != before.map(Leaf::name) {
+                return Err(broken("L2", format!("leaf {number} does not link back")));
+            }
+            let expected = match before {
+                None => &[][..],
+                Some(before) => map.memory.border(before.border().high),
+            };
+            if low != expected || before.is_some_and(|before| !before.header().shape.bounded) {
+                return Err(broken("L2", format!("leaf {number} begins at {low:?}, not {expected:?}")));
+            }
+            if shape.bounded != leaf.next().is_some() {
+                return Err(broken("L2", format!("leaf {number} has a wrong upper border")));
+            }
+            entries += map.check_leaf(leaf, number)?;
+            anchors.push((low, leaf.name()));
+            before = Some(leaf);
+            next = leaf.next().map(|next| map.memory.leaf(next));
+        }
+        if entries != self.len() {
+            return Err(broken("count", format!("{entries} entries, {} counted", self.len())));
+        }
+        let writer = map.structure.lock();
+        map.table
+            .check(&writer, &anchors)
+            .map_err(|error| broken("P", error.to_string()))
+    }
+}
+
+impl<V> Wormhole<V> {
+    /// Verifies one leaf; returns how many entries it has.
+    fn check_leaf(&self, leaf: Leaf<'_>, number: usize) -> Result<usize, Broken> {
+        let meta = leaf.meta();
+        let at = |what: &str| format!("leaf {number}: {what}");
+        let slots = leaf.lines() * LINE_WORDS;
+        let order = leaf.copy_order();
+        let mut listed = [false; SLOTS];
+        for slot in &order[..meta.count()] {
+            let slot = usize::from(*slot);
+            if slot >= slots || core::mem::replace(&mut listed[slot], true) {
+                return Err(broken("L9", at("the order names a slot wrongly")));
+            }
+        }
+        let mut last = None;
+        for (place, slot) in order[..meta.count()].iter().enumerate() {
+            let slot = usize::from(*slot);
+            let word = leaf.word(slot);
+            if word.is_free() {
+                return Err(broken("L9", at("the order names a free slot")));
+            }
+            let prefix = if leaf.header().shape.inline { leaf.short_prefix() } else { &[] };
+            let key = self.key_of(prefix, word);
+            if leaf.place(&key, &self.memory) != Order::Equal {
+                return Err(broken("L3", at(&format!("{key:?} does not belong there"))));
+            }
+            let tag = Tag::of(self.seed().hash(&key));
+            if self.look_locked(leaf, &key, tag).map(|found| found.0) != Some(slot) {
+                return Err(broken("L4", at(&format!("{key:?} is not found in slot {slot}"))));
+            }
+            if place < meta.sorted() && last.as_ref().is_some_and(|last| *last >= key) {
+                return Err(broken("L9", at(&format!("{key:?} is out of order"))));
+            }
+            last = Some(key);
+        }
+        let occupied = (0..slots).filter(|slot| !leaf.word(*slot).is_free()).count();
+        if occupied != meta.count() {
+            return Err(broken("L9", at(&format!("{occupied} slots in use, {} listed", meta.count()))));
+        }
+        Ok(meta.count())
+    }
+}

@@ -1,0 +1,433 @@
+//! Writing an entry: new, replaced, or only under a condition.
+//!
+//! One function serves all of them. It finds the leaf as a reader does, locks it, and publishes the entry by one
+//! store of a word after everything the word names. A full leaf is split first (`resize.rs`).
+//!
+//! PAPER: Algorithm 2, `SET`; `leafInsert` with tags by home line instead of a sorted tag array.
+
+use super::layout::{LINE_WORDS, MAX_KEY_BYTES, SMALL_LINES, Slot, Tag, Word, full_at};
+use super::raw::{Leaf, read_inline};
+use super::resize::{Draft, Plan};
+use super::search::Hint;
+use super::{Garbage, Pinned, Ref, Wormhole};
+use crate::api::InsertError;
+use crate::mem::AllocError;
+use crate::mem::record::Record;
+use crate::mem::word::{self, Read};
+use crate::sync::shim::Ordering::Relaxed;
+use crate::sync::version::Locked;
+
+/// When a write takes place.
+#[derive(Clone, Copy)]
+enum Rule {
+    /// In any case.
+    Always,
+    /// If the key has no value.
+    Absent,
+    /// If the key's value is still this one, as `Read::word` gave it.
+    Same(word::Word),
+}
+
+/// What a write did.
+enum Written<'g, V> {
+    /// There was no value; now there is this one.
+    New(Read<'g, V>),
+    /// This value was replaced.
+    Replaced(Read<'g, V>),
+    /// The rule forbade it; this value is there, if any.
+    Refused(Option<Read<'g, V>>, V),
+}
+
+impl<V: Send + Sync> Wormhole<V> {
+    /// Writes `value` for `key` if `rule` allows it.
+    fn write<'g>(
+        &'g self,
+        pinned: &'g Pinned<'_, V>,
+        key: &[u8],
+        value: V,
+        rule: Rule,
+    ) -> Result<Written<'g, V>, InsertError<V>> {
+        if key.len() > MAX_KEY_BYTES {
+            let (key_bytes, max_bytes) = (key.len(), MAX_KEY_BYTES);
+            return Err(InsertError::KeyTooLong { key_bytes, max_bytes, value });
+        }
+        let failed = |error: AllocError, value| InsertError::OutOfMemory { bytes: error.bytes, value };
+        loop {
+            let Some((tag, hint)) = self.hint(key, &pinned.guard) else {
+                if let Rule::Same(_) = rule {
+                    return Ok(Written::Refused(None, value));
+                }
+                match self.make_first(pinned) {
+                    Ok(()) => continue,
+                    Err(error) => return Err(failed(error, value)),
+                }
+            };
+            let (leaf, locked) = self.lock_leaf(key, hint);
+            if let Some((slot, word)) = self.look_locked(leaf, key, tag) {
+                let old = self.read_entry(leaf, slot, word);
+                let allowed = match rule {
+                    Rule::Always => true,
+                    Rule::Absent => false,
+                    Rule::Same(seen) => core::ptr::eq(old.word(), seen),
+                };
+                if !allowed {
+                    return Ok(Written::Refused(Some(old), value));
+                }
+                return match self.replace(pinned, leaf, slot, word, value) {
+                    Ok(garbage) => {
+                        drop(locked);
+                        self.retire(pinned, garbage);
+                        Ok(Written::Replaced(old))
+                    }
+                    Err((error, value)) => Err(failed(error, value)),
+                };
+            }
+            if let Rule::Same(_) = rule {
+                return Ok(Written::Refused(None, value));
+            }
+            if leaf.meta().count() >= full_at(leaf.lines()) {
+                match self.make_room(pinned, leaf, locked, key) {
+                    Ok(()) => continue,
+                    Err(error) => return Err(failed(error, value)),
+                }
+            }
+            return match self.add(pinned, leaf, &locked, key, tag, value) {
+                Ok(new) => {
+                    drop(locked);
+                    // Relaxed: a counter.
+                    self.shard_of(pinned.thread).1.fetch_add(1, Relaxed);
+                    Ok(Written::New(new))
+                }
+                Err((error, value)) => Err(failed(error, value)),
+            };
+        }
+    }
+
+    /// Puts an entry into a free slot of a locked leaf.
+    fn add<'g>(
+        &'g self,
+        pinned: &'g Pinned<'_, V>,
+        leaf: Leaf<'_>,
+        locked: &Locked<'_>,
+        key: &[u8],
+        tag: Tag,
+        value: V,
+    ) -> Result<Read<'g, V>, (AllocError, V)> {
+        let (slot, step) = free_slot(leaf, tag);
+        match inline_word(leaf, key, is_inline_map::<V>()) {
+            Some(word) => {
+                let value = word::pack(value);
+                locked.reuse();
+                leaf.set_value::<V>(slot, value);
+                publish(leaf, tag, slot, step, word);
+                Ok(read_inline(value))
+            }
+            None => {
+                let unit = match self.new_record(pinned.thread, key.len()) {
+                    Ok(unit) => unit,
+                    Err(error) => return Err((error, value)),
+                };
+                self.memory.write_record(unit, key, value);
+                let new = self.memory.record::<V>(unit).value();
+                locked.reuse();
+                publish(leaf, tag, slot, step, Word::of_record(tag, unit));
+                Ok(new)
+            }
+        }
+    }
+
+    /// Replaces the value of an entry in a locked leaf; returns what is garbage now.
+    fn replace(
+        &self,
+        pinned: &Pinned<'_, V>,
+        leaf: Leaf<'_>,
+        slot: Slot,
+        word: Word,
+        value: V,
+    ) -> Result<Option<Garbage>, (AllocError, V)> {
+        let Some(unit) = word.record() else {
+            leaf.set_value::<V>(slot, word::pack(value));
+            return Ok(None);
+        };
+        let record = self.memory.record::<V>(unit);
+        if const { word::is_inline::<V>() } {
+            record.set_word(word::pack(value));
+            return Ok(None);
+        }
+        match self.new_record(pinned.thread, record.key().len()) {
+            Ok(new) => {
+                self.memory.write_record(new, record.key(), value);
+                leaf.set_word(slot, Word::of_record(word.tag(), new));
+                Ok(Some(Garbage::Record(unit)))
+            }
+            Err(error) => Err((error, value)),
+        }
+    }
+
+    /// Makes the first leaf of an empty map.
+    #[cold]
+    fn make_first(&self, pinned: &Pinned<'_, V>) -> Result<(), AllocError> {
+        let mut writer = self.structure.lock();
+        if self.first_leaf().is_some() {
+            return Ok(());
+        }
+        let plan = Plan { low: (0, &[]), high: None, lines: SMALL_LINES };
+        let leaf = self.draft_leaf(pinned.thread, &[], plan, &mut Draft::default())?;
+        self.table.set_first(&mut writer, leaf.name());
+        self.set_first_leaf(leaf.name());
+        drop(writer);
+        Ok(())
+    }
+}
+
+impl<V> Wormhole<V> {
+    /// Locks the live leaf of `key`.
+    pub(super) fn lock_leaf<'g>(&'g self, key: &[u8], hint: Hint<'g>) -> (Leaf<'g>, Locked<'g>) {
+        let mut leaf = self.leaf_of(key, hint);
+        loop {
+            let locked = leaf.header().version.lock();
+            if !locked.is_dead() {
+                // Borders never change, so the leaf is still the key's (L1).
+                return (leaf, locked);
+            }
+            drop(locked);
+            leaf = self.leaf_of(key, Hint { leaf, second: None });
+        }
+    }
+
+    /// The value of an entry in a locked leaf.
+    pub(super) fn read_entry<'g>(&'g self, leaf: Leaf<'g>, slot: Slot, word: Word) -> Read<'g, V> {
+        match word.record() {
+            Some(unit) => self.memory.record::<V>(unit).value(),
+            None => read_inline(leaf.value::<V>(slot)),
+        }
+    }
+
+    /// Memory for the record of a key.
+    pub(super) fn new_record(&self, thread: usize, key_bytes: usize) -> Result<u64, AllocError> {
+        let units = Record::<V>::units(key_bytes);
+        self.shard_of(thread).0.lock().heap.allocate(&self.memory.records, units)
+    }
+}
+
+/// Whether a map of `V` keeps short keys and their values in leaves.
+pub(super) const fn is_inline_map<V>() -> bool {
+    word::is_inline::<V>()
+}
+
+/// The inline word of `key` in `leaf`, if it has one. The key belongs to the leaf (L3).
+pub(super) fn inline_word(leaf: Leaf<'_>, key: &[u8], inline_map: bool) -> Option<Word> {
+    let shape = leaf.header().shape;
+    if !inline_map || !shape.inline {
+        return None;
+    }
+    Word::of_inline(&key[usize::from(shape.prefix_bytes)..])
+}
+
+/// A free slot for a tag and how far it is from the home line. The leaf is not full.
+pub(super) fn free_slot(leaf: Leaf<'_>, tag: Tag) -> (Slot, usize) {
+    let lines = leaf.lines();
+    let home = tag.home(lines);
+    for step in 0..lines {
+        let line = home ^ step;
+        let free = crate::arch::match_u64(crate::sync::shim::line(leaf.words(line)), 0, !0);
+        if free != 0 {
+            return (line * LINE_WORDS + free.trailing_zeros() as usize, step);
+        }
+    }
+    unreachable!("a leaf that is not full has a free slot")
+}
+
+/// Makes an entry findable whose value or record is in place. The caller holds the lock, or has not published the
+/// leaf.
+pub(super) fn publish(leaf: Leaf<'_>, tag: Tag, slot: Slot, step: usize, word: Word) {
+    let meta = leaf.meta();
+    let count = meta.count();
+    // The reach first: whoever can see the word looks as far as it is (L4).
+    let meta = meta.with_reach(tag.home(leaf.lines()), step);
+    leaf.set_meta(meta);
+    leaf.set_word(slot, word);
+    leaf.append_order(count, slot);
+    leaf.set_meta(meta.with_counts(count + 1, meta.sorted()));
+}
+
+impl<V: Send + Sync> Pinned<'_, V> {
+    /// Maps `key` to `value` and returns the value it replaces, if there was one.
+    ///
+    /// # Cost
+    ///
+    /// The line fetches of [`get`](Self::get) and one locked leaf; one insertion in some 30 splits a leaf. Other
+    /// leaves stay readable and writable meanwhile, and the leaf itself stays readable.
+    ///
+    /// # Concurrency
+    ///
+    /// Takes effect when the entry's word is stored. A `get` that overlaps the call returns the old value or the new
+    /// one; a `get` that starts after it returns the new one.
+    ///
+    /// # Panics
+    ///
+    /// If `key` is longer than [`MAX_KEY_BYTES`](super::MAX_KEY_BYTES), or if there is no memory.
+    /// [`try_insert`](Self::try_insert) returns these as errors.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::Wormhole;
+    ///
+    /// let map = Wormhole::new();
+    /// let pinned = map.pin();
+    /// assert!(pinned.insert(b"wombat", 1).is_none());
+    /// assert_eq!(pinned.insert(b"wombat", 2).as_deref(), Some(&1));
+    /// ```
+    #[inline]
+    pub fn insert(&self, key: &[u8], value: V) -> Option<Ref<'_, V>> {
+        match self.try_insert(key, value) {
+            Ok(old) => old,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Maps `key` to `value` as [`insert`](Self::insert) does.
+    ///
+    /// # Errors
+    ///
+    /// [`InsertError::KeyTooLong`] if `key` is longer than [`MAX_KEY_BYTES`](super::MAX_KEY_BYTES), and
+    /// [`InsertError::OutOfMemory`] if there was no memory for the entry or for a split. The map is unchanged and the
+    /// error hands `value` back.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::Wormhole;
+    ///
+    /// let map = Wormhole::new();
+    /// let pinned = map.pin();
+    /// assert!(pinned.try_insert(b"wombat", 1)?.is_none());
+    /// let error = pinned.try_insert(&[0; 70_000], 2).unwrap_err();
+    /// assert_eq!(error.into_value(), 2);
+    /// # Ok::<(), fanread::InsertError<u64>>(())
+    /// ```
+    pub fn try_insert(&self, key: &[u8], value: V) -> Result<Option<Ref<'_, V>>, InsertError<V>> {
+        Ok(match self.map.write(self, key, value, Rule::Always)? {
+            Written::New(_) => None,
+            Written::Replaced(old) => Some(Ref::new(old)),
+            Written::Refused(..) => unreachable!("nothing forbids an insertion"),
+        })
+    }
+
+    /// Inserts all `entries`, as many calls of [`insert`](Self::insert) would; later entries win.
+    ///
+    /// # Panics
+    ///
+    /// As `insert`; entries before the one that panicked are in the map.
+    pub fn insert_batch<'k>(&self, entries: impl IntoIterator<Item = (&'k [u8], V)>) {
+        for (key, value) in entries {
+            self.insert(key, value);
+        }
+    }
+
+    /// Returns the value of `key`; inserts what `make` returns if there is none.
+    ///
+    /// `make` runs outside of any lock. If another thread inserts meanwhile, its value stays and is returned.
+    ///
+    /// # Panics
+    ///
+    /// As [`insert`](Self::insert), and if `make` does; the map is unchanged then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::Wormhole;
+    ///
+    /// let map = Wormhole::new();
+    /// let pinned = map.pin();
+    /// assert_eq!(*pinned.get_or_insert_with(b"emu", || 5), 5);
+    /// assert_eq!(*pinned.get_or_insert_with(b"emu", || 6), 5);
+    /// ```
+    pub fn get_or_insert_with(&self, key: &[u8], make: impl FnOnce() -> V) -> Ref<'_, V> {
+        if let Some(found) = self.get(key) {
+            return found;
+        }
+        match self.map.write(self, key, make(), Rule::Absent) {
+            Ok(Written::New(read) | Written::Refused(Some(read), _)) => Ref::new(read),
+            Ok(_) => unreachable!("an absent key's write is refused by a value only"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Replaces the value of `key` by what `change` makes of it, and returns the value it replaced; `None` if there
+    /// is none.
+    ///
+    /// `change` runs outside of any lock, and again if another thread changes the value meanwhile.
+    ///
+    /// # Panics
+    ///
+    /// If `change` does, or if there is no memory; the map is unchanged then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::Wormhole;
+    ///
+    /// let map = Wormhole::new();
+    /// let pinned = map.pin();
+    /// pinned.insert(b"emu", 5);
+    /// assert_eq!(pinned.update(b"emu", |count| count + 1).as_deref(), Some(&5));
+    /// assert_eq!(pinned.get(b"emu").as_deref(), Some(&6));
+    /// ```
+    pub fn update(&self, key: &[u8], mut change: impl FnMut(&V) -> V) -> Option<Ref<'_, V>> {
+        loop {
+            let old = self.get(key)?;
+            match self.map.write(self, key, change(&old), Rule::Same(old.word())) {
+                Ok(Written::Replaced(old)) => return Some(Ref::new(old)),
+                Ok(_) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    /// Replaces the value of `key` by `new` if it equals `current`, and returns the value it replaced.
+    ///
+    /// # Errors
+    ///
+    /// The value that is there instead, if any, and `new`.
+    ///
+    /// # Panics
+    ///
+    /// If comparing does, or if there is no memory; the map is unchanged then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::Wormhole;
+    ///
+    /// let map = Wormhole::new();
+    /// let pinned = map.pin();
+    /// pinned.insert(b"emu", 5);
+    /// assert!(pinned.compare_exchange(b"emu", &5, 6).is_ok());
+    /// let (found, _) = pinned.compare_exchange(b"emu", &5, 7).unwrap_err();
+    /// assert_eq!(found.as_deref(), Some(&6));
+    /// ```
+    pub fn compare_exchange(
+        &self,
+        key: &[u8],
+        current: &V,
+        mut new: V,
+    ) -> Result<Ref<'_, V>, (Option<Ref<'_, V>>, V)>
+    where
+        V: PartialEq,
+    {
+        loop {
+            let Some(old) = self.get(key) else { return Err((None, new)) };
+            if *old != *current {
+                return Err((Some(old), new));
+            }
+            match self.map.write(self, key, new, Rule::Same(old.word())) {
+                Ok(Written::Replaced(old)) => return Ok(Ref::new(old)),
+                Ok(Written::Refused(_, back)) => new = back,
+                Ok(Written::New(_)) => unreachable!("only a value that is there is exchanged"),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}

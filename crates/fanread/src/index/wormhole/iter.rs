@@ -1,0 +1,673 @@
+//! Ranges: leaf by leaf, in both directions, with the next leaf on its way.
+//!
+//! A range copies one leaf's words and values at a time into a [`View`], in key order, and holds nothing else of it:
+//! no lock, no reference that a writer would have to respect. The copy is one instant's state of the leaf. The next
+//! leaf is found by the border, so it does not matter what happened to the leaf meanwhile.
+//!
+//! Entries that arrived after the last sort are sorted in the copy; the result is offered to the leaf, which takes it
+//! if its lock is free. PAPER: section 3.2, where the scan sorts the leaf under its lock.
+//!
+//! # Invariants
+//!
+//! * **I1** Keys come out strictly increasing (decreasing from the back), inside the bounds.
+//! * **I2** A key present from before the range was made until it ends is yielded.
+//! * **I3** Each end has yielded all it will yield of `View`s before its current one.
+
+use core::iter::FusedIterator;
+use core::marker::PhantomData;
+use core::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use super::layout::{SLOTS, SORT_TIE, Slot, Word, sort_number};
+use super::raw::{Leaf, read_inline};
+use super::search::inline_key;
+use super::{Pinned, Wormhole};
+use crate::api::{Key, Ref, SHORT_KEY_BYTES};
+use crate::mem::word;
+use crate::sync::epoch::Guard;
+use crate::sync::version::Seen;
+
+/// A bound of a range, kept while the range runs.
+#[derive(Clone, Debug)]
+enum Edge {
+    Open,
+    Included(Box<[u8]>),
+    Excluded(Box<[u8]>),
+}
+
+impl Edge {
+    fn of(bound: Bound<&[u8]>) -> Self {
+        match bound {
+            Bound::Unbounded => Self::Open,
+            Bound::Included(key) => Self::Included(key.into()),
+            Bound::Excluded(key) => Self::Excluded(key.into()),
+        }
+    }
+
+    /// Whether a key lies behind this edge as the end of a range.
+    #[inline]
+    fn ends_before(&self, key: &[u8]) -> bool {
+        match self {
+            Self::Open => false,
+            Self::Included(edge) => *key > **edge,
+            Self::Excluded(edge) => *key >= **edge,
+        }
+    }
+
+    /// Whether a key lies before this edge as the start of a range.
+    #[inline]
+    fn starts_after(&self, key: &[u8]) -> bool {
+        match self {
+            Self::Open => false,
+            Self::Included(edge) => *key < **edge,
+            Self::Excluded(edge) => *key <= **edge,
+        }
+    }
+}
+
+/// An entry of a leaf, copied.
+#[derive(Clone, Copy)]
+struct Copied {
+    word: Word,
+    value: word::Word,
+}
+
+/// The entries of one leaf at one instant, in key order.
+struct View<'g, V> {
+    leaf: Leaf<'g>,
+    /// Common start of inline keys.
+    prefix: [u8; SHORT_KEY_BYTES],
+    prefix_bytes: usize,
+    entries: Vec<Copied>,
+    /// Entries still to be yielded: `entries[from..to]`.
+    from: usize,
+    to: usize,
+    values: PhantomData<&'g V>,
+}
+
+impl<'g, V> View<'g, V> {
+    /// Copies a leaf. `None` if it is dead.
+    fn of(map: &'g Wormhole<V>, leaf: Leaf<'g>, mut entries: Vec<Copied>) -> Result<Self, Vec<Copied>> {
+        let version = &leaf.header().version;
+        let mut order;
+        let mut sorted;
+        let seen = loop {
+            let seen = version.begin();
+            if seen.is_dead() {
+                return Err(entries);
+            }
+            let meta = leaf.meta();
+            let mut count = meta.count();
+            order = leaf.copy_order();
+            sorted = meta.sorted();
+            entries.clear();
+            if seen.is_changing() {
+                // The order is being rewritten: take the words as they stand.
+                (count, sorted) = (leaf.lines() * super::layout::LINE_WORDS, 0);
+                for (slot, entry) in order.iter_mut().enumerate() {
+                    *entry = slot as u8;
+                }
+            }
+            for slot in &order[..count.min(SLOTS)] {
+                // A torn order may name slots that a small leaf does not have; the copy is dropped then.
+                let slot: Slot = usize::from(*slot) & (leaf.lines() * super::layout::LINE_WORDS - 1);
+                let word = leaf.word(slot);
+                let inline = !word.is_free() && word.record().is_none();
+                let value = if inline { leaf.value::<V>(slot) } else { core::ptr::null_mut() };
+                entries.push(Copied { word, value });
+            }
+            match version.end(seen) {
+                Some(now) if now.is_dead() => return Err(entries),
+                Some(_) => break seen,
+                None => {}
+            }
+        };
+        if seen.is_changing() {
+            entries.retain(|entry| !entry.word.is_free());
+        }
+        let shape = leaf.header().shape;
+        let mut prefix = [0; SHORT_KEY_BYTES];
+        let mut prefix_bytes = 0;
+        if shape.inline {
+            prefix_bytes = leaf.short_prefix().len();
+            prefix[..prefix_bytes].copy_from_slice(leaf.short_prefix());
+        }
+        for entry in &entries {
+            map.prefetch_entry(entry.word);
+        }
+        let to = entries.len();
+        let mut view =
+            Self { leaf, prefix, prefix_bytes, entries, from: 0, to, values: PhantomData };
+        if sorted < to {
+            view.sort(map, seen, &order, usize::from(shape.prefix_bytes));
+        }
+        Ok(view)
+    }
+
+    /// Sorts the entries, and offers the order to the leaf.
+    fn sort(&mut self, map: &'g Wormhole<V>, seen: Seen, order: &[u8; SLOTS], prefix_bytes: usize) {
+        let mut numbered: Vec<(u64, u8)> = self
+            .entries
+            .iter()
+            .enumerate()
+            .map(|(at, entry)| {
+                let number = match entry.word.record() {
+                    Some(_) => sort_number(&self.key(map, at), prefix_bytes),
+                    None => entry.word.0.rotate_left(8),
+                };
+                (number, at as u8)
+            })
+            .collect();
+        // A stable sort makes use of the sorted run at the start.
+        numbered.sort_by(|a, b| {
+            a.0.cmp(&b.0).then_with(|| {
+                if a.0 & 0xff == SORT_TIE {
+                    self.key(map, a.1.into()).cmp(&self.key(map, b.1.into()))
+                } else {
+                    core::cmp::Ordering::Equal
+                }
+            })
+        });
+        let mut slots = [0; SLOTS];
+        let mut entries = Vec::with_capacity(SLOTS);
+        for (at, (_, from)) in numbered.iter().enumerate() {
+            slots[at] = order[usize::from(*from)];
+            entries.push(self.entries[usize::from(*from)]);
+        }
+        self.entries = entries;
+        if !seen.is_changing() {
+            map.offer_order(self.leaf, seen, &slots[..numbered.len()]);
+        }
+    }
+
+    #[inline(always)]
+    fn key(&self, map: &'g Wormhole<V>, at: usize) -> Key<'g> {
+        let word = self.entries[at].word;
+        match word.record() {
+            Some(unit) => Key::long(map.memory.record::<V>(unit).key()),
+            None => inline_key(&self.prefix[..self.prefix_bytes], word),
+        }
+    }
+
+    #[inline(always)]
+    fn entry(&self, map: &'g Wormhole<V>, at: usize) -> (Key<'g>, Ref<'g, V>) {
+        let entry = self.entries[at];
+        let read = match entry.word.record() {
+            Some(unit) => map.memory.record::<V>(unit).value(),
+            None => read_inline(entry.value),
+        };
+        (self.key(map, at), Ref::new(read))
+    }
+
+    /// The first place whose key is not before the edge `start`.
+    fn seek(&self, map: &'g Wormhole<V>, before: impl Fn(&[u8]) -> bool) -> usize {
+        let (mut low, mut high) = (0, self.entries.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            if before(&self.key(map, middle)) { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+}
+
+/// What a range needs while it runs, without its handle.
+struct Course<'g, V> {
+    map: &'g Wormhole<V>,
+    guard: &'g Guard,
+    start: Edge,
+    end: Edge,
+    front: Option<View<'g, V>>,
+    back: Option<View<'g, V>>,
+    /// The last keys yielded at both ends: nothing at or beyond them comes again (I1).
+    ended: bool,
+}
+
+impl<'g, V> Course<'g, V> {
+    fn new(pinned: &'g Pinned<'_, V>, start: Edge, end: Edge) -> Self {
+        Self { map: pinned.map, guard: &pinned.guard, start, end, front: None, back: None, ended: false }
+    }
+
+    /// A view of the leaf of `key`, or of the first leaf.
+    fn view_at(&self, key: Option<&[u8]>, spare: Vec<Copied>) -> Option<View<'g, V>> {
+        let mut spare = spare;
+        loop {
+            let leaf = match key {
+                None => self.map.first_leaf()?,
+                Some(key) => {
+                    let (_, hint) = self.map.hint(key, self.guard)?;
+                    hint.leaf.prefetch_all::<V>();
+                    self.map.leaf_of(key, hint)
+                }
+            };
+            match View::of(self.map, leaf, spare) {
+                Ok(view) => return Some(view),
+                Err(back) => spare = back,
+            }
+        }
+    }
+
+    /// The view of the leaf whose lower border is the upper border of `view`'s.
+    fn view_behind(&self, view: View<'g, V>) -> Option<View<'g, V>> {
+        let leaf = view.leaf;
+        if !leaf.header().shape.bounded {
+            return None;
+        }
+        let border = self.map.memory.border(leaf.border().high);
+        let next = self.map.memory.leaf(leaf.next()?);
+        let mut spare = view.entries;
+        loop {
+            let next = self.map.leaf_of(border, super::search::Hint { leaf: next, second: None });
+            match View::of(self.map, next, spare) {
+                Ok(mut view) => {
+                    if view.leaf.border().low != leaf.border().high {
+                        // A merge has put entries in front that have been yielded already.
+                        view.from = view.seek(self.map, |key| key < border);
+                    }
+                    return Some(view);
+                }
+                Err(back) => spare = back,
+            }
+        }
+    }
+
+    /// The view of the leaf before that of `view`.
+    fn view_before(&self, view: View<'g, V>) -> Option<View<'g, V>> {
+        let leaf = view.leaf;
+        if leaf.border().low == 0 {
+            return None;
+        }
+        let border = self.map.memory.border(leaf.border().low);
+        let mut spare = view.entries;
+        let mut hint = self.map.memory.leaf(leaf.prev()?);
+        loop {
+            let before = self.map.leaf_before(border, hint);
+            hint = before;
+            match View::of(self.map, before, spare) {
+                Ok(mut view) => {
+                    if view.leaf.border().high != leaf.border().low {
+                        view.to = view.seek(self.map, |key| key < border);
+                    }
+                    return Some(view);
+                }
+                Err(back) => spare = back,
+            }
+        }
+    }
+
+    /// Makes the first view from the front.
+    #[cold]
+    fn start_front(&mut self) {
+        let key = match &self.start {
+            Edge::Open => None,
+            Edge::Included(key) | Edge::Excluded(key) => Some(&**key),
+        };
+        self.front = self.view_at(key, Vec::with_capacity(SLOTS));
+        match &mut self.front {
+            Some(view) => {
+                view.from = view.seek(self.map, |key| self.start.starts_after(key));
+                Self::prefetch_next(self.map, view.leaf);
+            }
+            None => self.ended = true,
+        }
+        // From now on each end has to know where the other is.
+        if let Some(view) = &self.back {
+            let yielded = (view.to < view.entries.len()).then(|| view.key(self.map, view.to));
+            match yielded {
+                Some(key) => self.end = Edge::Excluded((*key).into()),
+                None if view.leaf.header().shape.bounded => {
+                    let high = self.map.memory.border(view.leaf.border().high);
+                    if !self.end.ends_before(high) {
+                        self.end = Edge::Excluded(high.into());
+                    }
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn prefetch_next(map: &'g Wormhole<V>, leaf: Leaf<'g>) {
+        if let Some(next) = leaf.next() {
+            map.memory.leaf(next).prefetch_all::<V>();
+        }
+    }
+
+    /// Asks for the records of the next leaf, whose words should have arrived by now.
+    #[cold]
+    fn prefetch_records(map: &'g Wormhole<V>, leaf: Leaf<'g>) {
+        let Some(next) = leaf.next() else { return };
+        let next = map.memory.leaf(next);
+        if next.header().shape.inline {
+            return;
+        }
+        for slot in &next.copy_order()[..next.meta().count().min(SLOTS)] {
+            let slot = usize::from(*slot) & (next.lines() * super::layout::LINE_WORDS - 1);
+            map.prefetch_entry(next.word(slot));
+        }
+    }
+
+    #[inline]
+    fn next(&mut self) -> Option<(Key<'g>, Ref<'g, V>)> {
+        if self.ended {
+            return None;
+        }
+        if self.front.is_none() {
+            self.start_front();
+        }
+        loop {
+            let view = self.front.as_mut()?;
+            if view.from < view.to {
+                let at = view.from;
+                let (key, value) = view.entry(self.map, at);
+                if self.end.ends_before(&key) {
+                    self.ended = true;
+                    return None;
+                }
+                view.from = at + 1;
+                if at == view.to / 2 {
+                    Self::prefetch_records(self.map, view.leaf);
+                }
+                if self.back.is_some() {
+                    // The other end must not pass this key.
+                    self.start = Edge::Excluded((*key).into());
+                }
+                return Some((key, value));
+            }
+            let view = self.front.take()?;
+            self.front = self.view_behind(view);
+            match &self.front {
+                Some(view) => Self::prefetch_next(self.map, view.leaf),
+                None => self.ended = true,
+            }
+        }
+    }
+
+    /// Makes the first view from the back.
+    #[cold]
+    fn start_back(&mut self) {
+        let spare = Vec::with_capacity(SLOTS);
+        let view = match &self.end {
+            Edge::Open => self.map.last_leaf(self.guard).and_then(|last| match View::of(self.map, last, spare) {
+                Ok(view) => Some(view),
+                // It has just been replaced: the way round by the longest possible key.
+                Err(spare) => self.view_at(Some(&[u8::MAX; super::MAX_KEY_BYTES]), spare),
+            }),
+            Edge::Included(key) | Edge::Excluded(key) => self.view_at(Some(key), spare),
+        };
+        self.back = view;
+        if let Some(view) = &mut self.back {
+            view.to = view.seek(self.map, |key| !self.end.ends_before(key));
+        } else {
+            self.ended = true;
+        }
+        // From now on each end has to know where the other is.
+        if let Some(view) = &self.front {
+            let yielded = view.from.checked_sub(1).map(|at| view.key(self.map, at));
+            let low = self.map.memory.border(view.leaf.border().low);
+            match yielded {
+                Some(key) => self.start = Edge::Excluded((*key).into()),
+                None if !self.start.starts_after(low) => self.start = Edge::Included(low.into()),
+                None => {}
+            }
+        }
+    }
+
+    fn next_back(&mut self) -> Option<(Key<'g>, Ref<'g, V>)> {
+        if self.ended {
+            return None;
+        }
+        if self.back.is_none() {
+            self.start_back();
+        }
+        loop {
+            let view = self.back.as_mut()?;
+            if view.to > 0 {
+                let at = view.to - 1;
+                let (key, value) = view.entry(self.map, at);
+                if self.start.starts_after(&key) {
+                    self.ended = true;
+                    return None;
+                }
+                view.to = at;
+                if self.front.is_some() {
+                    // The other end must not pass this key.
+                    self.end = Edge::Excluded((*key).into());
+                }
+                return Some((key, value));
+            }
+            let view = self.back.take()?;
+            self.back = self.view_before(view);
+            if self.back.is_none() {
+                self.ended = true;
+            }
+        }
+    }
+}
+
+impl<V> Wormhole<V> {
+    /// The leaf that ends where `border` begins, live at some instant of the call.
+    fn leaf_before<'g>(&'g self, border: &[u8], hint: Leaf<'g>) -> Leaf<'g> {
+        let mut leaf = hint;
+        loop {
+            let header = leaf.header();
+            let dead = header.version.begin().is_dead();
+            // The leaf before a border is the one with keys below it and an upper border at or above it.
+            let low = self.memory.border(leaf.border().low);
+            if !dead && low < border {
+                let reaches = !header.shape.bounded || *self.memory.border(leaf.border().high) >= *border;
+                if reaches {
+                    return leaf;
+                }
+            }
+            let link = if low >= border && !dead { leaf.prev() } else { leaf.next() };
+            match link {
+                Some(link) => leaf = self.memory.leaf(link),
+                None => return self.first_leaf().unwrap_or(leaf),
+            }
+        }
+    }
+
+    /// The last leaf, most likely.
+    fn last_leaf(&self, guard: &Guard) -> Option<Leaf<'_>> {
+        let longest = [u8::MAX; 64];
+        let (_, hint) = self.hint(&longest, guard)?;
+        let mut leaf = self.leaf_of(&longest, hint);
+        while leaf.header().shape.bounded {
+            leaf = self.memory.leaf(leaf.next()?);
+        }
+        Some(leaf)
+    }
+}
+
+/// The entries of a range of keys, in order; see [`Pinned::range`].
+pub struct Range<'g, V> {
+    course: Course<'g, V>,
+}
+
+/// All entries, in order; see [`Pinned::iter`].
+pub type Iter<'g, V> = Range<'g, V>;
+
+impl<V> core::fmt::Debug for Range<'_, V> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Range")
+            .field("start", &self.course.start)
+            .field("end", &self.course.end)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'g, V> Iterator for Range<'g, V> {
+    type Item = (Key<'g>, Ref<'g, V>);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        self.course.next()
+    }
+}
+
+impl<V> DoubleEndedIterator for Range<'_, V> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.course.next_back()
+    }
+}
+
+impl<V> FusedIterator for Range<'_, V> {}
+
+/// Whether a range between these bounds is empty by itself.
+fn inverted(start: Bound<&[u8]>, end: Bound<&[u8]>) -> bool {
+    match (start, end) {
+        (Bound::Included(a), Bound::Included(b)) => a > b,
+        (Bound::Included(a) | Bound::Excluded(a), Bound::Included(b) | Bound::Excluded(b)) => a >= b,
+        _ => false,
+    }
+}
+
+impl<'m, V> Pinned<'m, V> {
+    /// Returns the entries between two bounds, in key order, from both ends.
+    ///
+    /// # Cost
+    ///
+    /// A `get`'s fetches to find the first leaf, then 11 to 19 lines for each leaf of some 40 entries, all at once and
+    /// while the leaf before is read; where keys are in records, one or two lines for each, all at once too. Reads
+    /// backwards fetch a leaf when they come to it.
+    ///
+    /// # Concurrency
+    ///
+    /// Keys come strictly increasing and inside the bounds. A key that is in the map all the time is yielded; one
+    /// that comes or goes may be. Each leaf is seen as it was at one instant. No lock is held between two entries.
+    ///
+    /// Inverted bounds are an empty range, not a panic.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::Wormhole;
+    ///
+    /// let map = Wormhole::new();
+    /// let pinned = map.pin();
+    /// for (key, value) in [(b"a", 1), (b"b", 2), (b"c", 3), (b"d", 4)] {
+    ///     pinned.insert(key, value);
+    /// }
+    /// let from: &[u8] = b"b";
+    /// let mut range = pinned.range(from..);
+    /// assert_eq!(range.next().map(|(_, value)| *value), Some(2));
+    /// assert_eq!(range.next_back().map(|(_, value)| *value), Some(4));
+    /// assert_eq!(range.count(), 1);
+    /// ```
+    pub fn range<'k>(&self, range: impl RangeBounds<&'k [u8]>) -> Range<'_, V> {
+        let (start, end) = (range.start_bound().cloned(), range.end_bound().cloned());
+        let mut course = Course::new(self, Edge::of(start), Edge::of(end));
+        course.ended = inverted(start, end);
+        Range { course }
+    }
+
+    /// Returns all entries in key order; see [`range`](Self::range).
+    pub fn iter(&self) -> Iter<'_, V> {
+        self.range(..)
+    }
+
+    /// Returns the entries whose keys start with `prefix`, in key order; see [`range`](Self::range).
+    pub fn prefix(&self, prefix: &[u8]) -> Range<'_, V> {
+        let mut end = prefix.to_vec();
+        while end.last() == Some(&u8::MAX) {
+            end.pop();
+        }
+        let end = match end.last_mut() {
+            Some(last) => {
+                *last += 1;
+                Edge::Excluded(end.into())
+            }
+            None => Edge::Open,
+        };
+        Range { course: Course::new(self, Edge::Included(prefix.into()), end) }
+    }
+
+    /// Returns the entry with the smallest key.
+    pub fn first_key_value(&self) -> Option<(Key<'_>, Ref<'_, V>)> {
+        self.iter().next()
+    }
+
+    /// Returns the entry with the largest key.
+    pub fn last_key_value(&self) -> Option<(Key<'_>, Ref<'_, V>)> {
+        self.iter().next_back()
+    }
+
+    /// Returns the first entry at or above the bound: `Included(key)` includes `key` itself.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::Wormhole;
+    /// use std::ops::Bound::Excluded;
+    ///
+    /// let map = Wormhole::new();
+    /// let pinned = map.pin();
+    /// pinned.insert(b"a", 1);
+    /// pinned.insert(b"b", 2);
+    /// let next = pinned.lower_bound(Excluded(b"a"));
+    /// assert_eq!(next.map(|(_, value)| *value), Some(2));
+    /// ```
+    pub fn lower_bound(&self, bound: Bound<&[u8]>) -> Option<(Key<'_>, Ref<'_, V>)> {
+        self.range((bound, Bound::Unbounded)).next()
+    }
+
+    /// Returns the last entry at or below the bound: `Included(key)` includes `key` itself.
+    pub fn upper_bound(&self, bound: Bound<&[u8]>) -> Option<(Key<'_>, Ref<'_, V>)> {
+        self.range((Bound::Unbounded, bound)).next_back()
+    }
+}
+
+/// An iterator over all entries that owns its hold on the map and may move between threads.
+///
+/// It pins for one step at a time, so it delays nobody's memory while it is kept, and finds its place again by the
+/// last key. Keys and values are copies.
+#[derive(Debug)]
+pub struct IntoIter<V> {
+    map: Arc<Wormhole<V>>,
+    last: Edge,
+    ahead: std::vec::IntoIter<(Box<[u8]>, V)>,
+}
+
+/// Entries that an owned iterator copies at a time: about one leaf.
+const OWNED_STEP: usize = 40;
+
+impl<V: Clone + Send + Sync> Wormhole<V> {
+    /// Returns an iterator over copies of all entries that is `Send` and borrows nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::Wormhole;
+    /// use std::sync::Arc;
+    ///
+    /// let map = Arc::new(Wormhole::new());
+    /// map.pin().insert(b"a", 1);
+    /// let all = std::thread::spawn(move || map.iter_owned().collect::<Vec<_>>());
+    /// assert_eq!(all.join().unwrap(), [(Box::from(*b"a"), 1)]);
+    /// ```
+    pub fn iter_owned(self: &Arc<Self>) -> IntoIter<V> {
+        IntoIter { map: Arc::clone(self), last: Edge::Open, ahead: Vec::new().into_iter() }
+    }
+}
+
+impl<V: Clone + Send + Sync> Iterator for IntoIter<V> {
+    type Item = (Box<[u8]>, V);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ahead.len() == 0 {
+            let pinned = self.map.pin();
+            let from = match &self.last {
+                Edge::Open => Bound::Unbounded,
+                Edge::Included(key) | Edge::Excluded(key) => Bound::Excluded(&**key),
+            };
+            let copies: Vec<(Box<[u8]>, V)> = pinned
+                .range((from, Bound::Unbounded))
+                .take(OWNED_STEP)
+                .map(|(key, value)| (Box::from(&*key), V::clone(&value)))
+                .collect();
+            drop(pinned);
+            self.last = Edge::Excluded(copies.last()?.0.clone());
+            self.ahead = copies.into_iter();
+        }
+        self.ahead.next()
+    }
+}

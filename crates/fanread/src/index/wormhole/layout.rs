@@ -1,0 +1,338 @@
+//! A leaf: the entries between two borders, in 7 to 19 lines.
+//!
+//! ```text
+//! line 0   0        8     12    16      24      32         40          48            64
+//!          +--------+-----+-----+-------+-------+----------+-----------+-------------+
+//!          |version |next |prev | meta  | shape | low slice| high slice| prefix 0..16|
+//!          +--------+-----+-----+-------+-------+----------+-----------+-------------+
+//! line 1   low record 8, high record 8, prefix 16..64
+//! line 2   order: up to 64 slot numbers, one byte each
+//! line 3.. words: 2 or 8 lines of 8
+//! then     values: as many lines again, in an inline leaf whose values have bytes
+//! ```
+//!
+//! * *prefix* is what `low` and `high` have in common, and so every key between them; the *slices* are the eight
+//!   bytes of `low` and `high` behind it, big-endian. A key is usually placed by them alone.
+//! * *meta* counts: entries 8 bits, sorted entries 8 bits, and for each home line 4 bits of *reach*: entries of that
+//!   home lie in lines `home ^ j`, `j <= reach`.
+//! * A *word* is 0 (free), a record word or an inline word:
+//!
+//! ```text
+//! record   bit 63 = 1 | tag: 23 bits | record: 40 bits, in units of 8 bytes
+//! inline   bits 63..56 = 1 + length | up to 7 bytes of key behind the prefix, first byte on top
+//! ```
+//!
+//! Invariants L1 to L10 are in `docs/design/wormhole.md`; `check.rs` verifies them.
+
+use core::mem::{offset_of, size_of};
+
+use crate::mem::LINE_BYTES;
+use crate::mem::arena::Arena;
+use crate::sync::shim::{AtomicU32, AtomicU64};
+use crate::sync::version::Version;
+
+/// The arena of leaves: units of one line, a first chunk of 512 bytes, which holds one small leaf.
+pub(super) type Leaves = Arena<6, 3>;
+
+/// Longest key of a map.
+pub(super) const MAX_KEY_BYTES: usize = u16::MAX as usize;
+
+/// Lines before the words.
+pub(super) const FIXED_LINES: usize = 3;
+
+/// Words in a line.
+pub(super) const LINE_WORDS: usize = 8;
+
+/// Lines of words in a large leaf. More keys in a leaf make the prefix table smaller and splits rarer but dearer,
+/// and 8 lines are what 64 slot numbers in one order line allow. 32 slots cost 2 to 3 bytes a key more in
+/// borders and headers.
+pub(super) const LARGE_LINES: usize = 8;
+
+/// Lines of words in a small leaf, which a map of up to 15 entries has.
+pub(super) const SMALL_LINES: usize = 2;
+
+/// Slots of a large leaf.
+pub(super) const SLOTS: usize = LARGE_LINES * LINE_WORDS;
+
+/// Entries at which a leaf of `lines` lines is full: one slot in 16 stays free, so that a line's overflow soon
+/// finds a place.
+pub(super) const fn full_at(lines: usize) -> usize {
+    lines * LINE_WORDS - lines.div_ceil(2)
+}
+
+/// Bytes of an inline key behind the prefix.
+pub(super) const INLINE_BYTES: usize = 7;
+
+/// Longest prefix of an inline leaf, so that line 0 alone confirms an inline key.
+pub(super) const INLINE_PREFIX_BYTES: usize = 16;
+
+/// Prefix bytes that a leaf keeps. Longer prefixes are compared with the border records.
+pub(super) const KEPT_PREFIX_BYTES: usize = 64;
+
+/// Line 0 of a leaf.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct Header {
+    pub(super) version: Version,
+    /// The next leaf; in a dead leaf the one that replaces it. 0: none.
+    pub(super) next: AtomicU32,
+    /// The leaf before. 0: none.
+    pub(super) prev: AtomicU32,
+    pub(super) meta: AtomicU64,
+    pub(super) shape: Shape,
+    pub(super) low_slice: u64,
+    pub(super) high_slice: u64,
+    pub(super) prefix: [u8; 16],
+}
+
+/// Line 1 of a leaf.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct Border {
+    /// Record of the lower border, owned by this leaf; 0: the empty key.
+    pub(super) low: u64,
+    /// Record of the upper border, owned by the next leaf; 0: none.
+    pub(super) high: u64,
+    pub(super) prefix: [u8; 48],
+}
+
+/// What never changes in a leaf's life, beside its borders (L1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
+pub(super) struct Shape {
+    /// Length of the common prefix.
+    pub(super) prefix_bytes: u16,
+    /// Lines of words.
+    pub(super) lines: u8,
+    /// Whether short keys are kept in words.
+    pub(super) inline: bool,
+    /// Lines of the whole leaf.
+    pub(super) all_lines: u8,
+    /// Whether there is an upper border.
+    pub(super) bounded: bool,
+    pub(super) unused: u16,
+}
+
+const _: () = assert!(size_of::<Header>() == LINE_BYTES && size_of::<Border>() == LINE_BYTES);
+const _: () = assert!(offset_of!(Header, next) == 8 && offset_of!(Header, prev) == 12);
+const _: () = assert!(offset_of!(Header, meta) == 16 && offset_of!(Header, shape) == 24);
+const _: () = assert!(offset_of!(Header, low_slice) == 32 && offset_of!(Header, high_slice) == 40);
+const _: () = assert!(offset_of!(Header, prefix) == 48 && offset_of!(Border, prefix) == 16);
+const _: () = assert!(size_of::<Shape>() == 8);
+const _: () = assert!(SLOTS == 64 && KEPT_PREFIX_BYTES == 16 + 48);
+
+/// The counts of a leaf, as one word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Meta(pub(super) u64);
+
+impl Meta {
+    const SORTED_AT: u32 = 8;
+    const REACH_AT: u32 = 16;
+
+    /// How many entries the leaf has.
+    #[inline(always)]
+    pub(super) fn count(self) -> usize {
+        (self.0 & 0xff) as usize
+    }
+
+    /// How many entries at the start of the order are in key order.
+    #[inline(always)]
+    pub(super) fn sorted(self) -> usize {
+        (self.0 >> Self::SORTED_AT & 0xff) as usize
+    }
+
+    /// How far entries of a home line may lie from it.
+    #[inline(always)]
+    pub(super) fn reach(self, home: usize) -> usize {
+        (self.0 >> (Self::REACH_AT + 4 * home as u32) & 0xf) as usize
+    }
+
+    /// The same with other counts.
+    #[inline(always)]
+    pub(super) fn with_counts(self, count: usize, sorted: usize) -> Self {
+        debug_assert!(sorted <= count && count <= SLOTS);
+        Self(self.0 & !0xffff | count as u64 | (sorted as u64) << Self::SORTED_AT)
+    }
+
+    /// The same with a reach of at least `reach` (L5).
+    #[inline(always)]
+    pub(super) fn with_reach(self, home: usize, reach: usize) -> Self {
+        if reach <= self.reach(home) {
+            return self;
+        }
+        let at = Self::REACH_AT + 4 * home as u32;
+        Self(self.0 & !(0xf << at) | (reach as u64) << at)
+    }
+}
+
+/// A number of a slot: line of words times 8 plus place in the line.
+pub(super) type Slot = usize;
+
+/// What a slot of a leaf holds; see the module.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Word(pub(super) u64);
+
+impl Word {
+    /// A free slot.
+    pub(super) const FREE: Self = Self(0);
+
+    const RECORD: u64 = 1 << 63;
+    const TAG_AT: u32 = 40;
+
+    /// The bits that tell record words of different tags apart.
+    pub(super) const TAG_MASK: u64 = !0 << Self::TAG_AT;
+
+    /// The word of a record.
+    #[inline(always)]
+    pub(super) fn of_record(tag: Tag, unit: u64) -> Self {
+        debug_assert!(unit >> Self::TAG_AT == 0);
+        Self(Self::RECORD | u64::from(tag.0) << Self::TAG_AT | unit)
+    }
+
+    /// The word of a key whose part behind the prefix is `rest`, if that is short enough.
+    #[inline(always)]
+    pub(super) fn of_inline(rest: &[u8]) -> Option<Self> {
+        (rest.len() <= INLINE_BYTES)
+            .then(|| Self((rest.len() as u64 + 1) << 56 | slice_at(rest, 0) >> 8))
+    }
+
+    /// Whether the slot is free.
+    #[inline(always)]
+    pub(super) fn is_free(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The record's unit, of a record word.
+    #[inline(always)]
+    pub(super) fn record(self) -> Option<u64> {
+        (self.0 & Self::RECORD != 0).then_some(self.0 & !Self::TAG_MASK)
+    }
+
+    /// The tag of a record word.
+    #[inline(always)]
+    pub(super) fn tag(self) -> Tag {
+        Tag((self.0 >> Self::TAG_AT) as u32 & Tag::MASK)
+    }
+
+    /// Length of an inline key behind the prefix.
+    #[inline(always)]
+    pub(super) fn inline_bytes(self) -> usize {
+        (self.0 >> 56) as usize - 1
+    }
+
+    /// The bytes of an inline key behind the prefix, zeros after them.
+    #[inline(always)]
+    pub(super) fn inline_rest(self) -> [u8; 8] {
+        (self.0 << 8).to_be_bytes()
+    }
+}
+
+/// The part of a key's hash that a leaf uses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Tag(u32);
+
+impl Tag {
+    const MASK: u32 = (1 << 23) - 1;
+
+    /// The tag of a key's hash.
+    #[inline(always)]
+    pub(super) fn of(hash: u64) -> Self {
+        Self((hash >> 41) as u32)
+    }
+
+    /// The line where a key of this tag belongs, in a leaf of `lines` lines.
+    #[inline(always)]
+    pub(super) fn home(self, lines: usize) -> usize {
+        self.0 as usize & (lines - 1)
+    }
+}
+
+/// The eight bytes of `key` from `at` on, big-endian, zeros behind the end.
+#[inline(always)]
+pub(super) fn slice_at(key: &[u8], at: usize) -> u64 {
+    let rest = key.get(at..).unwrap_or(&[]);
+    if let Some(eight) = rest.first_chunk::<8>() {
+        return u64::from_be_bytes(*eight);
+    }
+    // Fewer than eight: two overlapping loads, or three single bytes.
+    let len = rest.len();
+    if let (Some(head), Some(tail)) = (rest.first_chunk::<4>(), rest.last_chunk::<4>()) {
+        let head = u64::from(u32::from_be_bytes(*head)) << 32;
+        let tail = u64::from(u32::from_be_bytes(*tail)) << (8 * (8 - len));
+        return head | tail;
+    }
+    match len {
+        0 => 0,
+        1 => u64::from(rest[0]) << 56,
+        _ => {
+            u64::from(rest[0]) << 56
+                | u64::from(rest[1]) << 48
+                | u64::from(rest[len - 1]) << (64 - 8 * len)
+        }
+    }
+}
+
+/// A key's place among keys that share `prefix_bytes` bytes, as a number: the next seven bytes, then how many
+/// there are. Numbers that differ order the keys; equal numbers below [`SORT_TIE`] in the last byte are equal
+/// keys.
+#[inline(always)]
+pub(super) fn sort_number(key: &[u8], prefix_bytes: usize) -> u64 {
+    let rest = key.len().saturating_sub(prefix_bytes);
+    slice_at(key, prefix_bytes) & !0xff | (rest as u64 + 1).min(SORT_TIE)
+}
+
+/// Last byte of the sort number of a key that goes on behind its seven bytes.
+pub(super) const SORT_TIE: u64 = 9;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_read_big_endian_and_pad_with_zeros() {
+        let key: Vec<u8> = (1..=12).collect();
+        for from in 0..=13 {
+            for len in 0..=key.len() {
+                let mut padded = [0; 8];
+                let rest = key[..len].get(from..).unwrap_or(&[]);
+                let count = rest.len().min(8);
+                padded[..count].copy_from_slice(&rest[..count]);
+                assert_eq!(slice_at(&key[..len], from), u64::from_be_bytes(padded), "{from} {len}");
+            }
+        }
+    }
+
+    #[test]
+    fn sort_numbers_order_keys() {
+        let keys: [&[u8]; 9] =
+            [b"", b"\0", b"\0\0", b"a", b"a\0", b"abcdefg", b"abcdefg\0", b"abcdefh", b"b"];
+        for pair in keys.windows(2) {
+            assert!(sort_number(pair[0], 0) < sort_number(pair[1], 0), "{pair:?}");
+        }
+        assert_eq!(sort_number(b"abcdefgh", 0), sort_number(b"abcdefgi", 0));
+        assert_eq!(sort_number(b"abcdefgh", 0) & 0xff, SORT_TIE);
+    }
+
+    #[test]
+    fn inline_words_hold_up_to_seven_bytes() {
+        for len in 0..=7 {
+            let rest: Vec<u8> = (0..len).map(|byte| 0xf0 + byte).collect();
+            let word = Word::of_inline(&rest).unwrap();
+            assert!(!word.is_free() && word.record().is_none());
+            assert_eq!(word.inline_bytes(), rest.len());
+            assert_eq!(word.inline_rest()[..rest.len()], rest[..]);
+            assert_eq!(word.0.rotate_left(8), sort_number(&rest, 0));
+        }
+        assert!(Word::of_inline(&[0; 8]).is_none());
+    }
+
+    #[test]
+    fn counts_do_not_disturb_each_other() {
+        let mut meta = Meta::default().with_counts(60, 30);
+        for home in 0..8 {
+            meta = meta.with_reach(home, home).with_reach(home, 0);
+        }
+        assert_eq!((meta.count(), meta.sorted()), (60, 30));
+        assert!((0..8).all(|home| meta.reach(home) == home));
+    }
+}

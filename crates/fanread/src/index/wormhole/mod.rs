@@ -1,0 +1,413 @@
+//! An ordered map on byte strings: hashed prefixes lead to one of many small sorted leaves.
+//!
+//! Take [`Wormhole`] for byte strings, or for anything that [`crate::key`] turns into byte strings, when
+//! keys are looked up one by one *and* scanned in order. A `get` waits for memory twice, or three times where the
+//! key is in a record; a scan reads leaves of some 40 entries, prefetched ahead.
+//!
+//! How it works, its invariants and its budget of line fetches are in `docs/design/wormhole.md`.
+
+mod check;
+mod insert;
+mod iter;
+mod layout;
+mod raw;
+mod remove;
+mod resize;
+mod search;
+#[cfg(all(test, not(loom), not(shuttle)))]
+mod tests;
+
+use core::marker::PhantomData;
+
+use crossbeam_utils::CachePadded;
+use std::sync::OnceLock;
+
+use self::raw::{Leaf, Memory};
+use crate::api::{Key, MemoryUsage, Options, Ref};
+use crate::hash::prefix::Seed;
+use crate::mem::{self, heap, word};
+use crate::prefix::{self, LeafRef, PrefixTable};
+use crate::sync::epoch::{self, Guard, Limbo};
+use crate::sync::lock::Lock;
+use crate::sync::shim::{
+    AtomicU32, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use crate::sync::thread;
+
+pub use self::check::Broken;
+pub use self::iter::{IntoIter, Iter, Range};
+
+/// Longest key of a map, in bytes.
+pub const MAX_KEY_BYTES: usize = layout::MAX_KEY_BYTES;
+
+/// An ordered map on byte strings, for any number of threads.
+///
+/// All operations go through [`pin`](Self::pin). Keys have up to [`MAX_KEY_BYTES`] bytes of any kind and are
+/// ordered as byte strings. Values of up to 8 bytes without anything to drop are kept beside the key.
+///
+/// Take another type when keys are never asked for in order: a hash map needs one wait less.
+///
+/// # Concurrency
+///
+/// Readers take no lock, store nothing, and wait for nobody: not for writers, splits, or growth of the table.
+/// Writers lock the one leaf they change. Point operations are linearizable. A sleeping reader or iterator delays
+/// the reuse of memory and nothing else.
+///
+/// # Examples
+///
+/// ```
+/// use fanread::Wormhole;
+///
+/// let map = Wormhole::new();
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| map.pin().insert(b"ant", 1).is_none());
+///     scope.spawn(|| map.pin().insert(b"bee", 2).is_none());
+/// });
+/// let pinned = map.pin();
+/// let all: Vec<_> = pinned.iter().map(|(key, value)| (key.to_vec(), *value)).collect();
+/// assert_eq!(all, [(b"ant".to_vec(), 1), (b"bee".to_vec(), 2)]);
+/// ```
+///
+/// # Paper
+///
+/// Wu, Ni and Jiang, "Wormhole: A Fast Ordered Index for In-memory Data Management", EuroSys 2019.
+pub struct Wormhole<V> {
+    memory: Memory,
+    table: PrefixTable,
+    /// The paper's mutex: whoever holds it changes links between leaves, and the table.
+    structure: Lock<prefix::Writer>,
+    /// The leftmost live leaf; 0 in a map that never had an entry.
+    first: AtomicU32,
+    shard: Lock<Shard>,
+    entries: AtomicU64,
+    /// More shards, once the map is large enough to be worth them.
+    shards: OnceLock<Box<[CachePadded<OneShard>]>>,
+    values: PhantomData<V>,
+}
+
+/// What one of many threads counts and recycles.
+#[derive(Debug)]
+struct OneShard {
+    shard: Lock<Shard>,
+    entries: AtomicU64,
+}
+
+/// Free memory and memory to be freed.
+#[derive(Debug)]
+struct Shard {
+    heap: heap::Shard,
+    /// Free leaves: their lines, their unit.
+    leaves: Vec<(u8, u64)>,
+    limbo: Limbo<Garbage>,
+}
+
+/// What a writer has unlinked.
+#[derive(Debug)]
+enum Garbage {
+    /// A leaf of so many lines.
+    Leaf(u8, u64),
+    /// A record of an entry.
+    Record(u64),
+    /// A record of an entry whose value now lives in a leaf.
+    Husk(u64),
+    /// A record of a border.
+    Border(u64),
+    /// A piece of the prefix table, freed by being dropped.
+    Table(#[expect(dead_code, reason = "held until it may be dropped")] prefix::Garbage),
+}
+
+/// How many shards a large map has. More than the writers that really run at once is memory for nothing: each holds
+/// up to 64 KB.
+const SHARDS: usize = 8;
+
+/// Bytes of leaves from which a map is worth its own shards for threads.
+const SHARDS_FROM_BYTES: usize = 256 << 10;
+
+impl<V> Default for Wormhole<V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<V> core::fmt::Debug for Wormhole<V> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Wormhole").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+impl<V> Wormhole<V> {
+    /// Makes an empty map, which allocates nothing.
+    pub fn new() -> Self {
+        Self::with_options(Options::new())
+    }
+
+    /// Makes an empty map.
+    pub fn with_options(options: Options) -> Self {
+        let (table, writer) = PrefixTable::new(options.seed.map_or_else(Seed::random, Seed::fixed));
+        if let Some(lengths) = options.probe_width {
+            table.set_fan(lengths);
+        }
+        Self {
+            memory: Memory::new(),
+            table,
+            structure: Lock::new(writer),
+            first: AtomicU32::new(0),
+            shard: Lock::new(Shard::new()),
+            entries: AtomicU64::new(0),
+            shards: OnceLock::new(),
+            values: PhantomData,
+        }
+    }
+
+    /// Returns the handle through which the map is used.
+    ///
+    /// While the handle lives, memory that any map of this process gives up is not used again; nothing else waits
+    /// for it. Call [`Pinned::repin`] now and then in a long loop.
+    ///
+    /// # Cost
+    ///
+    /// No line fetches beyond the thread's own; about as long as two uncontended locks.
+    #[inline]
+    pub fn pin(&self) -> Pinned<'_, V> {
+        Pinned { map: self, guard: epoch::pin(), thread: thread::index() }
+    }
+
+    /// Returns how many entries the map has. Exact when no writer is active.
+    pub fn len(&self) -> usize {
+        let more = self.shards.get().into_iter().flatten();
+        // Relaxed: counters bring nothing along.
+        let all = more.map(|one| one.entries.load(Relaxed)).fold(0, u64::wrapping_add);
+        let sum = all.wrapping_add(self.entries.load(Relaxed)) as i64;
+        usize::try_from(sum).unwrap_or(0)
+    }
+
+    /// Returns whether the map has no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns what the map takes in memory.
+    pub fn memory_usage(&self) -> MemoryUsage {
+        let mut idle_bytes = 0;
+        for shard in self.all_shards() {
+            let shard = shard.lock();
+            idle_bytes += shard.heap.idle_bytes(&self.memory.records);
+            let lines: usize = shard.leaves.iter().map(|leaf| usize::from(leaf.0)).sum();
+            idle_bytes += lines * mem::LINE_BYTES;
+        }
+        MemoryUsage {
+            leaf_bytes: self.memory.leaves.resident_bytes(),
+            record_bytes: self.memory.records.resident_bytes(),
+            table_bytes: self.table.memory_bytes(&epoch::pin()),
+            idle_bytes,
+            process_huge_page_bytes: mem::pages::huge_bytes_granted(),
+        }
+    }
+
+    /// The secret of the map's hash function.
+    #[inline(always)]
+    fn seed(&self) -> &Seed {
+        self.table.seed()
+    }
+
+    /// The leftmost leaf.
+    #[inline]
+    fn first_leaf(&self) -> Option<Leaf<'_>> {
+        // ORDER: Acquire, pairs with the Release stores in `insert.rs` and `resize.rs`: the leaf is formatted.
+        LeafRef::new(self.first.load(Acquire)).map(|name| self.memory.leaf(name))
+    }
+
+    fn set_first_leaf(&self, name: LeafRef) {
+        // ORDER: Release, pairs with `first_leaf`.
+        self.first.store(name.get(), Release);
+    }
+
+    fn all_shards(&self) -> impl Iterator<Item = &Lock<Shard>> {
+        let more = self.shards.get().into_iter().flatten().map(|one| &one.shard);
+        core::iter::once(&self.shard).chain(more)
+    }
+
+    /// The shard and the counter of a thread.
+    #[inline]
+    fn shard_of(&self, thread: usize) -> (&Lock<Shard>, &AtomicU64) {
+        match self.shards.get() {
+            Some(shards) => {
+                let one = &shards[thread % SHARDS];
+                (&one.shard, &one.entries)
+            }
+            None => (&self.shard, &self.entries),
+        }
+    }
+
+    /// Gives a map that has grown its shards.
+    fn add_shards(&self) {
+        if self.memory.leaves.used_bytes() >= SHARDS_FROM_BYTES {
+            self.shards.get_or_init(|| {
+                let one = || OneShard { shard: Lock::new(Shard::new()), entries: AtomicU64::new(0) };
+                (0..SHARDS).map(|_| CachePadded::new(one())).collect()
+            });
+        }
+    }
+
+    /// Takes what has been unlinked, and takes back into use what nobody can be reading any more.
+    fn retire(&self, pinned: &Pinned<'_, V>, garbage: impl IntoIterator<Item = Garbage>) {
+        let (shard, _) = self.shard_of(pinned.thread);
+        let free = {
+            let mut shard = shard.lock();
+            for item in garbage {
+                shard.limbo.retire(item, &pinned.guard);
+            }
+            shard.limbo.collect()
+        };
+        if let Some(items) = free {
+            // User code runs here, in `Drop` of values: no lock is held.
+            Recycle { map: self, shard, items }.run();
+        }
+    }
+
+    fn record_units(&self, unit: u64) -> u64 {
+        mem::record::Record::<V>::units(self.memory.record::<V>(unit).key().len())
+    }
+}
+
+/// Garbage on its way back into use.
+struct Recycle<'m, V> {
+    map: &'m Wormhole<V>,
+    shard: &'m Lock<Shard>,
+    items: Vec<Garbage>,
+}
+
+impl<V> Recycle<'_, V> {
+    fn run(&mut self) {
+        let Wormhole { memory, .. } = self.map;
+        while let Some(item) = self.items.pop() {
+            let (unit, units) = match item {
+                Garbage::Leaf(lines, unit) => {
+                    self.shard.lock().leaves.push((lines, unit));
+                    continue;
+                }
+                Garbage::Table(piece) => {
+                    drop(piece);
+                    continue;
+                }
+                Garbage::Record(unit) => {
+                    let units = self.map.record_units(unit);
+                    memory.drop_record::<V>(unit);
+                    (unit, units)
+                }
+                Garbage::Husk(unit) => (unit, self.map.record_units(unit)),
+                Garbage::Border(unit) => {
+                    (unit, mem::record::Record::<()>::units(memory.border(unit).len()))
+                }
+            };
+            self.shard.lock().heap.free(&memory.records, unit, units);
+        }
+    }
+}
+
+impl<V> Drop for Recycle<'_, V> {
+    fn drop(&mut self) {
+        // After a panic of one value: the rest. A second panic aborts, as in std's collections.
+        if std::thread::panicking() {
+            self.run();
+        }
+    }
+}
+
+impl Shard {
+    const fn new() -> Self {
+        Self { heap: heap::Shard::new(), leaves: Vec::new(), limbo: Limbo::new() }
+    }
+}
+
+impl<V> Drop for Wormhole<V> {
+    fn drop(&mut self) {
+        if const { word::is_inline::<V>() } {
+            // Nothing to drop, and the arenas free all memory at once.
+            return;
+        }
+        // What was unlinked still holds values.
+        let limbos: Vec<Garbage> =
+            self.all_shards().flat_map(|shard| shard.lock().limbo.drain().collect::<Vec<_>>()).collect();
+        let mut values = DropValues { map: self, limbos, leaf: self.first_leaf(), at: 0 };
+        values.run();
+    }
+}
+
+/// Drops the values of a map that nobody uses any more, each once, even if one panics.
+struct DropValues<'m, V> {
+    map: &'m Wormhole<V>,
+    limbos: Vec<Garbage>,
+    leaf: Option<Leaf<'m>>,
+    at: usize,
+}
+
+impl<V> DropValues<'_, V> {
+    fn run(&mut self) {
+        while let Some(garbage) = self.limbos.pop() {
+            if let Garbage::Record(unit) = garbage {
+                self.map.memory.drop_record::<V>(unit);
+            }
+        }
+        while let Some(leaf) = self.leaf {
+            while self.at < leaf.lines() * layout::LINE_WORDS {
+                let word = leaf.word(self.at);
+                self.at += 1;
+                if let Some(unit) = word.record() {
+                    self.map.memory.drop_record::<V>(unit);
+                }
+            }
+            self.at = 0;
+            self.leaf = leaf.next().map(|next| self.map.memory.leaf(next));
+        }
+    }
+}
+
+impl<V> Drop for DropValues<'_, V> {
+    fn drop(&mut self) {
+        // After a panic of one value: the rest. A second panic aborts, as in std's collections.
+        if std::thread::panicking() {
+            self.run();
+        }
+    }
+}
+
+/// The handle through which a [`Wormhole`] is used; see [`Wormhole::pin`].
+///
+/// It belongs to its thread. What it hands out lives as long as the handle.
+pub struct Pinned<'m, V> {
+    map: &'m Wormhole<V>,
+    guard: Guard,
+    thread: usize,
+}
+
+impl<V> core::fmt::Debug for Pinned<'_, V> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Pinned").field("map", self.map).finish_non_exhaustive()
+    }
+}
+
+impl<V> Pinned<'_, V> {
+    /// Lets memory be used again that was given up since the handle was made. Whatever the handle has handed out
+    /// must be gone, which the compiler checks.
+    #[inline]
+    pub fn repin(&mut self) {
+        self.guard.repin();
+    }
+
+    /// Returns how many entries the map has; see [`Wormhole::len`].
+    pub fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    /// Returns whether the map has no entries.
+    pub fn is_empty(&self) -> bool {
+        self.map.is_empty()
+    }
+
+    /// Returns what the map takes in memory.
+    pub fn memory_usage(&self) -> MemoryUsage {
+        self.map.memory_usage()
+    }
+}

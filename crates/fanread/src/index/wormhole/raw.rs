@@ -1,0 +1,397 @@
+//! Typed views over the bytes of leaves and records: the only unsafe code of this index.
+//!
+//! Nothing here decides anything. Each view is made from a reference that invariant L8 covers, and lives as long as
+//! the guard of the one who found it.
+
+#![expect(unsafe_code, reason = "views over the arenas' bytes; every block cites the invariant it relies on")]
+
+use core::cmp::Ordering as Order;
+use core::marker::PhantomData;
+
+use super::layout::{
+    Border, FIXED_LINES, Header, INLINE_PREFIX_BYTES, KEPT_PREFIX_BYTES, LINE_WORDS, Leaves, Meta, SLOTS, Shape,
+    Slot, Word, slice_at,
+};
+use crate::arch;
+use crate::mem::LINE_BYTES;
+use crate::mem::heap::Records;
+use crate::mem::record::Record;
+use crate::mem::word::{self, Read};
+use crate::prefix::LeafRef;
+use crate::sync::shim::{
+    AtomicPtr, AtomicU32, AtomicU64, LineWords,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use crate::sync::version::Version;
+
+/// A line of values.
+type ValueLine = [AtomicPtr<()>; LINE_WORDS];
+
+/// Bit of a [`LeafRef`] that says whether the leaf is inline, so that its value line can be asked for early.
+const INLINE_BIT: u32 = 1 << 30;
+
+/// Where leaves and records live.
+#[derive(Debug)]
+pub(super) struct Memory {
+    pub(super) leaves: Leaves,
+    pub(super) records: Records,
+}
+
+impl Memory {
+    pub(super) const fn new() -> Self {
+        Self { leaves: Leaves::new(), records: Records::new() }
+    }
+
+    /// Makes the name of a leaf.
+    pub(super) fn name(unit: u64, inline: bool) -> Option<LeafRef> {
+        let unit = u32::try_from(unit).ok().filter(|unit| *unit < INLINE_BIT)?;
+        LeafRef::new(unit | if inline { INLINE_BIT } else { 0 })
+    }
+
+    /// The unit of a leaf.
+    #[inline(always)]
+    pub(super) fn unit(name: LeafRef) -> u64 {
+        u64::from(name.get() & (INLINE_BIT - 1))
+    }
+
+    /// The leaf behind a name that was found in the table, in a link or in a forward.
+    #[inline(always)]
+    pub(super) fn leaf(&self, name: LeafRef) -> Leaf<'_> {
+        Leaf { at: self.leaves.at(Self::unit(name)), name, lives: PhantomData }
+    }
+
+    /// The record behind a number that was found in a leaf's word.
+    #[inline(always)]
+    pub(super) fn record<V>(&self, unit: u64) -> Record<'_, V> {
+        // SAFETY: units in words name records that were written before (L10, the word was loaded by Acquire or
+        // under the leaf's lock) and are not freed while the finder is pinned (L8).
+        unsafe { Record::new(self.records.at(unit)) }
+    }
+
+    /// The bytes of a border.
+    #[inline]
+    pub(super) fn border(&self, unit: u64) -> &[u8] {
+        if unit == 0 { &[] } else { self.record::<()>(unit).key() }
+    }
+
+    /// Fills a fresh record.
+    ///
+    /// The caller has the unit from the heap, with room for `Record::<V>::units(key.len())`, and has not shared it.
+    #[inline(always)]
+    pub(super) fn write_record<V>(&self, unit: u64, key: &[u8], value: V) {
+        // SAFETY: the units are the caller's alone (heap H1) and aligned to 8 bytes.
+        unsafe { Record::write(self.records.at(unit), key, value) };
+    }
+
+    /// Fills a fresh record with an inline value that is a word already; as `write_record`.
+    pub(super) fn write_record_word<V>(&self, unit: u64, key: &[u8], value: word::Word) {
+        // SAFETY: as in `write_record`; the word was packed as a `V` by this map, which is inline.
+        unsafe { Record::write_packed(self.records.at(unit), key, value, PhantomData::<V>) };
+    }
+
+    /// Drops the value of a record that nobody can read any more.
+    pub(super) fn drop_record<V>(&self, unit: u64) {
+        // SAFETY: called by the reclaiming side alone, after the epochs freed the record (L8).
+        unsafe { self.record::<V>(unit).drop_value() };
+    }
+
+    /// Starts a leaf in fresh or reused units: no entries, no neighbours.
+    pub(super) fn format(&self, name: LeafRef, shape: Shape, low: (u64, &[u8]), high: (u64, &[u8])) -> Leaf<'_> {
+        let leaf = self.leaf(name);
+        let at = usize::from(shape.prefix_bytes);
+        let mut prefix = [0_u8; KEPT_PREFIX_BYTES];
+        let kept = at.min(KEPT_PREFIX_BYTES);
+        prefix[..kept].copy_from_slice(&low.1[..kept]);
+        let (mut first, mut second) = ([0; 16], [0; 48]);
+        first.copy_from_slice(&prefix[..16]);
+        second.copy_from_slice(&prefix[16..]);
+        let header = Header {
+            version: Version::default(),
+            next: AtomicU32::new(0),
+            prev: AtomicU32::new(0),
+            meta: AtomicU64::new(0),
+            shape,
+            low_slice: slice_at(low.1, at),
+            high_slice: if shape.bounded { slice_at(high.1, at) } else { u64::MAX },
+            prefix: first,
+        };
+        let border = Border { low: low.0, high: high.0, prefix: second };
+        // SAFETY: the leaf's lines are the caller's alone until it is published: fresh, or freed by the epochs.
+        unsafe {
+            leaf.at.cast::<Header>().write(header);
+            leaf.at.add(LINE_BYTES).cast::<Border>().write(border);
+            let rest = usize::from(shape.all_lines) - 2;
+            leaf.at.add(2 * LINE_BYTES).write_bytes(0, rest * LINE_BYTES);
+        }
+        leaf
+    }
+}
+
+/// A leaf that is live, or dead and not yet freed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leaf<'g> {
+    at: *mut u8,
+    name: LeafRef,
+    lives: PhantomData<&'g ()>,
+}
+
+impl PartialEq for Leaf<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.at == other.at
+    }
+}
+
+impl<'g> Leaf<'g> {
+    /// The leaf's name.
+    #[inline(always)]
+    pub(super) fn name(self) -> LeafRef {
+        self.name
+    }
+
+    /// Line 0.
+    #[inline(always)]
+    pub(super) fn header(self) -> &'g Header {
+        // SAFETY: a name leads to a formatted leaf that is not freed for 'g (L8). What changes in it is atomic.
+        unsafe { &*self.at.cast::<Header>() }
+    }
+
+    /// Line 1.
+    #[inline(always)]
+    pub(super) fn border(self) -> &'g Border {
+        // SAFETY: as `header`; line 1 never changes (L1).
+        unsafe { &*self.at.add(LINE_BYTES).cast::<Border>() }
+    }
+
+    /// Line 2: slot numbers, eight in a word, the first in the low byte.
+    #[inline(always)]
+    pub(super) fn order(self) -> &'g LineWords {
+        // SAFETY: as `header`; the line is only touched as atomics.
+        unsafe { &*self.at.add(2 * LINE_BYTES).cast::<LineWords>() }
+    }
+
+    /// A line of words.
+    #[inline(always)]
+    pub(super) fn words(self, line: usize) -> &'g LineWords {
+        debug_assert!(line < self.lines());
+        // SAFETY: as `order`; a leaf has lines 3 .. 3 + lines, and callers stay below `lines` (which is 2 or 8, and
+        // line numbers come from a tag or an exclusive or of two, both below it).
+        unsafe { &*self.at.add((FIXED_LINES + line) * LINE_BYTES).cast::<LineWords>() }
+    }
+
+    /// A line of values, of an inline leaf whose values have bytes.
+    #[inline(always)]
+    fn values(self, line: usize) -> &'g ValueLine {
+        debug_assert!(FIXED_LINES + self.lines() + line < usize::from(self.header().shape.all_lines));
+        // SAFETY: as `words`; the value lines stand behind the lines of words.
+        unsafe { &*self.at.add((FIXED_LINES + self.lines() + line) * LINE_BYTES).cast::<ValueLine>() }
+    }
+
+    /// Whether this type's values have a line of their own in inline leaves.
+    pub(super) const fn has_values<V>() -> bool {
+        size_of::<V>() != 0
+    }
+
+    /// The value beside a word, of an inline leaf.
+    #[inline(always)]
+    pub(super) fn value<V>(self, slot: Slot) -> word::Word {
+        if const { Self::has_values::<V>() } {
+            // Relaxed: the caller validates the pair by the leaf's version.
+            self.values(slot / LINE_WORDS)[slot % LINE_WORDS].load(Relaxed)
+        } else {
+            core::ptr::null_mut()
+        }
+    }
+
+    /// Stores the value beside a word, of an inline leaf. The caller holds the leaf's lock.
+    #[inline(always)]
+    pub(super) fn set_value<V>(self, slot: Slot, value: word::Word) {
+        if const { Self::has_values::<V>() } {
+            // ORDER: Release, so that a reader that validates the pair sees whatever the value was made from.
+            self.values(slot / LINE_WORDS)[slot % LINE_WORDS].store(value, Release);
+        }
+    }
+
+    /// Asks for the lines that a search for a tag of this home needs first.
+    ///
+    /// The number of lines is not known before the header is there; a leaf the table names is nearly always large.
+    #[inline(always)]
+    pub(super) fn prefetch<V>(self, home: usize) {
+        let line = |line: usize| arch::prefetch(self.at.wrapping_add(line * LINE_BYTES));
+        line(0);
+        line(FIXED_LINES + home);
+        if self.name.get() & INLINE_BIT == 0 {
+            line(1);
+        } else if const { Self::has_values::<V>() } {
+            line(FIXED_LINES + super::layout::LARGE_LINES + home);
+        }
+    }
+
+    /// Asks for all lines, for a scan.
+    #[inline]
+    pub(super) fn prefetch_all<V>(self) {
+        let inline = self.name.get() & INLINE_BIT != 0 && const { Self::has_values::<V>() };
+        let lines = FIXED_LINES + super::layout::LARGE_LINES * if inline { 2 } else { 1 };
+        for line in 0..lines {
+            arch::prefetch(self.at.wrapping_add(line * LINE_BYTES));
+        }
+    }
+
+    /// Lines of words.
+    #[inline(always)]
+    pub(super) fn lines(self) -> usize {
+        usize::from(self.header().shape.lines)
+    }
+
+    /// The counts.
+    #[inline(always)]
+    pub(super) fn meta(self) -> Meta {
+        // ORDER: Acquire, pairs with the Release store in `set_meta`: the entries counted are there.
+        Meta(self.header().meta.load(Acquire))
+    }
+
+    /// Stores the counts. The caller holds the leaf's lock or has not published the leaf.
+    #[inline(always)]
+    pub(super) fn set_meta(self, meta: Meta) {
+        // ORDER: Release, pairs with `meta`.
+        self.header().meta.store(meta.0, Release);
+    }
+
+    /// A word.
+    #[inline(always)]
+    pub(super) fn word(self, slot: Slot) -> Word {
+        // ORDER: Acquire, pairs with the Release store in `set_word`: a record's bytes are there.
+        Word(self.words(slot / LINE_WORDS)[slot % LINE_WORDS].load(Acquire))
+    }
+
+    /// Stores a word. The caller holds the leaf's lock or has not published the leaf.
+    #[inline(always)]
+    pub(super) fn set_word(self, slot: Slot, word: Word) {
+        // ORDER: Release, pairs with `word`: what the word names was written before.
+        self.words(slot / LINE_WORDS)[slot % LINE_WORDS].store(word.0, Release);
+    }
+
+    /// Appends a slot number to the order. The caller holds the leaf's lock or has not published the leaf.
+    #[inline(always)]
+    pub(super) fn append_order(self, at: usize, slot: Slot) {
+        let word = &self.order()[at / 8];
+        let shift = 8 * (at % 8);
+        // Relaxed: readers learn of the entry from `meta`, which is stored after this.
+        let old = word.load(Relaxed) & !(0xff << shift);
+        word.store(old | (slot as u64) << shift, Relaxed);
+    }
+
+    /// Copies the order.
+    #[inline]
+    pub(super) fn copy_order(self) -> [u8; SLOTS] {
+        let mut copy = [0; SLOTS];
+        for (eight, word) in copy.as_chunks_mut::<8>().0.iter_mut().zip(self.order()) {
+            // Relaxed: the caller validates the copy by the leaf's version.
+            *eight = word.load(Relaxed).to_le_bytes();
+        }
+        copy
+    }
+
+    /// Replaces the order. The caller is between `begin_change` and `end_change`, or has not published the leaf.
+    #[inline]
+    pub(super) fn set_order(self, order: &[u8; SLOTS]) {
+        for (eight, word) in order.as_chunks::<8>().0.iter().zip(self.order()) {
+            // Relaxed: ordered by the version's fences.
+            word.store(u64::from_le_bytes(*eight), Relaxed);
+        }
+    }
+
+    /// The next leaf; of a dead leaf, the one that replaces it.
+    #[inline(always)]
+    pub(super) fn next(self) -> Option<LeafRef> {
+        // ORDER: Acquire, pairs with the Release store in `set_next`: the leaf named is formatted and filled.
+        LeafRef::new(self.header().next.load(Acquire))
+    }
+
+    /// The leaf before.
+    #[inline(always)]
+    pub(super) fn prev(self) -> Option<LeafRef> {
+        // ORDER: Acquire, as in `next`.
+        LeafRef::new(self.header().prev.load(Acquire))
+    }
+
+    /// Links. The caller holds the structure's lock, or has not published the leaf.
+    pub(super) fn set_next(self, next: Option<LeafRef>) {
+        // ORDER: Release, pairs with `next`.
+        self.header().next.store(next.map_or(0, LeafRef::get), Release);
+    }
+
+    /// Links backwards, as `set_next`.
+    pub(super) fn set_prev(self, prev: Option<LeafRef>) {
+        // ORDER: Release, pairs with `prev`.
+        self.header().prev.store(prev.map_or(0, LeafRef::get), Release);
+    }
+
+    /// Whether a key starts with this leaf's prefix, of an inline leaf.
+    #[inline(always)]
+    pub(super) fn has_short_prefix(self, key: &[u8]) -> bool {
+        let header = self.header();
+        let bytes = usize::from(header.shape.prefix_bytes);
+        debug_assert!(bytes <= INLINE_PREFIX_BYTES && key.len() >= bytes);
+        if bytes <= 8 {
+            // Both slices keep only the prefix's bytes; a shift by 64 is none at all.
+            let differ = slice_at(key, 0) ^ slice_at(&header.prefix, 0);
+            return differ.checked_shr(64 - 8 * bytes as u32).unwrap_or(0) == 0;
+        }
+        key[..bytes] == header.prefix[..bytes]
+    }
+
+    /// Where `key` belongs: in this leaf (`Equal`), before it or behind it (L3).
+    #[inline]
+    pub(super) fn place(self, key: &[u8], memory: &Memory) -> Order {
+        let header = self.header();
+        let bytes = usize::from(header.shape.prefix_bytes);
+        let placed = self.compare_prefix(key, bytes, memory);
+        if placed != Order::Equal {
+            return placed;
+        }
+        let slice = slice_at(key, bytes);
+        if slice < header.low_slice {
+            return Order::Less;
+        }
+        if header.shape.bounded && slice > header.high_slice {
+            return Order::Greater;
+        }
+        if slice == header.low_slice && key < memory.border(self.border().low) {
+            return Order::Less;
+        }
+        if header.shape.bounded && slice == header.high_slice && key >= memory.border(self.border().high) {
+            return Order::Greater;
+        }
+        Order::Equal
+    }
+
+    /// Compares the start of `key` with the leaf's prefix.
+    #[inline(always)]
+    fn compare_prefix(self, key: &[u8], bytes: usize, memory: &Memory) -> Order {
+        let start = &key[..key.len().min(bytes)];
+        let (header, border) = (self.header(), self.border());
+        if bytes <= 16 {
+            return start.cmp(&header.prefix[..bytes]);
+        }
+        if bytes > KEPT_PREFIX_BYTES {
+            return start.cmp(&memory.border(border.low)[..bytes]);
+        }
+        let (first, second) = start.split_at(start.len().min(16));
+        first.cmp(&header.prefix[..]).then_with(|| second.cmp(&border.prefix[..bytes - 16]))
+    }
+
+    /// The bytes of the prefix, of an inline leaf.
+    #[inline(always)]
+    pub(super) fn short_prefix(self) -> &'g [u8] {
+        let header = self.header();
+        &header.prefix[..usize::from(header.shape.prefix_bytes).min(INLINE_PREFIX_BYTES)]
+    }
+}
+
+/// A value in a leaf's word or a record, as it was read.
+#[inline(always)]
+pub(super) fn read_inline<'g, V>(word: word::Word) -> Read<'g, V> {
+    debug_assert!(word::is_inline::<V>());
+    // SAFETY: values beside words were packed as `V` by the same map, and `V` is inline.
+    unsafe { Read::new(word) }
+}

@@ -1,0 +1,161 @@
+//! Taking entries out.
+//!
+//! An entry leaves by one store of a free word. The version moves twice around it: a slot is used again only after
+//! that, which is what lets readers trust a key and a value that lie in two lines.
+//!
+//! PAPER: Algorithm 2, `DEL`. Neighbours are merged when both fit in half a leaf (`resize.rs`).
+
+use super::layout::{SLOTS, Slot, Word};
+use super::raw::Leaf;
+use super::resize::MERGE_AT;
+use super::{Garbage, Key, Pinned, Ref, Wormhole};
+use crate::sync::shim::Ordering::Relaxed;
+use crate::sync::version::Locked;
+
+impl<V> Wormhole<V> {
+    /// Removes an entry from a locked leaf.
+    fn take_out(leaf: Leaf<'_>, locked: &mut Locked<'_>, slot: Slot) {
+        let meta = leaf.meta();
+        let (count, sorted) = (meta.count(), meta.sorted());
+        let mut order = leaf.copy_order();
+        let Some(at) = order[..count].iter().position(|other| usize::from(*other) == slot) else {
+            unreachable!("an occupied slot is in the order (L9)");
+        };
+        order.copy_within(at + 1..SLOTS, at);
+        locked.begin_change();
+        leaf.set_word(slot, Word::FREE);
+        leaf.set_order(&order);
+        leaf.set_meta(meta.with_counts(count - 1, sorted - usize::from(at < sorted)));
+        locked.end_change();
+    }
+}
+
+impl<V: Send + Sync> Pinned<'_, V> {
+    /// Removes `key` and returns its value, if there was one.
+    ///
+    /// # Cost
+    ///
+    /// The line fetches of [`get`](Self::get) and one locked leaf. Neighbouring leaves that fit into half a leaf are
+    /// merged.
+    ///
+    /// # Concurrency
+    ///
+    /// Takes effect when the entry's word is cleared. The value is dropped once nobody can be reading it.
+    ///
+    /// # Panics
+    ///
+    /// If dropping a value that was removed or replaced earlier does. The key is removed all the same.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::Wormhole;
+    ///
+    /// let map = Wormhole::new();
+    /// let pinned = map.pin();
+    /// pinned.insert(b"dodo", 1);
+    /// assert_eq!(pinned.remove(b"dodo").as_deref(), Some(&1));
+    /// assert!(pinned.remove(b"dodo").is_none());
+    /// ```
+    pub fn remove(&self, key: &[u8]) -> Option<Ref<'_, V>> {
+        self.remove_if(key, |_| true)
+    }
+
+    /// Removes `key` if its value is the one `wanted` accepts. `wanted` is asked under the leaf's lock and is no user
+    /// code.
+    fn remove_if(&self, key: &[u8], wanted: impl FnOnce(Ref<'_, V>) -> bool) -> Option<Ref<'_, V>> {
+        let map = self.map;
+        let (tag, hint) = map.hint(key, &self.guard)?;
+        let (leaf, mut locked) = map.lock_leaf(key, hint);
+        let (slot, word) = map.look_locked(leaf, key, tag)?;
+        let old = Ref::new(map.read_entry(leaf, slot, word));
+        if !wanted(old) {
+            return None;
+        }
+        Wormhole::<V>::take_out(leaf, &mut locked, slot);
+        // Relaxed: a counter.
+        map.shard_of(self.thread).1.fetch_sub(1, Relaxed);
+        if leaf.meta().count() <= MERGE_AT / 2 {
+            map.try_merge(self, leaf, locked);
+        } else {
+            drop(locked);
+        }
+        if let Some(unit) = word.record() {
+            map.retire(self, [Garbage::Record(unit)]);
+        }
+        Some(old)
+    }
+
+    /// Removes and returns the first entry in key order.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::Wormhole;
+    ///
+    /// let map = Wormhole::new();
+    /// let pinned = map.pin();
+    /// pinned.insert(b"b", 2);
+    /// pinned.insert(b"a", 1);
+    /// let first = pinned.pop_first().map(|(key, value)| (key.to_vec(), *value));
+    /// assert_eq!(first, Some((b"a".to_vec(), 1)));
+    /// ```
+    pub fn pop_first(&self) -> Option<(Key<'_>, Ref<'_, V>)> {
+        loop {
+            let (key, _) = self.first_key_value()?;
+            if let Some(value) = self.remove(&key) {
+                return Some((key, value));
+            }
+        }
+    }
+
+    /// Removes and returns the last entry in key order.
+    pub fn pop_last(&self) -> Option<(Key<'_>, Ref<'_, V>)> {
+        loop {
+            let (key, _) = self.last_key_value()?;
+            if let Some(value) = self.remove(&key) {
+                return Some((key, value));
+            }
+        }
+    }
+
+    /// Removes every entry for which `keep` returns false.
+    ///
+    /// `keep` runs outside of any lock. An entry whose value another thread replaces after `keep` has seen it stays.
+    ///
+    /// # Panics
+    ///
+    /// If `keep` does. Entries refused before that are removed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::Wormhole;
+    ///
+    /// let map = Wormhole::new();
+    /// let pinned = map.pin();
+    /// for (key, value) in [(b"a", 1), (b"b", 2), (b"c", 3)] {
+    ///     pinned.insert(key, value);
+    /// }
+    /// pinned.retain(|_, value| value % 2 == 1);
+    /// assert_eq!(pinned.len(), 2);
+    /// ```
+    pub fn retain(&self, mut keep: impl FnMut(&[u8], &V) -> bool) {
+        for (key, value) in self.iter() {
+            if !keep(&key, &value) {
+                self.remove_if(&key, |now| core::ptr::eq(now.word(), value.word()));
+            }
+        }
+    }
+
+    /// Removes all entries.
+    ///
+    /// # Concurrency
+    ///
+    /// Each entry is removed by itself. An entry that another thread inserts meanwhile may stay.
+    pub fn clear(&self) {
+        for (key, _) in self.iter() {
+            self.remove(&key);
+        }
+    }
+}

@@ -1,0 +1,465 @@
+//! Splits, merges and growth: leaves are never rewritten, only replaced.
+//!
+//! All three are one operation. The old leaves are locked, their entries are read in order, new leaves are built
+//! beside them, and then the new ones are linked in and the old ones marked dead. Up to that store readers work in
+//! the old leaves, whose contents stand still; after it they are sent on.
+//!
+//! Everything that can fail (memory) happens before the first store that others can see.
+//!
+//! PAPER: Algorithm 4. Section 2.2's rule for anchors is kept (the shortest string above the left keys), without the
+//! prefix condition; of the cuts near the middle the one with the shortest anchor is taken, which the paper leaves
+//! as future work.
+
+use super::insert::{is_inline_map, publish};
+use super::layout::{
+    FIXED_LINES, INLINE_BYTES, INLINE_PREFIX_BYTES, LARGE_LINES, LINE_WORDS, SLOTS, SMALL_LINES, SORT_TIE, Shape,
+    Tag, Word, full_at, sort_number,
+};
+use super::raw::{Leaf, Memory};
+use super::search::inline_key;
+use super::{Garbage, Pinned, Wormhole};
+use crate::api::Key;
+use crate::arch;
+use crate::mem::AllocError;
+use crate::mem::record::Record;
+use crate::mem::word;
+use crate::prefix;
+use crate::sync::version::Locked;
+
+/// Entries up to which two neighbours become one leaf. Half of a full one: a merged leaf is neither split nor merged
+/// again soon.
+pub(super) const MERGE_AT: usize = SLOTS / 2;
+
+/// An entry on its way from one leaf to another.
+#[derive(Clone, Copy)]
+pub(super) struct Entry<'g> {
+    /// Orders entries of one leaf; see `sort_number`.
+    number: u64,
+    word: Word,
+    /// The value, of an inline entry.
+    value: word::Word,
+    /// The prefix of the leaf it comes from.
+    prefix: &'g [u8],
+}
+
+/// The borders and size of a leaf to be built.
+#[derive(Clone, Copy)]
+pub(super) struct Plan<'a> {
+    pub(super) low: (u64, &'a [u8]),
+    pub(super) high: Option<(u64, &'a [u8])>,
+    pub(super) lines: usize,
+}
+
+/// What has been made for leaves that are not linked yet.
+#[derive(Default)]
+pub(super) struct Draft {
+    /// Records made of inline entries.
+    records: Vec<u64>,
+    /// Records whose entries became inline.
+    husks: Vec<u64>,
+}
+
+impl<V> Wormhole<V> {
+    /// The entries of a leaf that does not change (locked), in key order.
+    pub(super) fn entries<'g>(&'g self, leaf: Leaf<'g>) -> Vec<Entry<'g>> {
+        let meta = leaf.meta();
+        let order = leaf.copy_order();
+        let shape = leaf.header().shape;
+        let prefix = if shape.inline { leaf.short_prefix() } else { &[] };
+        let slots = order[..meta.count()].iter().map(|slot| usize::from(*slot));
+        for slot in slots.clone() {
+            self.prefetch_entry(leaf.word(slot));
+        }
+        let mut entries: Vec<Entry<'g>> = slots
+            .map(|slot| {
+                let word = leaf.word(slot);
+                let (number, value) = match word.record() {
+                    Some(unit) => {
+                        let key = self.memory.record::<V>(unit).key();
+                        (sort_number(key, usize::from(shape.prefix_bytes)), core::ptr::null_mut())
+                    }
+                    None => (word.0.rotate_left(8), leaf.value::<V>(slot)),
+                };
+                Entry { number, word, value, prefix }
+            })
+            .collect();
+        if meta.sorted() < meta.count() {
+            // A stable sort makes use of the sorted run at the start.
+            entries.sort_by(|a, b| self.compare(a, b));
+        }
+        entries
+    }
+
+    /// Orders two entries of one leaf.
+    pub(super) fn compare(&self, a: &Entry<'_>, b: &Entry<'_>) -> core::cmp::Ordering {
+        a.number.cmp(&b.number).then_with(|| {
+            if a.number & 0xff == SORT_TIE { self.key(a).cmp(&self.key(b)) } else { core::cmp::Ordering::Equal }
+        })
+    }
+
+    /// The key of an entry.
+    fn key<'g>(&'g self, entry: &Entry<'g>) -> Key<'g> {
+        self.key_of(entry.prefix, entry.word)
+    }
+
+    /// Builds a leaf that nobody else can see. What it had to make is noted in `draft`.
+    pub(super) fn draft_leaf(
+        &self,
+        thread: usize,
+        entries: &[Entry<'_>],
+        plan: Plan<'_>,
+        draft: &mut Draft,
+    ) -> Result<Leaf<'_>, AllocError> {
+        let prefix_bytes = plan.high.map_or(0, |(_, high)| arch::common_prefix(plan.low.1, high));
+        let inline = is_inline_map::<V>() && prefix_bytes <= INLINE_PREFIX_BYTES && {
+            let short = |entry: &&Entry<'_>| self.key(entry).len() <= prefix_bytes + INLINE_BYTES;
+            2 * entries.iter().filter(short).count() >= entries.len()
+        };
+        let value_lines = if inline && Leaf::has_values::<V>() { plan.lines } else { 0 };
+        let shape = Shape {
+            prefix_bytes: prefix_bytes as u16,
+            lines: plan.lines as u8,
+            inline,
+            all_lines: (FIXED_LINES + plan.lines + value_lines) as u8,
+            bounded: plan.high.is_some(),
+            unused: 0,
+        };
+        let name = self.new_leaf(thread, shape)?;
+        let leaf = self.memory.format(name, shape, plan.low, plan.high.unwrap_or((0, &[])));
+        for entry in entries {
+            if let Err(error) = self.place_entry(thread, leaf, entry, draft) {
+                self.discard_leaf(thread, leaf);
+                return Err(error);
+            }
+        }
+        leaf.set_meta(leaf.meta().with_counts(entries.len(), entries.len()));
+        Ok(leaf)
+    }
+
+    /// Puts an entry into a leaf under construction, in the form it has there (L4).
+    fn place_entry(
+        &self,
+        thread: usize,
+        leaf: Leaf<'_>,
+        entry: &Entry<'_>,
+        draft: &mut Draft,
+    ) -> Result<(), AllocError> {
+        let shape = leaf.header().shape;
+        let at = usize::from(shape.prefix_bytes);
+        let (tag, word, value) = match entry.word.record() {
+            Some(unit) => {
+                let record = self.memory.record::<V>(unit);
+                let tag = entry.word.tag();
+                match Word::of_inline(record.key().get(at..).unwrap_or(&[])) {
+                    Some(word) if shape.inline => {
+                        draft.husks.push(unit);
+                        (tag, word, record.word())
+                    }
+                    _ => (tag, entry.word, core::ptr::null_mut()),
+                }
+            }
+            None => {
+                let key = inline_key(entry.prefix, entry.word);
+                let tag = Tag::of(self.seed().hash(&key));
+                match Word::of_inline(&key[at..]) {
+                    Some(word) if shape.inline => (tag, word, entry.value),
+                    _ => {
+                        let unit = self.new_record(thread, key.len())?;
+                        self.memory.write_record_word::<V>(unit, &key, entry.value);
+                        draft.records.push(unit);
+                        (tag, Word::of_record(tag, unit), core::ptr::null_mut())
+                    }
+                }
+            }
+        };
+        let (slot, step) = super::insert::free_slot(leaf, tag);
+        if shape.inline {
+            leaf.set_value::<V>(slot, value);
+        }
+        publish(leaf, tag, slot, step, word);
+        Ok(())
+    }
+
+    /// Units for a leaf.
+    fn new_leaf(&self, thread: usize, shape: Shape) -> Result<prefix::LeafRef, AllocError> {
+        let mut shard = self.shard_of(thread).0.lock();
+        let reused = shard.leaves.iter().rposition(|free| free.0 == shape.all_lines);
+        let unit = match reused {
+            Some(at) => shard.leaves.swap_remove(at).1,
+            None => self.memory.leaves.grow(u64::from(shape.all_lines))?,
+        };
+        let bytes = usize::from(shape.all_lines) * crate::mem::LINE_BYTES;
+        Memory::name(unit, shape.inline).ok_or(AllocError { bytes })
+    }
+
+    /// Gives back a leaf that nobody else has seen.
+    fn discard_leaf(&self, thread: usize, leaf: Leaf<'_>) {
+        let lines = leaf.header().shape.all_lines;
+        self.shard_of(thread).0.lock().leaves.push((lines, Memory::unit(leaf.name())));
+    }
+
+    /// Gives back records that nobody else has seen. Their values live on in the leaves they were copied from.
+    fn discard_records(&self, thread: usize, records: Vec<u64>) {
+        let mut shard = self.shard_of(thread).0.lock();
+        for unit in records {
+            let units = self.record_units(unit);
+            shard.heap.free(&self.memory.records, unit, units);
+        }
+    }
+
+    /// A record for a border.
+    fn new_border(&self, thread: usize, border: &[u8]) -> Result<u64, AllocError> {
+        let units = Record::<()>::units(border.len());
+        let unit = self.shard_of(thread).0.lock().heap.allocate(&self.memory.records, units)?;
+        self.memory.write_record(unit, border, ());
+        Ok(unit)
+    }
+
+    fn discard_border(&self, thread: usize, unit: u64) {
+        let units = Record::<()>::units(self.memory.border(unit).len());
+        self.shard_of(thread).0.lock().heap.free(&self.memory.records, unit, units);
+    }
+
+    /// The borders of a leaf as a plan.
+    fn borders<'g>(&'g self, leaf: Leaf<'g>, lines: usize) -> Plan<'g> {
+        let (border, shape) = (leaf.border(), leaf.header().shape);
+        let high = shape.bounded.then(|| (border.high, self.memory.border(border.high)));
+        Plan { low: (border.low, self.memory.border(border.low)), high, lines }
+    }
+
+    /// Makes room in a full leaf: a small one grows, a large one is split. `key` is what is to be inserted.
+    pub(super) fn make_room(
+        &self,
+        pinned: &Pinned<'_, V>,
+        leaf: Leaf<'_>,
+        locked: Locked<'_>,
+        key: &[u8],
+    ) -> Result<(), AllocError> {
+        self.add_shards();
+        if leaf.lines() == SMALL_LINES {
+            self.grow_leaf(pinned, leaf, locked)
+        } else {
+            self.split(pinned, leaf, locked, key)
+        }
+    }
+
+    /// Replaces a small leaf by a large one.
+    fn grow_leaf(&self, pinned: &Pinned<'_, V>, old: Leaf<'_>, locked: Locked<'_>) -> Result<(), AllocError> {
+        let entries = self.entries(old);
+        let plan = self.borders(old, LARGE_LINES);
+        let mut draft = Draft::default();
+        let new = match self.draft_leaf(pinned.thread, &entries, plan, &mut draft) {
+            Ok(new) => new,
+            Err(error) => {
+                self.discard_records(pinned.thread, draft.records);
+                return Err(error);
+            }
+        };
+        let mut writer = self.structure.lock();
+        self.link([(old, locked)], new, new);
+        let high = plan.high.map(|high| high.1);
+        self.table.replace(&mut writer, plan.low.1, high, old.name(), new.name());
+        drop(writer);
+        self.retire_leaves(pinned, &[old], draft, None, None);
+        Ok(())
+    }
+
+    /// Splits a full leaf in two.
+    fn split(
+        &self,
+        pinned: &Pinned<'_, V>,
+        old: Leaf<'_>,
+        locked: Locked<'_>,
+        key: &[u8],
+    ) -> Result<(), AllocError> {
+        let thread = pinned.thread;
+        let entries = self.entries(old);
+        let borders = self.borders(old, LARGE_LINES);
+        let cut = self.cut(&entries, borders.high.is_none(), key);
+        let above = self.key(&entries[cut]);
+        let common = arch::common_prefix(&self.key(&entries[cut - 1]), &above);
+        let anchor = &above[..=common];
+        let border = self.new_border(thread, anchor)?;
+        let mut draft = Draft::default();
+        let mut halves = || {
+            let left = Plan { high: Some((border, anchor)), ..borders };
+            let right = Plan { low: (border, anchor), ..borders };
+            let left = self.draft_leaf(thread, &entries[..cut], left, &mut draft)?;
+            match self.draft_leaf(thread, &entries[cut..], right, &mut draft) {
+                Ok(right) => Ok((left, right)),
+                Err(error) => {
+                    self.discard_leaf(thread, left);
+                    Err(error)
+                }
+            }
+        };
+        let halves = halves();
+        let mut writer = self.structure.lock();
+        let ready = halves.and_then(|halves| match self.table.reserve(&mut writer, anchor.len()) {
+            Ok(piece) => Ok((halves, piece)),
+            Err(error) => {
+                self.discard_leaf(thread, halves.0);
+                self.discard_leaf(thread, halves.1);
+                Err(error)
+            }
+        });
+        let ((left, right), piece) = match ready {
+            Ok(ready) => ready,
+            Err(error) => {
+                drop(writer);
+                self.discard_records(thread, draft.records);
+                self.discard_border(thread, border);
+                return Err(error);
+            }
+        };
+        self.link([(old, locked)], left, right);
+        let anchors = (borders.low.1, anchor, borders.high.map(|high| high.1));
+        self.table.split(&mut writer, anchors, old.name(), (left.name(), right.name()));
+        drop(writer);
+        self.retire_leaves(pinned, &[old], draft, None, piece);
+        Ok(())
+    }
+
+    /// Where to cut a full leaf: near the middle, where the separating border is shortest; at the end if the map
+    /// grows there.
+    fn cut(&self, entries: &[Entry<'_>], last_leaf: bool, key: &[u8]) -> usize {
+        let count = entries.len();
+        if last_leaf && *key > *self.key(&entries[count - 1]) {
+            return count - 1;
+        }
+        let reach = count / 8;
+        let from_middle = |at: usize| at.abs_diff(count / 2);
+        let common = |at: usize| {
+            let (a, b) = (&entries[at - 1], &entries[at]);
+            let differ = (a.number ^ b.number) >> 8;
+            // Numbers tell up to seven bytes behind the prefix.
+            if differ != 0 {
+                (differ.leading_zeros() as usize - 8) / 8
+            } else {
+                arch::common_prefix(&self.key(a), &self.key(b)).max(INLINE_BYTES)
+            }
+        };
+        (count / 2 - reach..=count / 2 + reach)
+            .min_by_key(|at| (common(*at), from_middle(*at)))
+            .unwrap_or(count / 2)
+    }
+
+    /// Puts `first ..= last` in the place of the old leaves, which are neighbours. From here on nothing can fail.
+    ///
+    /// The caller holds the structure's lock.
+    fn link<const N: usize>(&self, old: [(Leaf<'_>, Locked<'_>); N], first: Leaf<'_>, last: Leaf<'_>) {
+        let before = old[0].0.prev();
+        let behind = old[N - 1].0.next();
+        first.set_prev(before);
+        last.set_next(behind);
+        if first != last {
+            first.set_next(Some(last.name()));
+            last.set_prev(Some(first.name()));
+        }
+        for (leaf, locked) in old {
+            // The forward reference, then the mark (L7).
+            leaf.set_next(Some(first.name()));
+            locked.retire();
+        }
+        match before {
+            Some(before) => self.memory.leaf(before).set_next(Some(first.name())),
+            None => self.set_first_leaf(first.name()),
+        }
+        if let Some(behind) = behind {
+            self.memory.leaf(behind).set_prev(Some(last.name()));
+        }
+    }
+
+    /// Hands replaced leaves to the limbo, with all that only they needed.
+    fn retire_leaves(
+        &self,
+        pinned: &Pinned<'_, V>,
+        old: &[Leaf<'_>],
+        draft: Draft,
+        border: Option<u64>,
+        piece: Option<prefix::Garbage>,
+    ) {
+        let leaves = old
+            .iter()
+            .map(|leaf| Garbage::Leaf(leaf.header().shape.all_lines, Memory::unit(leaf.name())));
+        let husks = draft.husks.into_iter().map(Garbage::Husk);
+        let border = border.map(Garbage::Border);
+        let piece = piece.map(Garbage::Table);
+        self.retire(pinned, leaves.chain(husks).chain(border).chain(piece));
+    }
+
+    /// Merges a leaf from which an entry was removed with a neighbour, if both are small enough. Does nothing if it
+    /// cannot have the locks, the memory or the neighbour: a later removal tries again.
+    pub(super) fn try_merge(&self, pinned: &Pinned<'_, V>, leaf: Leaf<'_>, locked: Locked<'_>) {
+        let count = leaf.meta().count();
+        let fits = |other: usize| {
+            other + count <= MERGE_AT || (count == 0 && other < full_at(LARGE_LINES))
+        };
+        if let Some(next) = leaf.next().map(|next| self.memory.leaf(next)) {
+            // Locks are taken from left to right, so this one may be waited for.
+            if fits(next.meta().count()) {
+                let other = next.header().version.lock();
+                let adjacent = leaf.next() == Some(next.name()) && !other.is_dead();
+                if adjacent && fits(next.meta().count()) {
+                    self.merge(pinned, (leaf, locked), (next, other));
+                    return;
+                }
+            }
+        }
+        if let Some(prev) = leaf.prev().map(|prev| self.memory.leaf(prev)) {
+            if fits(prev.meta().count()) {
+                // And this one may not.
+                let Some(other) = prev.header().version.try_lock() else { return };
+                let adjacent = prev.next() == Some(leaf.name()) && !other.is_dead();
+                if adjacent && fits(prev.meta().count()) {
+                    self.merge(pinned, (prev, other), (leaf, locked));
+                }
+            }
+        }
+    }
+
+    /// Replaces two neighbours by one leaf.
+    fn merge(
+        &self,
+        pinned: &Pinned<'_, V>,
+        left: (Leaf<'_>, Locked<'_>),
+        right: (Leaf<'_>, Locked<'_>),
+    ) {
+        let mut entries = self.entries(left.0);
+        entries.extend(self.entries(right.0));
+        let gone = right.0.border().low;
+        let plan = Plan { high: self.borders(right.0, LARGE_LINES).high, ..self.borders(left.0, LARGE_LINES) };
+        let mut draft = Draft::default();
+        let Ok(merged) = self.draft_leaf(pinned.thread, &entries, plan, &mut draft) else {
+            self.discard_records(pinned.thread, draft.records);
+            return;
+        };
+        let old = [left.0, right.0];
+        let mut writer = self.structure.lock();
+        self.link([left, right], merged, merged);
+        let anchors = (plan.low.1, self.memory.border(gone), plan.high.map(|high| high.1));
+        let names = (old[0].name(), old[1].name());
+        self.table.merge(&mut writer, anchors, names, merged.name());
+        let piece = self.table.trim(&mut writer);
+        drop(writer);
+        self.retire_leaves(pinned, &old, draft, Some(gone), piece);
+    }
+
+    /// Marks a leaf's order as sorted, for scans to come, if its lock is free and nothing changed since `count`
+    /// entries were seen.
+    pub(super) fn offer_order(&self, leaf: Leaf<'_>, seen: crate::sync::version::Seen, order: &[u8]) {
+        let Some(mut locked) = leaf.header().version.try_lock() else { return };
+        let meta = leaf.meta();
+        if locked.is_dead() || !locked.seen().same_changes(seen) || meta.count() != order.len() {
+            return;
+        }
+        let mut line = [0; SLOTS];
+        line[..order.len()].copy_from_slice(order);
+        locked.begin_change();
+        leaf.set_order(&line);
+        leaf.set_meta(meta.with_counts(order.len(), order.len()));
+        locked.end_change();
+    }
+}
+
+const _: () = assert!(LINE_WORDS * LARGE_LINES == SLOTS);

@@ -1,0 +1,426 @@
+//! Finding the leaf of a key, and the key in the leaf.
+//!
+//! A search has four steps, each of which asks for the lines of the next: the prefix table's tags, its node, the
+//! leaf, the record. [`Get`] stops between them, so that a batch of searches waits for all its lines at once;
+//! a single `get` takes the same steps one after another.
+//!
+//! PAPER: section 2.3 and Algorithm 3 (`searchTrieHT`, `pointSearchLeaf`). The siblings' hops are gone: the table
+//! names at most two leaves, and the leaves' own borders decide.
+
+use core::cmp::Ordering as Order;
+
+use super::layout::{SLOTS, Slot, Tag, Word};
+use super::raw::{Leaf, read_inline};
+use super::{Pinned, Ref, Wormhole};
+use crate::api::Key;
+use crate::arch;
+use crate::batch::{self, Walk};
+use crate::hash::prefix::PrefixHashes;
+use crate::mem::word::Read;
+use crate::prefix::{LeafRef, Probe};
+use crate::sync::epoch::Guard;
+use crate::sync::shim;
+
+/// The leaf a search goes to first, and the one to try if the key lies before it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hint<'g> {
+    pub(super) leaf: Leaf<'g>,
+    pub(super) second: Option<LeafRef>,
+}
+
+/// What a leaf says of a key.
+#[derive(Debug)]
+pub(super) enum Look<'g, V> {
+    /// The key is there.
+    Found(Slot, Read<'g, V>),
+    /// The leaf is the key's, and the key is not there.
+    Absent,
+    /// The leaf is not the key's; look there.
+    Elsewhere(Leaf<'g>),
+}
+
+impl<V> core::fmt::Debug for Read<'_, V> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Read").finish_non_exhaustive()
+    }
+}
+
+/// How an entry of a key looks in a leaf's words: `word & mask == want`.
+#[derive(Clone, Copy)]
+pub(super) struct Form {
+    pub(super) want: u64,
+    pub(super) mask: u64,
+}
+
+impl<V> Wormhole<V> {
+    /// Step 1: asks the table's tags for the key's prefixes.
+    #[inline(always)]
+    fn probe<'g>(&self, key: &[u8], guard: &'g Guard) -> (Tag, Probe<'g>) {
+        let hashes = PrefixHashes::new(self.seed(), key);
+        let probe = self.table.probe(&hashes, guard);
+        (Tag::of(hashes.full()), probe)
+    }
+
+    /// Step 2: reads the node and asks for the leaf.
+    #[inline(always)]
+    fn route(&self, key: &[u8], tag: Tag, probe: Probe<'_>) -> Option<Hint<'_>> {
+        let route = self.table.route(key, probe)?;
+        // The leaf is large, or so small that all its lines are near.
+        let home = tag.home(super::layout::LARGE_LINES);
+        let leaf = self.memory.leaf(route.first);
+        leaf.prefetch::<V>(home);
+        if let Some(second) = route.second {
+            self.memory.leaf(second).prefetch::<V>(home);
+        }
+        Some(Hint { leaf, second: route.second })
+    }
+
+    /// Steps 1 and 2: the leaf where `key` most likely belongs; `None` in a map that never had an entry.
+    #[inline(always)]
+    pub(super) fn hint(&self, key: &[u8], guard: &Guard) -> Option<(Tag, Hint<'_>)> {
+        let (tag, probe) = self.probe(key, guard);
+        Some((tag, self.route(key, tag, probe)?))
+    }
+
+    /// Steps 3 and 4: finds `key`, walking on from the hint if need be.
+    #[inline(always)]
+    pub(super) fn find<'g>(
+        &'g self,
+        key: &[u8],
+        tag: Tag,
+        hint: Hint<'g>,
+    ) -> Option<(Leaf<'g>, Slot, Read<'g, V>)> {
+        let Hint { mut leaf, mut second } = hint;
+        loop {
+            match self.look(leaf, key, tag, &mut second) {
+                Look::Found(slot, read) => return Some((leaf, slot, read)),
+                Look::Absent => return None,
+                Look::Elsewhere(there) => leaf = there,
+            }
+        }
+    }
+
+    /// The form of a key in a leaf (L4); `None` if the key cannot be in it.
+    #[inline(always)]
+    pub(super) fn form(leaf: Leaf<'_>, key: &[u8], tag: Tag) -> Option<Form> {
+        let shape = leaf.header().shape;
+        if shape.inline {
+            let rest = key.get(usize::from(shape.prefix_bytes)..)?;
+            if let Some(word) = Word::of_inline(rest) {
+                return leaf
+                    .has_short_prefix(key)
+                    .then_some(Form { want: word.0, mask: !0 });
+            }
+        }
+        Some(Form { want: Word::of_record(tag, 0).0, mask: Word::TAG_MASK })
+    }
+
+    /// Looks for `key` in one leaf.
+    #[inline(always)]
+    fn look<'g>(
+        &'g self,
+        leaf: Leaf<'g>,
+        key: &[u8],
+        tag: Tag,
+        second: &mut Option<LeafRef>,
+    ) -> Look<'g, V> {
+        let header = leaf.header();
+        'again: loop {
+            let seen = header.version.begin();
+            if let Some(form) = Self::form(leaf, key, tag) {
+                let home = tag.home(leaf.lines());
+                let reach = leaf.meta().reach(home);
+                let mut step = 0;
+                loop {
+                    let line = home ^ step;
+                    let words = leaf.words(line);
+                    let mut hits = arch::match_u64(shim::line(words), form.want, form.mask);
+                    while hits != 0 {
+                        let slot = line * 8 + hits.trailing_zeros() as usize;
+                        hits &= hits - 1;
+                        let word = leaf.word(slot);
+                        if word.0 & form.mask != form.want {
+                            continue;
+                        }
+                        let Some(unit) = word.record() else {
+                            let value = leaf.value::<V>(slot);
+                            // The pair is one entry's if no slot was freed meanwhile (L6).
+                            match header.version.end(seen) {
+                                None => continue 'again,
+                                Some(now) if now.is_dead() => return self.forward(leaf),
+                                Some(_) => return Look::Found(slot, read_inline(value)),
+                            }
+                        };
+                        let record = self.memory.record::<V>(unit);
+                        if record.key() == key {
+                            let value = record.value();
+                            // The entry was this key's when its word was loaded, if the leaf lived then (L7).
+                            if header.version.is_dead_now() {
+                                return self.forward(leaf);
+                            }
+                            return Look::Found(slot, value);
+                        }
+                    }
+                    if step == reach {
+                        break;
+                    }
+                    step += 1;
+                }
+            }
+            // An entry that was there all the time has been seen: it never moves within a leaf.
+            if header.version.is_dead_now() {
+                return self.forward(leaf);
+            }
+            return match leaf.place(key, &self.memory) {
+                Order::Equal => Look::Absent,
+                misplaced => Look::Elsewhere(self.neighbour(leaf, misplaced, second)),
+            };
+        }
+    }
+
+    /// The leaf that replaces a dead one.
+    #[cold]
+    fn forward<'g>(&'g self, leaf: Leaf<'g>) -> Look<'g, V> {
+        Look::Elsewhere(self.step(leaf, Order::Greater))
+    }
+
+    /// The next leaf to try for a key that lies before (`Less`) or behind `leaf`.
+    #[inline]
+    pub(super) fn neighbour<'g>(
+        &'g self,
+        leaf: Leaf<'g>,
+        place: Order,
+        second: &mut Option<LeafRef>,
+    ) -> Leaf<'g> {
+        match second.take() {
+            Some(second) if place == Order::Less => self.memory.leaf(second),
+            _ => self.step(leaf, place),
+        }
+    }
+
+    /// The leaf linked before or behind `leaf`; of a dead leaf, its successor.
+    fn step<'g>(&'g self, leaf: Leaf<'g>, place: Order) -> Leaf<'g> {
+        let dead = leaf.header().version.begin().is_dead();
+        let link = if place == Order::Less && !dead { leaf.prev() } else { leaf.next() };
+        // No link: the list was being changed. Its first leaf leads everywhere.
+        link.map_or_else(|| self.first_leaf().unwrap_or(leaf), |link| self.memory.leaf(link))
+    }
+
+    /// The leaf of `key`, live at some instant of the call.
+    pub(super) fn leaf_of<'g>(&'g self, key: &[u8], hint: Hint<'g>) -> Leaf<'g> {
+        let Hint { mut leaf, mut second } = hint;
+        loop {
+            if leaf.header().version.begin().is_dead() {
+                leaf = self.step(leaf, Order::Greater);
+                continue;
+            }
+            match leaf.place(key, &self.memory) {
+                Order::Equal => return leaf,
+                misplaced => leaf = self.neighbour(leaf, misplaced, &mut second),
+            }
+        }
+    }
+
+    /// Looks for `key` in a leaf whose lock the caller holds.
+    pub(super) fn look_locked<'g>(
+        &'g self,
+        leaf: Leaf<'g>,
+        key: &[u8],
+        tag: Tag,
+    ) -> Option<(Slot, Word)> {
+        let form = Self::form(leaf, key, tag)?;
+        let home = tag.home(leaf.lines());
+        for step in 0..=leaf.meta().reach(home) {
+            let line = home ^ step;
+            let mut hits = arch::match_u64(shim::line(leaf.words(line)), form.want, form.mask);
+            while hits != 0 {
+                let slot = line * 8 + hits.trailing_zeros() as usize;
+                hits &= hits - 1;
+                let word = leaf.word(slot);
+                let same = word.record().is_none_or(|unit| self.memory.record::<V>(unit).key() == key);
+                if same {
+                    return Some((slot, word));
+                }
+            }
+        }
+        None
+    }
+
+    /// Asks for the record that most likely is the key's.
+    #[inline(always)]
+    fn prefetch_record(&self, leaf: Leaf<'_>, key: &[u8], tag: Tag) {
+        let Some(form) = Self::form(leaf, key, tag) else { return };
+        let line = tag.home(leaf.lines());
+        let hits = arch::match_u64(shim::line(leaf.words(line)), form.want, form.mask);
+        if hits != 0 {
+            self.prefetch_entry(leaf.word(line * 8 + hits.trailing_zeros() as usize));
+        }
+    }
+
+    /// Asks for the record of a word, if it has one: its first line and the one behind, as most records lie in two.
+    #[inline(always)]
+    pub(super) fn prefetch_entry(&self, word: Word) {
+        if let Some(unit) = word.record() {
+            let at = self.memory.record::<V>(unit).at();
+            arch::prefetch(at);
+            arch::prefetch(at.wrapping_add(crate::mem::LINE_BYTES - 16));
+        }
+    }
+
+    /// The key of an entry.
+    #[inline(always)]
+    pub(super) fn key_of<'g>(&'g self, prefix: &[u8], word: Word) -> Key<'g> {
+        match word.record() {
+            Some(unit) => Key::long(self.memory.record::<V>(unit).key()),
+            None => inline_key(prefix, word),
+        }
+    }
+}
+
+/// Puts an inline key together.
+#[inline(always)]
+pub(super) fn inline_key(prefix: &[u8], word: Word) -> Key<'static> {
+    let mut bytes = [0; crate::api::SHORT_KEY_BYTES];
+    let rest = word.inline_bytes();
+    bytes[..prefix.len()].copy_from_slice(prefix);
+    bytes[prefix.len()..prefix.len() + rest].copy_from_slice(&word.inline_rest()[..rest]);
+    Key::short(bytes, (prefix.len() + rest) as u8)
+}
+
+/// The search of `get`, one step at a time.
+struct Get<'g, 'k, V> {
+    map: &'g Wormhole<V>,
+    guard: &'g Guard,
+    key: &'k [u8],
+    at: Step<'g>,
+}
+
+enum Step<'g> {
+    Start,
+    Node(Tag, Probe<'g>),
+    Leaf(Tag, Hint<'g>),
+    Record(Tag, Hint<'g>),
+}
+
+impl<'g, V> Walk for Get<'g, '_, V> {
+    type Found = Option<Read<'g, V>>;
+
+    #[inline(always)]
+    fn step(&mut self) -> Option<Self::Found> {
+        self.at = match core::mem::replace(&mut self.at, Step::Start) {
+            Step::Start => {
+                let (tag, probe) = self.map.probe(self.key, self.guard);
+                Step::Node(tag, probe)
+            }
+            Step::Node(tag, probe) => match self.map.route(self.key, tag, probe) {
+                Some(hint) => Step::Leaf(tag, hint),
+                None => return Some(None),
+            },
+            Step::Leaf(tag, hint) => {
+                self.map.prefetch_record(hint.leaf, self.key, tag);
+                Step::Record(tag, hint)
+            }
+            Step::Record(tag, hint) => {
+                return Some(self.map.find(self.key, tag, hint).map(|(_, _, read)| read));
+            }
+        };
+        None
+    }
+}
+
+impl<'m, V> Pinned<'m, V> {
+    /// Returns the value of `key`.
+    ///
+    /// # Cost
+    ///
+    /// Two waits: a node of the prefix table, then header, word and value of the leaf at once. A key that is kept
+    /// in a record (longer than the leaf's prefix by more than 7 bytes, or with a value over 8 bytes) costs a
+    /// third. Tags of the table are in L2 as long as the map has less than some tens of millions of keys.
+    ///
+    /// # Concurrency
+    ///
+    /// Takes no lock, stores nothing, and waits for nobody. Takes effect when the entry's word is loaded.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::Wormhole;
+    ///
+    /// let map = Wormhole::new();
+    /// let pinned = map.pin();
+    /// pinned.insert(b"wombat", 1);
+    /// assert_eq!(pinned.get(b"wombat").as_deref(), Some(&1));
+    /// assert!(pinned.get(b"womb").is_none());
+    /// ```
+    ///
+    /// # Paper
+    ///
+    /// Algorithm 2, `GET`.
+    #[inline]
+    pub fn get(&self, key: &[u8]) -> Option<Ref<'_, V>> {
+        let (tag, hint) = self.map.hint(key, &self.guard)?;
+        self.map.find(key, tag, hint).map(|(_, _, read)| Ref::new(read))
+    }
+
+    /// Returns whether `key` has a value. Costs what [`get`](Self::get) does.
+    #[inline]
+    pub fn contains_key(&self, key: &[u8]) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// Looks up all `keys` and stores the answer for `keys[i]` in `found[i]`.
+    ///
+    /// # Cost
+    ///
+    /// The line fetches of as many `get`s, up to 16 keys' at a time. Allocates nothing.
+    ///
+    /// # Concurrency
+    ///
+    /// Each key's lookup takes effect by itself, as a `get` at some instant of the call.
+    ///
+    /// # Panics
+    ///
+    /// If the slices differ in length.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::Wormhole;
+    ///
+    /// let map = Wormhole::new();
+    /// let pinned = map.pin();
+    /// pinned.insert(b"a", 1);
+    /// let keys: [&[u8]; 2] = [b"a", b"b"];
+    /// let mut found = [None; 2];
+    /// pinned.get_batch(&keys, &mut found);
+    /// assert_eq!(found[0].as_deref(), Some(&1));
+    /// assert!(found[1].is_none());
+    /// ```
+    pub fn get_batch<'g>(&'g self, keys: &[&[u8]], found: &mut [Option<Ref<'g, V>>]) {
+        assert_eq!(keys.len(), found.len(), "as many answers as keys");
+        let (map, guard) = (self.map, &self.guard);
+        batch::drive(
+            keys.len(),
+            |index| Get { map, guard, key: keys[index], at: Step::Start },
+            |index, read: Option<Read<'g, V>>| found[index] = read.map(Ref::new),
+        );
+    }
+
+    /// Looks up all `keys` and stores in `found[i]` whether `keys[i]` has a value; as
+    /// [`get_batch`](Self::get_batch).
+    ///
+    /// # Panics
+    ///
+    /// If the slices differ in length.
+    pub fn contains_batch(&self, keys: &[&[u8]], found: &mut [bool]) {
+        assert_eq!(keys.len(), found.len(), "as many answers as keys");
+        let (map, guard) = (self.map, &self.guard);
+        batch::drive(
+            keys.len(),
+            |index| Get { map, guard, key: keys[index], at: Step::Start },
+            |index, read: Option<Read<'_, V>>| found[index] = read.is_some(),
+        );
+    }
+}
+
+const _: () = assert!(SLOTS <= u8::MAX as usize + 1);

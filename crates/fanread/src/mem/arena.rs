@@ -1,0 +1,230 @@
+//! Memory that grows without moving, named by small integers.
+//!
+//! An arena is a row of chunks, each four times as large as the one before, so that a small map owns a small
+//! chunk and a large map has nearly all of its memory in a few mappings on huge pages. A *unit* number names a
+//! place; the chunk follows from the number's magnitude, and chunk addresses are a short table that stays in L1.
+//!
+//! ```text
+//! chunk      0        1            2                     ...
+//! units  0 .. F   F .. 5F     5F .. 21F                  F = FIRST_UNITS
+//! ```
+//!
+//! # Invariants
+//!
+//! * **A1** A chunk, once there, stays at its address until the arena is dropped.
+//! * **A2** Units handed out by `grow` are handed out once, lie in one chunk and are zero.
+//! * **A3** Unit 0 is never handed out: a reference of 0 means "none".
+
+use core::ptr::NonNull;
+
+use super::{AllocError, pages::Pages};
+use crate::sync::backoff::Backoff;
+use crate::sync::shim::{
+    AtomicPtr, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+/// Chunks of an arena. The last one alone is 4^14 times as large as the first.
+const CHUNKS: usize = 15;
+
+/// An arena of units of `1 << UNIT_SHIFT` bytes whose first chunk has `1 << FIRST_SHIFT` units.
+#[derive(Debug)]
+pub(crate) struct Arena<const UNIT_SHIFT: u32, const FIRST_SHIFT: u32> {
+    chunks: [AtomicPtr<u8>; CHUNKS],
+    /// The first unit that was never handed out.
+    top: AtomicU64,
+}
+
+impl<const UNIT_SHIFT: u32, const FIRST_SHIFT: u32> Arena<UNIT_SHIFT, FIRST_SHIFT> {
+    /// Bytes of a unit.
+    pub(crate) const UNIT_BYTES: usize = 1 << UNIT_SHIFT;
+
+    /// An arena without memory.
+    pub(crate) const fn new() -> Self {
+        Self {
+            chunks: [const { AtomicPtr::new(core::ptr::null_mut()) }; CHUNKS],
+            top: AtomicU64::new(1),
+        }
+    }
+
+    /// The chunk of a unit.
+    #[inline(always)]
+    fn chunk_of(unit: u64) -> usize {
+        ((unit * 3 + (1 << FIRST_SHIFT)).ilog2() - FIRST_SHIFT) as usize / 2
+    }
+
+    /// The first unit of a chunk.
+    #[inline(always)]
+    fn chunk_start(chunk: usize) -> u64 {
+        (((1_u64 << (2 * chunk)) - 1) / 3) << FIRST_SHIFT
+    }
+
+    fn chunk_bytes(chunk: usize) -> usize {
+        1_usize << (UNIT_SHIFT + FIRST_SHIFT + 2 * chunk as u32)
+    }
+
+    /// Where `unit` lies. Null if its chunk does not exist.
+    ///
+    /// The address is that of the chunk plus an offset inside it, so it is good for any access that stays in
+    /// the units handed out together.
+    #[inline(always)]
+    pub(crate) fn at(&self, unit: u64) -> *mut u8 {
+        let chunk = Self::chunk_of(unit);
+        // ORDER: Acquire, pairs with the Release store in `chunk_ready`: the chunk is zeroed. (A unit that was
+        // read from shared memory already brings that; Acquire costs nothing more on x86-64.)
+        let base = self.chunks[chunk].load(Acquire);
+        base.wrapping_add(((unit - Self::chunk_start(chunk)) as usize) << UNIT_SHIFT)
+    }
+
+    /// Hands out `units` fresh zeroed units in one piece.
+    pub(crate) fn grow(&self, units: u64) -> Result<u64, AllocError> {
+        let bytes = (units as usize) << UNIT_SHIFT;
+        loop {
+            let top = self.top.load(Relaxed);
+            let mut chunk = Self::chunk_of(top);
+            let mut unit = top;
+            // A piece that does not fit behind `top` starts the next chunk that can hold it.
+            while unit + units > Self::chunk_start(chunk + 1) {
+                chunk += 1;
+                if chunk >= CHUNKS {
+                    return Err(AllocError { bytes });
+                }
+                unit = Self::chunk_start(chunk);
+            }
+            self.chunk_ready(chunk)?;
+            // Relaxed: the number is all that is shared; the bytes were published by `chunk_ready`.
+            if self.top.compare_exchange_weak(top, unit + units, Relaxed, Relaxed).is_ok() {
+                return Ok(unit);
+            }
+        }
+    }
+
+    /// Makes sure that `chunk` exists.
+    fn chunk_ready(&self, chunk: usize) -> Result<(), AllocError> {
+        // A pointer that can belong to no chunk marks one that is being made.
+        let making = NonNull::<u8>::dangling().as_ptr();
+        let mut backoff = Backoff::new();
+        loop {
+            // ORDER: Acquire, pairs with the Release store below.
+            let now = self.chunks[chunk].load(Acquire);
+            if now == making {
+                backoff.wait();
+                continue;
+            }
+            if !now.is_null() {
+                return Ok(());
+            }
+            let null = core::ptr::null_mut();
+            if self.chunks[chunk].compare_exchange(null, making, Relaxed, Relaxed).is_ok() {
+                let pages = Pages::zeroed(Self::chunk_bytes(chunk));
+                // ORDER: Release, pairs with the Acquire load in `at`.
+                return match pages {
+                    Ok(pages) => {
+                        self.chunks[chunk].store(pages.into_raw(), Release);
+                        Ok(())
+                    }
+                    Err(error) => {
+                        self.chunks[chunk].store(null, Release);
+                        Err(error)
+                    }
+                };
+            }
+        }
+    }
+
+    /// Bytes handed out so far.
+    pub(crate) fn used_bytes(&self) -> usize {
+        (self.top.load(Relaxed) as usize - 1) << UNIT_SHIFT
+    }
+
+    /// Bytes that chunks take in memory: small ones in full, those on pages as far as they were handed out.
+    pub(crate) fn resident_bytes(&self) -> usize {
+        let top = self.top.load(Relaxed);
+        (0..CHUNKS)
+            .filter(|chunk| !self.chunks[*chunk].load(Relaxed).is_null())
+            .map(|chunk| {
+                let all = Self::chunk_bytes(chunk);
+                if all < super::pages::HUGE_BYTES {
+                    return all;
+                }
+                let used = top.saturating_sub(Self::chunk_start(chunk)) as usize;
+                (used << UNIT_SHIFT).next_multiple_of(super::pages::HUGE_BYTES).min(all)
+            })
+            .sum()
+    }
+}
+
+impl<const UNIT_SHIFT: u32, const FIRST_SHIFT: u32> Drop for Arena<UNIT_SHIFT, FIRST_SHIFT> {
+    fn drop(&mut self) {
+        for (chunk, base) in self.chunks.iter_mut().enumerate() {
+            if let Some(base) = NonNull::new(*base.get_mut()) {
+                // SAFETY: the chunk was made by `chunk_ready` with this size (A1), and nobody uses an arena
+                // that is being dropped.
+                drop(unsafe { Pages::from_raw(base, Self::chunk_bytes(chunk)) });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    type Small = Arena<3, 5>;
+
+    #[test]
+    fn chunks_follow_each_other_without_a_gap() {
+        for chunk in 0..CHUNKS {
+            let start = Small::chunk_start(chunk);
+            assert_eq!(Small::chunk_of(start), chunk);
+            let next = Small::chunk_start(chunk + 1);
+            assert_eq!(Small::chunk_of(next - 1), chunk);
+            assert_eq!(((next - start) as usize) << 3, Small::chunk_bytes(chunk));
+        }
+    }
+
+    #[test]
+    fn pieces_do_not_overlap_and_stay_where_they_are() {
+        let arena = Small::new();
+        let mut pieces = Vec::new();
+        for size in (1..200).chain([1000, 3, 70_000, 1]) {
+            let unit = arena.grow(size).unwrap();
+            let at = arena.at(unit);
+            assert_eq!(arena.at(unit + size - 1).addr() - at.addr(), (size as usize - 1) * 8);
+            pieces.push((unit, size, at));
+        }
+        let mut seen = BTreeSet::new();
+        for (unit, size, at) in pieces {
+            assert_eq!(arena.at(unit), at);
+            assert!(unit > 0);
+            assert!((unit..unit + size).all(|unit| seen.insert(unit)), "{unit} twice");
+        }
+    }
+
+    #[test]
+    fn an_empty_arena_owns_nothing() {
+        assert_eq!(Small::new().resident_bytes(), 0);
+        assert!(Small::new().at(1).is_null() || Small::new().at(1).addr() < 4096);
+    }
+
+    #[test]
+    fn a_failed_chunk_can_be_tried_again() {
+        let arena = Small::new();
+        crate::mem::failing::after(0);
+        assert!(arena.grow(1).is_err());
+        crate::mem::failing::never();
+        assert!(arena.grow(1).is_ok());
+    }
+
+    #[test]
+    fn threads_get_different_units() {
+        let arena = Small::new();
+        let all: Vec<u64> = std::thread::scope(|scope| {
+            let grow = || (0..1000).map(|_| arena.grow(3).unwrap()).collect::<Vec<_>>();
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(grow)).collect();
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), 4000);
+    }
+}

@@ -1,0 +1,51 @@
+//! Memory: where the bytes of the indexes live and how they are named.
+
+#![expect(unsafe_code, reason = "hands out raw memory; every block says what it relies on")]
+
+pub(crate) mod arena;
+pub(crate) mod heap;
+pub(crate) mod pages;
+pub(crate) mod record;
+pub(crate) mod word;
+
+/// Bytes of a cache line on all machines this crate is for.
+pub(crate) const LINE_BYTES: usize = 64;
+
+/// The system gave no memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct AllocError {
+    /// How many bytes were asked for.
+    pub(crate) bytes: usize,
+}
+
+#[cfg(test)]
+pub(crate) mod failing {
+    //! Makes the n-th allocation from the system fail, for tests.
+
+    use std::cell::Cell;
+
+    thread_local! {
+        static LEFT: Cell<u64> = const { Cell::new(u64::MAX) };
+    }
+
+    /// Lets `n` allocations of this thread succeed and fails all later ones.
+    pub(crate) fn after(n: u64) {
+        LEFT.set(n);
+    }
+
+    /// Lets all allocations of this thread succeed again.
+    pub(crate) fn never() {
+        LEFT.set(u64::MAX);
+    }
+
+    pub(crate) fn fails_now() -> bool {
+        LEFT.with(|left| match left.get() {
+            u64::MAX => false,
+            0 => true,
+            n => {
+                left.set(n - 1);
+                false
+            }
+        })
+    }
+}

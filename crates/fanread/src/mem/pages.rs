@@ -1,0 +1,182 @@
+//! Zeroed blocks of memory: small ones from the allocator, large ones as pages of 2 MB where granted.
+//!
+//! # Invariants
+//!
+//! * **G1** A block's bytes are zero when it is handed out, are aligned to a line (to 2 MB if it is at least
+//!   that large), and belong to the block alone until it is dropped.
+
+use core::ptr::NonNull;
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+
+use super::{AllocError, LINE_BYTES};
+
+/// Size of a huge page on x86-64 and on aarch64 with 4 KB granules.
+pub(crate) const HUGE_BYTES: usize = 2 << 20;
+
+/// A block of zeroed memory; see the module.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    base: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: a block is owned memory without thread affinity; what is stored in it is the owner's affair.
+unsafe impl Send for Pages {}
+// SAFETY: `Pages` itself gives out no references, only its address.
+unsafe impl Sync for Pages {}
+
+impl Pages {
+    /// Allocates `bytes` zeroed bytes.
+    pub(crate) fn zeroed(bytes: usize) -> Result<Self, AllocError> {
+        let failed = AllocError { bytes };
+        #[cfg(test)]
+        if super::failing::fails_now() {
+            return Err(failed);
+        }
+        let base = if bytes < HUGE_BYTES {
+            let layout = Self::layout(bytes).ok_or(failed)?;
+            // SAFETY: the layout has at least one line.
+            NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(failed)?
+        } else {
+            map_huge(bytes).ok_or(failed)?
+        };
+        Ok(Self { base, bytes })
+    }
+
+    /// The first byte.
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// How many bytes the block has.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Gives up the block without freeing it; `from_raw` takes it back.
+    pub(crate) fn into_raw(self) -> *mut u8 {
+        let base = self.base.as_ptr();
+        core::mem::forget(self);
+        base
+    }
+
+    /// Takes back a block.
+    ///
+    /// # Safety
+    ///
+    /// `base` came from `into_raw` of a block of `bytes` bytes and is not used elsewhere.
+    pub(crate) unsafe fn from_raw(base: NonNull<u8>, bytes: usize) -> Self {
+        Self { base, bytes }
+    }
+
+    fn layout(bytes: usize) -> Option<Layout> {
+        Layout::from_size_align(bytes.max(LINE_BYTES), LINE_BYTES).ok()
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        if self.bytes < HUGE_BYTES {
+            if let Some(layout) = Self::layout(self.bytes) {
+                // SAFETY: allocated in `zeroed` with this layout (G1).
+                unsafe { dealloc(self.base.as_ptr(), layout) };
+            }
+        } else {
+            unmap(self.base, self.bytes);
+        }
+    }
+}
+
+/// Maps `bytes` at a multiple of 2 MB and asks for huge pages. Pages cost memory when they are first touched.
+#[cfg(all(target_os = "linux", not(miri)))]
+fn map_huge(bytes: usize) -> Option<NonNull<u8>> {
+    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+    let wanted = bytes.checked_next_multiple_of(HUGE_BYTES)?;
+    let reserved = wanted.checked_add(HUGE_BYTES)?;
+    // SAFETY: a new private mapping at an address of the kernel's choice touches nothing of ours.
+    let start = unsafe {
+        mmap_anonymous(
+            core::ptr::null_mut(),
+            reserved,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::PRIVATE | MapFlags::NORESERVE,
+        )
+    }
+    .ok()?
+    .cast::<u8>();
+    let before = start.align_offset(HUGE_BYTES);
+    let behind = reserved - before - wanted;
+    // SAFETY: both ends lie inside the mapping just made and are not used.
+    unsafe {
+        if before > 0 {
+            let _ = munmap(start.cast(), before);
+        }
+        if behind > 0 {
+            let _ = munmap(start.add(before + wanted).cast(), behind);
+        }
+        let base = start.add(before);
+        // Refused where the kernel has no huge pages: small ones serve as well, only slower.
+        let _ = madvise(base.cast(), wanted, Advice::LinuxHugepage);
+        NonNull::new(base)
+    }
+}
+
+#[cfg(all(target_os = "linux", not(miri)))]
+fn unmap(base: NonNull<u8>, bytes: usize) {
+    let wanted = bytes.next_multiple_of(HUGE_BYTES);
+    // SAFETY: the block was mapped by `map_huge` with this size and is owned by the caller (G1).
+    let _ = unsafe { rustix::mm::munmap(base.as_ptr().cast(), wanted) };
+}
+
+#[cfg(not(all(target_os = "linux", not(miri))))]
+fn map_huge(bytes: usize) -> Option<NonNull<u8>> {
+    let layout = Layout::from_size_align(bytes, HUGE_BYTES).ok()?;
+    // SAFETY: the layout is not empty.
+    NonNull::new(unsafe { alloc_zeroed(layout) })
+}
+
+#[cfg(not(all(target_os = "linux", not(miri))))]
+fn unmap(base: NonNull<u8>, bytes: usize) {
+    if let Ok(layout) = Layout::from_size_align(bytes, HUGE_BYTES) {
+        // SAFETY: allocated in `map_huge` with this layout.
+        unsafe { dealloc(base.as_ptr(), layout) };
+    }
+}
+
+/// How many of this process's bytes lie on huge pages, as the kernel reports it, or `None` where it does not.
+pub(crate) fn huge_bytes_granted() -> Option<u64> {
+    let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").ok()?;
+    let mut kib = 0;
+    for line in rollup.lines() {
+        let mut fields = line.split_ascii_whitespace();
+        if matches!(fields.next(), Some("AnonHugePages:" | "Private_Hugetlb:")) {
+            kib += fields.next()?.parse::<u64>().ok()?;
+        }
+    }
+    Some(kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_zero_and_aligned() {
+        for bytes in [64, 100, 4096, HUGE_BYTES - 64, HUGE_BYTES, HUGE_BYTES + 4096] {
+            let pages = Pages::zeroed(bytes).unwrap();
+            assert_eq!(pages.bytes(), bytes);
+            let align = if bytes >= HUGE_BYTES { HUGE_BYTES } else { LINE_BYTES };
+            assert_eq!(pages.base().as_ptr().addr() % align, 0, "{bytes}");
+            // SAFETY: the block has `bytes` initialised bytes and nobody else uses it.
+            let all = unsafe { core::slice::from_raw_parts(pages.base().as_ptr(), bytes) };
+            assert!(all.iter().all(|byte| *byte == 0), "{bytes}");
+        }
+    }
+
+    #[test]
+    fn a_block_larger_than_the_machine_is_refused() {
+        let bytes = usize::MAX / 2;
+        assert_eq!(Pages::zeroed(bytes).unwrap_err(), AllocError { bytes });
+    }
+}

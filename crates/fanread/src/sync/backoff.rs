@@ -1,0 +1,41 @@
+//! Waiting for a lock that is held for some tens of instructions.
+
+use super::shim;
+
+/// Spins a little, then gives the processor away.
+///
+/// Only writers wait in this crate, and only for other writers. A holder that lost its processor keeps it for
+/// a time slice, so after a few short rounds the waiter gives up its own.
+#[derive(Debug)]
+pub(crate) struct Backoff {
+    rounds: u32,
+}
+
+impl Backoff {
+    /// Rounds of spinning before the first yield. 2^6 pauses last about a microsecond, some ten times what a
+    /// holder needs that is running; fewer yield to a holder that is about to finish, more burn a time slice
+    /// beside one that is not running.
+    const SPIN_ROUNDS: u32 = 6;
+
+    pub(crate) fn new() -> Self {
+        Self { rounds: 0 }
+    }
+
+    /// Waits a little longer than the last time.
+    pub(crate) fn wait(&mut self) {
+        shim::point();
+        #[cfg(all(test, loom))]
+        loom::thread::yield_now();
+        if cfg!(any(shuttle, loom)) {
+            return;
+        }
+        if self.rounds < Self::SPIN_ROUNDS {
+            for _ in 0..1_u32 << self.rounds {
+                core::hint::spin_loop();
+            }
+            self.rounds += 1;
+        } else {
+            std::thread::yield_now();
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Memory that is given back only when nobody can still be reading it.
+//!
+//! Whoever reads a map is *pinned*. What a writer unlinks goes into a [`Limbo`] that belongs to the map and
+//! comes out of it once every thread that was pinned at that time has unpinned. The epochs that tell are those
+//! of `crossbeam-epoch`; the garbage stays with the map, so a map that is dropped has everything back at once,
+//! and values need not be `'static`.
+//!
+//! A reader that stays pinned for long delays reuse of memory and nothing else.
+//!
+//! # Invariants
+//!
+//! * **E1** An item enters a limbo after the last way to find it was removed.
+//! * **E2** An item leaves a limbo by `collect` only after every guard that existed when its batch was closed
+//!   has been dropped or repinned, or by `drain`, whose caller excludes all guards.
+//!
+//! `tests` below check E2 with a sleeping reader and with threads that come and go.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{
+    AtomicBool,
+    Ordering::{Acquire, Release},
+};
+
+/// Proof that the thread is pinned.
+pub(crate) struct Guard {
+    inner: crossbeam_epoch::Guard,
+}
+
+impl core::fmt::Debug for Guard {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Guard").finish_non_exhaustive()
+    }
+}
+
+/// Pins the thread.
+#[inline]
+pub(crate) fn pin() -> Guard {
+    Guard { inner: crossbeam_epoch::pin() }
+}
+
+impl Guard {
+    /// Gives up what was pinned so far and pins anew.
+    #[inline]
+    pub(crate) fn repin(&mut self) {
+        self.inner.repin();
+    }
+}
+
+/// How many items share one question to the epochs. Asking costs an allocation and some 100 ns, so a batch of
+/// one is slow to retire; a large batch keeps memory idle. A leaf is about 1 KB, so a batch is at most 64 KB.
+const BATCH_ITEMS: usize = if cfg!(any(shuttle, miri)) { 2 } else { 32 };
+
+/// Items that were unlinked and may still be read.
+pub(crate) struct Limbo<T> {
+    open: Vec<T>,
+    closed: VecDeque<Batch<T>>,
+}
+
+struct Batch<T> {
+    items: Vec<T>,
+    free: Arc<AtomicBool>,
+}
+
+impl<T> core::fmt::Debug for Limbo<T> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Limbo").field("items", &self.len()).finish()
+    }
+}
+
+impl<T> Limbo<T> {
+    pub(crate) const fn new() -> Self {
+        Self { open: Vec::new(), closed: VecDeque::new() }
+    }
+
+    /// Takes `item`, which nobody can find any more (E1).
+    pub(crate) fn retire(&mut self, item: T, guard: &Guard) {
+        self.open.push(item);
+        if self.open.len() >= BATCH_ITEMS {
+            self.close(guard);
+        }
+    }
+
+    /// Asks the epochs to report when the items taken so far are free.
+    pub(crate) fn close(&mut self, guard: &Guard) {
+        if self.open.is_empty() {
+            return;
+        }
+        let free = Arc::new(AtomicBool::new(false));
+        let report = Arc::clone(&free);
+        // ORDER: Release, pairs with the Acquire load in `collect`: all reads by the guards of that time have
+        // happened before an item is handed out.
+        guard.inner.defer(move || report.store(true, Release));
+        guard.inner.flush();
+        self.closed.push_back(Batch { items: core::mem::take(&mut self.open), free });
+    }
+
+    /// Returns one batch of items that nobody can still be reading (E2).
+    pub(crate) fn collect(&mut self) -> Option<Vec<T>> {
+        // ORDER: Acquire, pairs with the Release store in `close`.
+        if self.closed.front()?.free.load(Acquire) {
+            self.closed.pop_front().map(|batch| batch.items)
+        } else {
+            None
+        }
+    }
+
+    /// Returns everything. The caller makes sure that nobody is reading.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = T> + use<T> {
+        let closed = core::mem::take(&mut self.closed);
+        let open = core::mem::take(&mut self.open);
+        closed.into_iter().flat_map(|batch| batch.items).chain(open)
+    }
+
+    /// How many items wait.
+    pub(crate) fn len(&self) -> usize {
+        self.open.len() + self.closed.iter().map(|batch| batch.items.len()).sum::<usize>()
+    }
+}
+
+#[cfg(all(test, not(loom), not(shuttle)))]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    /// Retires `items` and goes on pinning until everything is free or the patience is spent.
+    fn settle(limbo: &mut Limbo<u32>, rounds: usize) -> Vec<u32> {
+        let mut back = Vec::new();
+        for _ in 0..rounds {
+            let guard = pin();
+            limbo.close(&guard);
+            guard.inner.flush();
+            drop(guard);
+            while let Some(items) = limbo.collect() {
+                back.extend(items);
+            }
+        }
+        back
+    }
+
+    #[test]
+    fn an_item_comes_back_once_nobody_is_pinned() {
+        let mut limbo = Limbo::new();
+        for item in 0..100 {
+            limbo.retire(item, &pin());
+        }
+        let mut back = Vec::new();
+        // Other tests of this process pin the same epochs, each for a short while only.
+        while back.len() < 100 {
+            back.extend(settle(&mut limbo, 16));
+            std::thread::yield_now();
+        }
+        back.sort_unstable();
+        assert_eq!(back, (0..100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_sleeping_reader_holds_back_items_but_stops_nobody() {
+        let mut limbo = Limbo::new();
+        let (asleep, wait_asleep) = mpsc::channel();
+        let (wake, wait_wake) = mpsc::channel::<()>();
+        let reader = std::thread::spawn(move || {
+            let guard = pin();
+            asleep.send(()).unwrap();
+            wait_wake.recv().unwrap();
+            drop(guard);
+        });
+        wait_asleep.recv().unwrap();
+        for item in 0..1000 {
+            limbo.retire(item, &pin());
+        }
+        assert!(settle(&mut limbo, 64).is_empty(), "handed out under a reader's eyes");
+        wake.send(()).unwrap();
+        reader.join().unwrap();
+        let mut back = 0;
+        while back < 1000 {
+            back += settle(&mut limbo, 16).len();
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn ten_thousand_threads_may_come_and_go() {
+        let mut limbo = Limbo::new();
+        for round in 0..10_000 {
+            if round % 100 == 0 {
+                limbo.retire(round, &pin());
+            }
+            std::thread::spawn(|| drop(pin())).join().unwrap();
+        }
+        let mut back = 0;
+        while back < 100 {
+            back += settle(&mut limbo, 16).len();
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_dropped_owner_has_everything_back_at_once() {
+        let mut limbo = Limbo::new();
+        let guard = pin();
+        for item in 0..75 {
+            limbo.retire(item, &guard);
+        }
+        assert_eq!(limbo.len(), 75);
+        assert_eq!(limbo.drain().count(), 75);
+        assert_eq!(limbo.len(), 0);
+    }
+}

@@ -1,0 +1,9 @@
+//! What threads share: atomics that tests can schedule, the version word of a leaf, and memory that is
+//! freed only when nobody can still be reading it.
+
+pub(crate) mod backoff;
+pub(crate) mod epoch;
+pub(crate) mod lock;
+pub(crate) mod shim;
+pub(crate) mod thread;
+pub(crate) mod version;

@@ -1,0 +1,183 @@
+//! Atomics as the rest of the crate names them, so that a test build can put a scheduler behind them.
+//!
+//! * Ordinarily these are core's types.
+//! * Under `cfg(shuttle)` each access is a point where the scheduler may switch threads. The types keep the
+//!   size and alignment of core's, so the real layouts run under the scheduler unchanged.
+//! * Under `cfg(loom)` layouts stay core's too; the protocols in this module are generic over [`Word`] and the
+//!   loom models run the same code on loom's atomics.
+
+pub(crate) use core::sync::atomic::Ordering;
+
+#[cfg(not(shuttle))]
+pub(crate) use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, fence};
+
+#[cfg(shuttle)]
+pub(crate) use scheduled::{AtomicPtr, AtomicU32, AtomicU64, fence};
+
+/// The words of one cache line.
+pub(crate) type LineWords = [AtomicU64; 8];
+
+/// Returns the line as core's atomics, for the kernels of `arch`.
+#[cfg(not(shuttle))]
+#[inline(always)]
+pub(crate) fn line(words: &LineWords) -> &[core::sync::atomic::AtomicU64; 8] {
+    words
+}
+
+#[cfg(shuttle)]
+pub(crate) use scheduled::line;
+
+/// Gives the scheduler of a model run a chance to switch; nothing in an ordinary build.
+#[inline(always)]
+pub(crate) fn point() {
+    #[cfg(shuttle)]
+    shuttle::thread::yield_now();
+}
+
+/// A 64-bit atomic as the protocols of `sync` use it: core's, or loom's in a model.
+pub(crate) trait Word {
+    /// Loads the word.
+    fn load(&self, order: Ordering) -> u64;
+    /// Stores `value`.
+    fn store(&self, value: u64, order: Ordering);
+    /// Replaces `old` by `new`; may fail although the word is `old`.
+    fn compare_exchange_weak(
+        &self,
+        old: u64,
+        new: u64,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<u64, u64>;
+    /// A fence of the same memory model.
+    fn fence(order: Ordering);
+}
+
+macro_rules! word {
+    ($atomic:ty, $fence:path) => {
+        impl Word for $atomic {
+            #[inline(always)]
+            fn load(&self, order: Ordering) -> u64 {
+                <$atomic>::load(self, order)
+            }
+            #[inline(always)]
+            fn store(&self, value: u64, order: Ordering) {
+                <$atomic>::store(self, value, order);
+            }
+            #[inline(always)]
+            fn compare_exchange_weak(
+                &self,
+                old: u64,
+                new: u64,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<u64, u64> {
+                <$atomic>::compare_exchange_weak(self, old, new, success, failure)
+            }
+            #[inline(always)]
+            fn fence(order: Ordering) {
+                $fence(order);
+            }
+        }
+    };
+}
+
+word!(AtomicU64, fence);
+#[cfg(all(test, loom))]
+word!(loom::sync::atomic::AtomicU64, loom::sync::atomic::fence);
+
+#[cfg(shuttle)]
+mod scheduled {
+    //! Core's atomics with a scheduling point before each access.
+
+    use super::{LineWords, Ordering, point};
+    use core::sync::atomic as real;
+
+    macro_rules! scheduled {
+        ($name:ident, $real:ty, $value:ty) => {
+            #[derive(Debug, Default)]
+            #[repr(transparent)]
+            pub(crate) struct $name($real);
+
+            impl $name {
+                pub(crate) const fn new(value: $value) -> Self {
+                    Self(<$real>::new(value))
+                }
+                pub(crate) fn load(&self, order: Ordering) -> $value {
+                    point();
+                    self.0.load(order)
+                }
+                pub(crate) fn store(&self, value: $value, order: Ordering) {
+                    point();
+                    self.0.store(value, order);
+                }
+                pub(crate) fn compare_exchange_weak(
+                    &self,
+                    old: $value,
+                    new: $value,
+                    success: Ordering,
+                    failure: Ordering,
+                ) -> Result<$value, $value> {
+                    point();
+                    self.0.compare_exchange(old, new, success, failure)
+                }
+                pub(crate) fn fetch_add(&self, value: $value, order: Ordering) -> $value {
+                    point();
+                    self.0.fetch_add(value, order)
+                }
+                pub(crate) fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
+                    point();
+                    self.0.fetch_sub(value, order)
+                }
+                pub(crate) fn get_mut(&mut self) -> &mut $value {
+                    self.0.get_mut()
+                }
+            }
+        };
+    }
+
+    scheduled!(AtomicU32, real::AtomicU32, u32);
+    scheduled!(AtomicU64, real::AtomicU64, u64);
+
+    #[derive(Debug)]
+    #[repr(transparent)]
+    pub(crate) struct AtomicPtr<T>(real::AtomicPtr<T>);
+
+    impl<T> AtomicPtr<T> {
+        pub(crate) const fn new(value: *mut T) -> Self {
+            Self(real::AtomicPtr::new(value))
+        }
+        pub(crate) fn load(&self, order: Ordering) -> *mut T {
+            point();
+            self.0.load(order)
+        }
+        pub(crate) fn store(&self, value: *mut T, order: Ordering) {
+            point();
+            self.0.store(value, order);
+        }
+        pub(crate) fn compare_exchange(
+            &self,
+            old: *mut T,
+            new: *mut T,
+            success: Ordering,
+            failure: Ordering,
+        ) -> Result<*mut T, *mut T> {
+            point();
+            self.0.compare_exchange(old, new, success, failure)
+        }
+        pub(crate) fn get_mut(&mut self) -> &mut *mut T {
+            self.0.get_mut()
+        }
+    }
+
+    pub(crate) fn fence(order: Ordering) {
+        real::fence(order);
+    }
+
+    /// Returns the line as core's atomics, after one scheduling point.
+    #[expect(unsafe_code, reason = "a view of a transparent wrapper as what it wraps")]
+    pub(crate) fn line(words: &LineWords) -> &[real::AtomicU64; 8] {
+        point();
+        // SAFETY: `AtomicU64` is a transparent wrapper of core's, so arrays of both have one layout.
+        unsafe { &*core::ptr::from_ref(words).cast() }
+    }
+}
