@@ -3,13 +3,18 @@
 //! `main` parses the arguments, runs one command and turns its failure into one line on
 //! standard error and an exit status: 0 done, 1 failed or a wrong answer, 2 misuse.
 
+#![allow(clippy::missing_errors_doc, reason = "fires on private items too; commands say theirs")]
+
 mod args;
+mod bench;
 mod cmd;
 mod failure;
+mod report;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 
 use crate::args::{Arguments, Command};
 
@@ -17,7 +22,10 @@ use crate::args::{Arguments, Command};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return refuse(&error),
+    };
     let done = match &arguments.command {
         Command::Bench(args) => cmd::bench::run(args),
         Command::Probe(args) => cmd::probe::run(args),
@@ -27,4 +35,26 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
+}
+
+/// Prints help where it was asked for, and one line about anything else.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let asked = matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    );
+    if asked {
+        // A reader that closed the pipe has read enough.
+        let _ = error.print();
+        return ExitCode::from(error.exit_code() as u8);
+    }
+    // The first paragraph says what is wrong, the rest how to ask.
+    let text = error.to_string();
+    let paragraph = text.split("\n\n").next().unwrap_or_default();
+    let words: Vec<_> = paragraph.split_whitespace().collect();
+    let line = words.join(" ");
+    eprintln!("fanread: {} (see --help)", line.strip_prefix("error: ").unwrap_or(&line));
+    ExitCode::from(2)
 }

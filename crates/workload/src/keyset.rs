@@ -13,9 +13,7 @@
 //!
 //! The tests of `dataset` check K1 for every set.
 
-use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Write};
-use std::path::Path;
+use std::io::{self, Read, Write};
 
 use crate::arena::Arena;
 use crate::order::Order;
@@ -24,7 +22,7 @@ use crate::rng::{Rng, mix64};
 /// The longest key that a byte-string map of ours takes.
 pub const MAX_KEY_BYTES: usize = 65_535;
 
-/// Says that a file was written by [`KeySet::save`], and the version of its layout.
+/// Says that bytes were written by [`KeySet::save`], and the version of its layout.
 const MAGIC: u64 = u64::from_le_bytes(*b"fanrdks1");
 
 /// Different keys, most of them for the map, the rest for queries that miss.
@@ -162,13 +160,12 @@ impl KeySet {
         self.spans[..self.present].iter().map(|span| span & 0xffff).sum()
     }
 
-    /// Writes the set, and the order of its keys if there is one, to a file.
+    /// Writes the set, and the order of its keys if there is one.
     ///
     /// # Errors
     ///
-    /// Those of creating and writing the file.
-    pub fn save(&self, path: &Path, order: Option<&Order>) -> io::Result<()> {
-        let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
+    /// Those of writing.
+    pub fn save(&self, out: &mut dyn Write, order: Option<&Order>) -> io::Result<()> {
         let ranks = order.map_or(&[][..], Order::by_rank);
         let head = [
             MAGIC,
@@ -181,40 +178,38 @@ impl KeySet {
             u64::from(self.is_u64),
             ranks.len() as u64,
         ];
-        file.write_all(bytemuck::cast_slice(&head))?;
-        file.write_all(self.bytes.bytes())?;
-        file.write_all(bytemuck::cast_slice(&self.spans))?;
-        file.write_all(bytemuck::cast_slice(ranks))?;
-        file.flush()
+        out.write_all(bytemuck::cast_slice(&head))?;
+        out.write_all(self.bytes.bytes())?;
+        out.write_all(bytemuck::cast_slice(&self.spans))?;
+        out.write_all(bytemuck::cast_slice(ranks))?;
+        out.flush()
     }
 
     /// Reads back what [`save`](Self::save) wrote on this machine.
     ///
     /// # Errors
     ///
-    /// Those of reading the file, and `InvalidData` if it is not such a file.
-    pub fn load(path: &Path) -> io::Result<(Self, Option<Order>)> {
+    /// Those of reading, and `InvalidData` if it is not a saved set.
+    pub fn load(input: &mut dyn Read) -> io::Result<(Self, Option<Order>)> {
         let bad = || io::Error::new(io::ErrorKind::InvalidData, "not a saved key set");
-        // Larger reads than the buffer go straight to their destination.
-        let mut file = BufReader::with_capacity(1 << 12, File::open(path)?);
         let mut head = [0u64; 9];
-        file.read_exact(bytemuck::cast_slice_mut(&mut head))?;
+        input.read_exact(bytemuck::cast_slice_mut(&mut head))?;
         let [magic, bytes, spans, fixed, len, present, longest, is_u64, ranks] = head;
         if magic != MAGIC || present > len || (fixed == 0 && spans != len) {
             return Err(bad());
         }
         let mut set = Self::fixed(0, 0)?;
         set.bytes = Arena::with_capacity(bytes as usize)?;
-        file.read_exact(set.bytes.extend_zeroed(bytes as usize)?)?;
+        input.read_exact(set.bytes.extend_zeroed(bytes as usize)?)?;
         set.spans = vec![0; spans as usize];
-        file.read_exact(bytemuck::cast_slice_mut(&mut set.spans))?;
+        input.read_exact(bytemuck::cast_slice_mut(&mut set.spans))?;
         (set.fixed, set.len, set.present) = (fixed as usize, len as usize, present as usize);
         (set.longest, set.is_u64) = (longest as usize, is_u64 != 0);
         if ranks == 0 {
             return Ok((set, None));
         }
         let mut by_rank = vec![0u32; ranks as usize];
-        file.read_exact(bytemuck::cast_slice_mut(&mut by_rank))?;
+        input.read_exact(bytemuck::cast_slice_mut(&mut by_rank))?;
         Ok((set, Some(Order::from_ranks(by_rank))))
     }
 }

@@ -1,11 +1,328 @@
-//! `fanread bench`.
+//! `fanread bench`: arguments, and where the results go.
 
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use workload::dataset::{self, Dataset};
+use workload::distribution::Distribution;
+use workload::mix::Workload;
+
+use crate::bench::driver::LONGEST_BATCH;
+use crate::bench::job::Job;
+use crate::bench::machine::Machine;
+use crate::bench::registry::{self, ENTRIES, Entry};
+use crate::bench::rounds::Campaign;
+use crate::bench::worker;
 use crate::failure::Failure;
+use crate::report::record::{Outcome, Record, write_csv, write_json};
+use crate::report::{compare, html, table};
+
+/// Keys of a run without `--count`: larger than the caches, loaded in about a second.
+const DEFAULT_COUNT: usize = 2_000_000;
+const DEFAULT_SETS: [&str; 2] = ["rand-8", "reddit"];
+
+const EXAMPLES: &str = "\
+Examples:
+  fanread bench
+  fanread bench --keys url,osm --count 16M --repeat 5 --html report.html
+  find / -xdev -type f | fanread bench --keys - --index btreemap,scc
+  fanread bench --json new.json --baseline old.json --fail-if-slower 5%
+
+Exit status: 0 done, 1 a wrong answer or a run that failed or was too slow, 2 misuse.";
 
 /// What to measure.
-#[derive(Debug, clap::Args)]
-pub(crate) struct BenchArgs {}
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct BenchArgs {
+    /// Maps to measure, ours and others, by name; `all` for every one
+    #[arg(long, value_delimiter = ',', value_name = "NAME", value_parser = parse_index)]
+    index: Vec<Indexes>,
+    /// Key sets: rand-8, rand-16, seq-8, osm, dist-a, dist-b, az, reddit, url, klong, k3 to k10,
+    /// a file with one key a line (or SOSD numbers, if its name ends in _uint64), - for stdin
+    #[arg(long, value_delimiter = ',', value_name = "SET", default_values = DEFAULT_SETS)]
+    keys: Vec<String>,
+    /// Keys in the map, as 500k or 16M; files may hold fewer [default: 2M, files: all]
+    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = parse_count)]
+    count: Vec<usize>,
+    /// load, get, get-dep (each waits for the answer before), miss, batch, scan, scan-first (right
+    /// after the load), ycsb-a to ycsb-f
+    #[arg(long, value_delimiter = ',', value_name = "NAME", default_values =
+        ["load", "get", "get-dep", "miss", "batch", "scan"])]
+    workload: Vec<Workload>,
+    /// Threads that share the work
+    #[arg(long, value_delimiter = ',', value_name = "T", default_values_t = [1],
+        value_parser = parse_threads)]
+    threads: Vec<usize>,
+    /// Keys in one call of the batch workload
+    #[arg(long, value_delimiter = ',', value_name = "B", default_values_t = [16],
+        value_parser = parse_batch)]
+    batch: Vec<usize>,
+    /// How keys are chosen: uniform, zipf
+    #[arg(long, value_delimiter = ',', value_name = "DIST", default_values = ["uniform"])]
+    dist: Vec<Distribution>,
+    /// Make each query wait for the answer before it: get, batch and scan
+    #[arg(long)]
+    dependent: bool,
+    /// Write the results as JSON, one object a line; - for standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the results as comma-separated values; - for standard output
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Write a page with plots and tables
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Compare with the JSON of an earlier run
+    #[arg(long, value_name = "OLD.json")]
+    baseline: Option<PathBuf>,
+    /// Exit with status 1 if a figure fell by more than this
+    #[arg(long, value_name = "PERCENT", requires = "baseline", value_parser = parse_percent)]
+    fail_if_slower: Option<f64>,
+    /// Seed of keys and queries
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Runs of each map, interleaved with those of the others; the median is reported
+    #[arg(long, value_name = "R", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    repeat: u64,
+    /// Does one job of a measurement: what this program starts itself with
+    #[arg(long, hide = true, value_parser = parse_job)]
+    job: Option<Job>,
+}
 
-pub(crate) fn run(_args: &BenchArgs) -> Result<(), Failure> {
-    Err(Failure::failed("nothing to measure yet"))
+/// One value of `--index`.
+#[derive(Debug, Clone)]
+enum Indexes {
+    One(&'static Entry),
+    All,
+}
+
+/// Measures what `args` ask for, prints the table and writes the files.
+///
+/// # Errors
+///
+/// [`Failure`], also if an answer was wrong or a figure fell too far.
+pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
+    if let Some(job) = &args.job {
+        return worker::run(job).map_err(|e| Failure::failed(format!("{}: {e}", job.index)));
+    }
+    let campaign = args.campaign()?;
+    // What can be refused is refused before minutes of measuring.
+    let baseline = args.baseline.as_deref().map(compare::read).transpose()?;
+    let mut json = args.json.as_deref().map(create).transpose()?;
+    let mut csv = args.csv.as_deref().map(create).transpose()?;
+    let mut page = args.html.as_deref().map(create).transpose()?;
+
+    let machine = Machine::detect();
+    let records = campaign.run(&machine)?;
+    if let Some(out) = &mut json {
+        write_json(out, &records)?;
+    }
+    if let Some(out) = &mut csv {
+        write_csv(out, &records)?;
+    }
+    if let Some(out) = &mut page {
+        out.write_all(html::render(&records, &machine).as_bytes())?;
+        out.flush()?;
+    }
+    let on_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
+    let mut text = table::render(&records, &machine);
+    let mut changes = baseline.map(|old| compare::changes(&old, &records)).unwrap_or_default();
+    if args.baseline.is_some() {
+        text += &compare::render(&mut changes);
+    }
+    if [&args.json, &args.csv, &args.html].into_iter().any(on_stdout) {
+        eprint!("{text}");
+    } else {
+        io::stdout().write_all(text.as_bytes())?;
+    }
+    verdict(&records, &changes, args.fail_if_slower)
+}
+
+/// Fails if an answer was wrong, a process ended early or a figure fell by too much.
+fn verdict(
+    records: &[Record],
+    changes: &[compare::Change],
+    fail_if_slower: Option<f64>,
+) -> Result<(), Failure> {
+    let bad = |r: &&Record| matches!(r.outcome, Outcome::WrongAnswers | Outcome::Crashed);
+    if let Some(r) = records.iter().find(bad) {
+        let what = if r.outcome == Outcome::Crashed { "crashed" } else { "gave wrong answers" };
+        let heading = r.heading();
+        return Err(Failure::failed(format!("{} {what} on {}, {heading}", r.index, r.keys)));
+    }
+    if let Some(percent) = fail_if_slower {
+        let least = 1.0 - percent / 100.0;
+        if let Some(worst) = changes.iter().find(|change| change.ratio < least) {
+            let by = (1.0 - worst.ratio) * 100.0;
+            return Err(Failure::failed(format!("slower by {by:.1} %: {}", worst.what)));
+        }
+    }
+    Ok(())
+}
+
+impl BenchArgs {
+    fn campaign(&self) -> Result<Campaign, Failure> {
+        let mut indexes: Vec<&'static Entry> = Vec::new();
+        let chosen: Vec<&Entry> = match &self.index[..] {
+            [] => ENTRIES.iter().filter(|entry| entry.default).collect(),
+            some if some.iter().any(|one| matches!(one, Indexes::All)) => ENTRIES.iter().collect(),
+            some => some.iter().filter_map(Indexes::entry).collect(),
+        };
+        for entry in chosen {
+            if !indexes.iter().any(|known| known.name == entry.name) {
+                indexes.push(entry);
+            }
+        }
+        let sets = self.sets()?;
+        let reads_file = sets.iter().any(|set| !matches!(set, Dataset::Generated(_)));
+        let counts = match &self.count[..] {
+            [] if reads_file && sets.len() == 1 => vec![dataset::MAX_KEYS / 2],
+            [] => vec![DEFAULT_COUNT],
+            some => some.to_vec(),
+        };
+        let mut workloads = self.workload.clone();
+        if self.dependent {
+            for workload in &mut workloads {
+                if *workload == Workload::Get {
+                    *workload = Workload::GetDependent;
+                }
+            }
+        }
+        Ok(Campaign {
+            indexes,
+            sets,
+            counts,
+            workloads,
+            distributions: self.dist.clone(),
+            threads: self.threads.clone(),
+            batches: self.batch.clone(),
+            dependent: self.dependent,
+            seed: self.seed,
+            rounds: self.repeat as usize,
+        })
+    }
+
+    /// Returns the key sets; a name that is neither a set nor a file is refused with all names.
+    fn sets(&self) -> Result<Vec<Dataset>, Failure> {
+        let mut sets = Vec::new();
+        for name in &self.keys {
+            let set: Dataset = match name.parse() {
+                Ok(set) => set,
+                Err(never) => match never {},
+            };
+            if let Dataset::File(path) = &set
+                && !path.exists()
+            {
+                let names = dataset::NAMES.join(", ");
+                return Err(Failure::misuse(format!(
+                    "no file and no key set '{name}', the sets are {names}"
+                )));
+            }
+            if !sets.contains(&set) {
+                sets.push(set);
+            }
+        }
+        let stdin_and_counts = sets.contains(&Dataset::Stdin) && self.count.len() > 1;
+        if stdin_and_counts {
+            return Err(Failure::misuse("standard input is read once: give one --count"));
+        }
+        Ok(sets)
+    }
+}
+
+impl Indexes {
+    fn entry(&self) -> Option<&'static Entry> {
+        match self {
+            Self::One(entry) => Some(entry),
+            Self::All => None,
+        }
+    }
+}
+
+fn create(path: &Path) -> Result<Box<dyn Write>, Failure> {
+    if path == Path::new("-") {
+        return Ok(Box::new(io::stdout()));
+    }
+    let file = File::create(path)
+        .map_err(|e| Failure::misuse(format!("cannot write {}: {e}", path.display())))?;
+    Ok(Box::new(BufWriter::new(file)))
+}
+
+fn parse_index(name: &str) -> Result<Indexes, String> {
+    if name == "all" {
+        return Ok(Indexes::All);
+    }
+    registry::find(name).map(Indexes::One).ok_or_else(|| {
+        let names: Vec<_> = ENTRIES.iter().map(|entry| entry.name).collect();
+        format!("no such index, use {}", names.join(", "))
+    })
+}
+
+/// Reads 300, 500k, 16M.
+fn parse_count(text: &str) -> Result<usize, String> {
+    let (digits, scale) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 1e3),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 1e6),
+        Some(b'g' | b'G') => (&text[..text.len() - 1], 1e9),
+        _ => (text, 1.0),
+    };
+    let count = digits.parse::<f64>().ok().map(|number| number * scale);
+    match count {
+        Some(count) if (1.0..=dataset::MAX_KEYS as f64 / 1.2).contains(&count) => {
+            Ok(count as usize)
+        }
+        Some(_) => Err("out of range, 1 to 3.5G".into()),
+        None => Err("not a number like 300, 500k or 16M".into()),
+    }
+}
+
+fn parse_within(text: &str, most: usize) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number) if (1..=most).contains(&number) => Ok(number),
+        _ => Err(format!("not a number from 1 to {most}")),
+    }
+}
+
+fn parse_threads(text: &str) -> Result<usize, String> {
+    parse_within(text, 1024)
+}
+
+fn parse_batch(text: &str) -> Result<usize, String> {
+    parse_within(text, LONGEST_BATCH)
+}
+
+/// Reads 5 or 5%.
+fn parse_percent(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('%').parse() {
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
+        _ => Err("not a share like 5%".into()),
+    }
+}
+
+fn parse_job(text: &str) -> Result<Job, serde_json::Error> {
+    serde_json::from_str(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_have_suffixes() {
+        assert_eq!(parse_count("300"), Ok(300));
+        assert_eq!(parse_count("500k"), Ok(500_000));
+        assert_eq!(parse_count("1.5M"), Ok(1_500_000));
+        for bad in ["", "0", "M", "-3", "12Q", "NaN", "inf", "9000G"] {
+            assert!(parse_count(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn shares_are_percent() {
+        assert_eq!(parse_percent("5%"), Ok(5.0));
+        assert_eq!(parse_percent("2.5"), Ok(2.5));
+        assert!(parse_percent("x").is_err());
+    }
 }

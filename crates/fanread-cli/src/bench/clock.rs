@@ -1,0 +1,68 @@
+//! Time: of a whole run, and of single calls picked from it.
+
+use std::time::Instant;
+
+use hdrhistogram::Histogram;
+
+use crate::bench::job::Percentiles;
+
+/// The longest latency that is told apart, 10 s.
+const LONGEST_NS: u64 = 10_000_000_000;
+
+/// Latencies of single calls.
+///
+/// Only every n-th call is timed: reading the clock twice costs some 50 ns, and it keeps the
+/// processor from working on the next call meanwhile.
+#[derive(Debug)]
+pub(crate) struct Latency {
+    histogram: Histogram<u32>,
+    /// A call is timed if its number has these bits all 0.
+    mask: usize,
+    clock_ns: u64,
+}
+
+impl Latency {
+    /// Times one call in `every`, which is a power of two.
+    pub(crate) fn one_in(every: usize) -> Self {
+        debug_assert!(every.is_power_of_two());
+        let histogram = Histogram::new_with_max(LONGEST_NS, 2).expect("bounds in order");
+        Self { histogram, mask: every - 1, clock_ns: cost_of_clock() }
+    }
+
+    /// Starts the clock if call `number` is to be timed.
+    #[inline]
+    pub(crate) fn start(&self, number: usize) -> Option<Instant> {
+        // Half of the interval after the first call, which still warms up.
+        ((number + self.mask / 2) & self.mask == self.mask).then(Instant::now)
+    }
+
+    /// Records the call that began at `start`.
+    #[inline]
+    pub(crate) fn stop(&mut self, start: Option<Instant>) {
+        if let Some(start) = start {
+            let ns = (start.elapsed().as_nanos() as u64).saturating_sub(self.clock_ns);
+            self.histogram.saturating_record(ns);
+        }
+    }
+
+    /// Takes in what another thread recorded.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.histogram.add(&other.histogram).expect("equal bounds");
+    }
+
+    /// Returns the percentiles, if a call was timed.
+    pub(crate) fn percentiles(&self) -> Option<Percentiles> {
+        let h = &self.histogram;
+        (!h.is_empty()).then(|| Percentiles {
+            p50: h.value_at_quantile(0.5) as f64,
+            p99: h.value_at_quantile(0.99) as f64,
+            max: h.max() as f64,
+        })
+    }
+}
+
+/// Returns the shortest time between two readings of the clock.
+fn cost_of_clock() -> u64 {
+    let once = || Instant::now().elapsed().as_nanos() as u64;
+    (0..100).map(|_| once()).min().expect("a hundred readings")
+}

@@ -1,0 +1,284 @@
+//! The timed loops, compiled once for each map.
+//!
+//! One loop serves all workloads and all maps ([`drive`]): take the next query, call the map,
+//! compare the answer. It costs a few nanoseconds a query beside the call; the test
+//! `the_loop_itself_costs_little` shows it with a map that does nothing.
+//!
+//! # Independent and dependent queries
+//!
+//! Independent queries may overlap: while one waits for memory, the processor starts the next.
+//! Dependent ones cannot: the place of the next query is XORed with (answer - right answer),
+//! which is 0, but the processor learns that only from the answer.
+//!
+//! PAPER: the dependent mode is the idea of "Cuckoo Trie" (2021), section 4.4.
+
+use std::hint::black_box;
+use std::sync::Barrier;
+use std::time::Instant;
+
+use workload::keyset::KeySet;
+use workload::mix::{Fold, Op, SPARE, Stream, Workload, difference, value_of, with_version};
+use workload::subject::{Handle, Subject};
+
+use crate::bench::clock::Latency;
+use crate::bench::job::Percentiles;
+
+/// Operations between two calls of [`Handle::repin`].
+///
+/// Rarer, and a map's memory waits longer for its readers; more often, and the cost of a pin
+/// shows in what is measured. Every map is treated alike.
+const REPIN_EVERY: usize = 256;
+
+/// The largest batch.
+pub(crate) const LONGEST_BATCH: usize = 1024;
+
+/// One in how many lookups is timed by itself, and one in how many calls that do more.
+const TIME_ONE_LOOKUP_IN: usize = 256;
+const TIME_ONE_LONG_CALL_IN: usize = 16;
+
+/// What one thread found out.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    /// How many answers were wrong.
+    wrong: u64,
+    latency: Latency,
+}
+
+/// What all threads found out together.
+#[derive(Debug)]
+pub(crate) struct Timing {
+    /// From the first start to the last end.
+    pub(crate) seconds: f64,
+    pub(crate) wrong: u64,
+    pub(crate) latency: Option<Percentiles>,
+}
+
+/// What a thread does between the start and the end of the clock.
+///
+/// A trait, not a closure: it must be compiled for the handle of each map.
+pub(crate) trait Work: Sync {
+    /// Does the share of one thread.
+    fn run<H: Handle>(&self, handle: &mut H, thread: usize) -> Tally;
+}
+
+/// Runs `work` on `threads` threads and takes the time of the slowest.
+pub(crate) fn timed<S: Subject>(map: &mut S, threads: usize, work: &impl Work) -> Timing {
+    if threads == 1 {
+        let mut handle = map.own();
+        let start = Instant::now();
+        let tally = work.run(&mut handle, 0);
+        let seconds = start.elapsed().as_secs_f64();
+        return Timing { seconds, wrong: tally.wrong, latency: tally.latency.percentiles() };
+    }
+    let (map, barrier) = (&*map, Barrier::new(threads));
+    let cores = core_affinity::get_core_ids().unwrap_or_default();
+    let one = |thread: usize| {
+        if let Some(core) = cores.get(thread) {
+            core_affinity::set_for_current(*core);
+        }
+        let mut handle = map.share();
+        barrier.wait();
+        let start = Instant::now();
+        let tally = work.run(&mut handle, thread);
+        (start, Instant::now(), tally)
+    };
+    let done: Vec<_> = std::thread::scope(|scope| {
+        let one = &one;
+        let all: Vec<_> = (0..threads).map(|t| scope.spawn(move || one(t))).collect();
+        all.into_iter().map(|t| t.join().expect("a measuring thread panicked")).collect()
+    });
+    let start = done.iter().map(|(start, ..)| *start).min().expect("there are threads");
+    let end = done.iter().map(|(_, end, _)| *end).max().expect("there are threads");
+    let wrong = done.iter().map(|(.., tally)| tally.wrong).sum();
+    let mut tallies = done.into_iter().map(|(.., tally)| tally.latency);
+    let mut latency = tallies.next().expect("there are threads");
+    tallies.for_each(|other| latency.add(&other));
+    Timing { seconds: (end - start).as_secs_f64(), wrong, latency: latency.percentiles() }
+}
+
+/// Calls `step` with 0, 1, 2, ... `calls - 1`; it returns 0 if the answer was right.
+///
+/// If `DEPENDENT`, the number may step up to seven past a multiple of eight when an answer was
+/// wrong, so there must be [`SPARE`] queries behind the last.
+#[inline]
+fn drive<H: Handle, const DEPENDENT: bool>(
+    handle: &mut H,
+    calls: usize,
+    mut latency: Latency,
+    mut step: impl FnMut(&mut H, usize) -> u64,
+) -> Tally {
+    let (mut wrong, mut carry) = (0, 0);
+    for first in (0..calls).step_by(REPIN_EVERY) {
+        handle.repin();
+        for i in first..calls.min(first + REPIN_EVERY) {
+            let start = latency.start(i);
+            let mut answer = step(handle, if DEPENDENT { i ^ carry } else { i });
+            latency.stop(start);
+            if DEPENDENT {
+                // The compiler must not conclude from `answer == 0` what `carry` is.
+                answer = black_box(answer);
+                carry = answer as usize & (SPARE - 1);
+            }
+            wrong += u64::from(answer != 0);
+        }
+    }
+    Tally { wrong, latency }
+}
+
+/// Inserts the keys, each thread a share.
+#[derive(Debug)]
+pub(crate) struct Load<'a> {
+    pub(crate) keys: &'a KeySet,
+    pub(crate) threads: usize,
+}
+
+impl Work for Load<'_> {
+    fn run<H: Handle>(&self, handle: &mut H, thread: usize) -> Tally {
+        let n = self.keys.present();
+        let (first, end) = (n * thread / self.threads, n * (thread + 1) / self.threads);
+        let latency = Latency::one_in(TIME_ONE_LOOKUP_IN);
+        drive::<H, false>(handle, end - first, latency, |handle, i| {
+            let index = first + i;
+            u64::from(!handle.insert(self.keys.key(index), value_of(index)))
+        })
+    }
+}
+
+/// Queries of one kind on a loaded map, one stream for each thread.
+#[derive(Debug)]
+pub(crate) struct Queries<'a> {
+    pub(crate) workload: Workload,
+    pub(crate) streams: &'a [Stream],
+    /// Whether scans and batches wait for each other.
+    pub(crate) dependent: bool,
+    pub(crate) batch: usize,
+}
+
+impl Queries<'_> {
+    /// Returns how many operations all threads do together.
+    pub(crate) fn operations(&self) -> usize {
+        let whole_batches = |stream: &Stream| stream.len() / self.batch * self.batch;
+        self.streams.iter().map(whole_batches).sum()
+    }
+}
+
+impl Work for Queries<'_> {
+    fn run<H: Handle>(&self, handle: &mut H, thread: usize) -> Tally {
+        let stream = &self.streams[thread];
+        let lookups = || Latency::one_in(TIME_ONE_LOOKUP_IN);
+        let long_calls = || Latency::one_in(TIME_ONE_LONG_CALL_IN);
+        let n = stream.len();
+        match (self.workload, self.dependent) {
+            (Workload::GetDependent, _) => drive::<H, true>(handle, n, lookups(), present(stream)),
+            (Workload::Get, _) => drive::<H, false>(handle, n, lookups(), present(stream)),
+            (Workload::Miss, _) => drive::<H, false>(handle, n, lookups(), absent(stream)),
+            (Workload::Scan | Workload::ScanFirst, true) => {
+                drive::<H, true>(handle, n, long_calls(), scan(stream))
+            }
+            (Workload::Scan | Workload::ScanFirst, false) => {
+                drive::<H, false>(handle, n, long_calls(), scan(stream))
+            }
+            (Workload::Batch, dependent) => {
+                let step = batch(stream, self.batch);
+                let calls = n / self.batch;
+                if dependent {
+                    drive::<H, true>(handle, calls, long_calls(), step)
+                } else {
+                    drive::<H, false>(handle, calls, long_calls(), step)
+                }
+            }
+            (Workload::YcsbE, _) => drive::<H, false>(handle, n, long_calls(), mixed(stream)),
+            _ => drive::<H, false>(handle, n, lookups(), mixed(stream)),
+        }
+    }
+}
+
+#[inline]
+fn present<H: Handle>(stream: &Stream) -> impl FnMut(&mut H, usize) -> u64 {
+    move |handle, i| {
+        let query = stream.query(i);
+        answer_of(handle.get(stream.key(&query)), query.expect)
+    }
+}
+
+/// Returns 0 for the right value; the lowest bit of anything else is set for a missing one.
+#[inline]
+fn answer_of(found: Option<u64>, expect: u64) -> u64 {
+    match found {
+        Some(value) => difference(value, expect),
+        None => 1,
+    }
+}
+
+#[inline]
+fn absent<H: Handle>(stream: &Stream) -> impl FnMut(&mut H, usize) -> u64 {
+    move |handle, i| u64::from(handle.get(stream.key(&stream.query(i))).is_some())
+}
+
+#[inline]
+fn scan<H: Handle>(stream: &Stream) -> impl FnMut(&mut H, usize) -> u64 {
+    move |handle, i| {
+        let query = stream.query(i);
+        let mut fold = Fold::default();
+        let visit = |key: &[u8], value| fold.add(key, value);
+        handle.scan(stream.key(&query), query.entries.into(), visit);
+        fold.0 ^ query.expect
+    }
+}
+
+#[inline]
+fn batch<H: Handle>(stream: &Stream, size: usize) -> impl FnMut(&mut H, usize) -> u64 {
+    let mut keys = [&[][..]; LONGEST_BATCH];
+    let mut found = [None; LONGEST_BATCH];
+    move |handle, call| {
+        // After a wrong answer a dependent call may name a batch behind the last.
+        let first = (call * size).min(stream.len() - size);
+        for (i, key) in keys[..size].iter_mut().enumerate() {
+            *key = stream.key(&stream.query(first + i));
+        }
+        handle.get_batch(&keys[..size], &mut found[..size]);
+        let answers = found[..size].iter().enumerate();
+        answers
+            .fold(0, |wrong, (i, found)| wrong | answer_of(*found, stream.query(first + i).expect))
+    }
+}
+
+#[inline]
+fn mixed<H: Handle>(stream: &Stream) -> impl FnMut(&mut H, usize) -> u64 {
+    let mut scan = scan(stream);
+    move |handle, i| {
+        let query = stream.query(i);
+        let key = stream.key(&query);
+        let newer = || with_version(query.expect, version_at(i));
+        match query.op {
+            Op::Read => answer_of(handle.get(key), query.expect),
+            Op::Update => u64::from(!handle.update(key, newer())),
+            Op::ReadUpdate => {
+                let read = answer_of(handle.get(key), query.expect);
+                read | u64::from(!handle.update(key, newer()))
+            }
+            Op::Insert => u64::from(!handle.insert(key, query.expect)),
+            // Another thread's insertions may be seen or not: no one answer is right.
+            Op::Scan if query.expect == 0 => {
+                scan(handle, i);
+                0
+            }
+            Op::Scan => scan(handle, i),
+        }
+    }
+}
+
+/// Returns the version that the update of query `i` writes.
+#[inline]
+pub(crate) fn version_at(i: usize) -> u8 {
+    2 + (i.wrapping_mul(0x9e37_79b1) >> 7) as u8 % 250
+}
+
+/// Returns how many queries of a workload cost about as much as `lookups` lookups.
+pub(crate) fn queries_of(workload: Workload, lookups: usize) -> usize {
+    match workload {
+        Workload::Scan | Workload::ScanFirst => lookups / 16,
+        Workload::YcsbE => lookups / 8,
+        _ => lookups,
+    }
+}

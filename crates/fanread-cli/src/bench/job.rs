@@ -1,0 +1,90 @@
+//! What one process measures, and what it says about it: the lines between parent and child.
+
+use serde::{Deserialize, Serialize};
+use workload::distribution::Distribution;
+use workload::mix::Workload;
+
+/// One map, one key set, one number of threads: the work of one process.
+///
+/// The keys come on its standard input, as [`workload::keyset::KeySet::save`] writes them.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Job {
+    pub(crate) index: String,
+    #[serde(with = "names")]
+    pub(crate) workloads: Vec<Workload>,
+    #[serde(with = "names")]
+    pub(crate) distributions: Vec<Distribution>,
+    pub(crate) threads: usize,
+    pub(crate) batches: Vec<usize>,
+    /// Whether scans and batches wait for each other; lookups have a workload of their own.
+    pub(crate) dependent: bool,
+    /// How many queries each thread makes where a query is one lookup.
+    pub(crate) queries: usize,
+    pub(crate) seed: u64,
+}
+
+/// What was measured, but for the result: rows of two runs with the same case are compared.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Case {
+    pub(crate) workload: String,
+    pub(crate) dependent: bool,
+    pub(crate) dist: String,
+    pub(crate) batch: usize,
+}
+
+/// Latencies of single calls, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Percentiles {
+    pub(crate) p50: f64,
+    pub(crate) p99: f64,
+    pub(crate) max: f64,
+}
+
+/// One line of a child's standard output.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "line", rename_all = "snake_case")]
+pub(crate) enum Line {
+    /// The memory of the loaded map.
+    Memory {
+        /// Resident growth over the keys' and values' own bytes, for each key.
+        overhead_bytes_per_key: f64,
+    },
+    /// A workload ran and every answer was right.
+    Measured {
+        case: Case,
+        /// Millions of operations a second, all threads together.
+        mops: f64,
+        latency: Option<Percentiles>,
+    },
+    /// The map cannot do this.
+    Unsupported { case: Case, why: String },
+    /// An answer was wrong; nothing more comes.
+    Wrong { case: Case, what: String },
+    /// All is measured.
+    Done,
+}
+
+/// Lists of things that are spelled as on the command line.
+mod names {
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<T: Display, S: Serializer>(
+        list: &[T],
+        s: S,
+    ) -> Result<S::Ok, S::Error> {
+        s.collect_seq(list.iter().map(ToString::to_string))
+    }
+
+    pub(super) fn deserialize<'de, T, D>(d: D) -> Result<Vec<T>, D::Error>
+    where
+        T: FromStr<Err = String>,
+        D: Deserializer<'de>,
+    {
+        let names = Vec::<String>::deserialize(d)?;
+        let parsed: Result<_, _> = names.iter().map(|name| name.parse()).collect();
+        parsed.map_err(serde::de::Error::custom)
+    }
+}

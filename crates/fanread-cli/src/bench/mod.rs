@@ -1,0 +1,17 @@
+//! Measuring: what is measured, on which maps, and how.
+//!
+//! `rounds` plans the runs and starts one process of this program for each; `worker` is that
+//! process. `driver` holds the timed loops, `verify` the checks between them.
+
+pub(crate) mod clock;
+pub(crate) mod driver;
+pub(crate) mod job;
+pub(crate) mod machine;
+pub(crate) mod memory;
+pub(crate) mod registry;
+pub(crate) mod rounds;
+pub(crate) mod verify;
+pub(crate) mod worker;
+
+#[cfg(test)]
+mod tests;

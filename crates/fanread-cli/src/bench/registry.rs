@@ -1,0 +1,81 @@
+//! Every map that can be measured, by name: one line a map.
+
+use std::io;
+
+use workload::subject::Subject;
+
+use crate::bench::worker::{Context, measure};
+
+/// What measures a map: [`measure`] compiled for it.
+pub(crate) type Run = fn(&mut Context<'_>) -> io::Result<()>;
+
+/// A map that can be measured.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entry {
+    pub(crate) name: &'static str,
+    /// Whether it is one of this library.
+    pub(crate) ours: bool,
+    /// Whether it is measured when no `--index` is given.
+    pub(crate) default: bool,
+    /// Runs it on sets whose keys are all eight-byte numbers.
+    numbers: Option<Run>,
+    /// Runs it on any keys.
+    strings: Option<Run>,
+}
+
+impl Entry {
+    /// Returns what runs the map on a set of keys, if it can hold them.
+    pub(crate) fn runner(&self, keys_are_numbers: bool) -> Option<Run> {
+        if keys_are_numbers { self.numbers.or(self.strings) } else { self.strings }
+    }
+
+    #[cfg_attr(not(feature = "rivals"), expect(dead_code, reason = "only rivals are not ours"))]
+    const fn rival(self) -> Self {
+        Self { ours: false, ..self }
+    }
+
+    #[cfg_attr(not(feature = "rivals"), expect(dead_code, reason = "only rivals are seldom asked"))]
+    const fn on_request(self) -> Self {
+        Self { default: false, ..self }
+    }
+}
+
+/// A map with byte-string keys.
+const fn strings<S: Subject>() -> Entry {
+    let run: Run = measure::<S>;
+    Entry { name: S::NAME, ours: true, default: true, numbers: None, strings: Some(run) }
+}
+
+/// A map with numbers as keys.
+#[cfg_attr(not(feature = "rivals"), expect(dead_code, reason = "no map of ours has such keys yet"))]
+const fn numbers<S: Subject>() -> Entry {
+    Entry { numbers: Some(measure::<S>), strings: None, ..strings::<S>() }
+}
+
+/// A map that comes in both forms.
+const fn both<N: Subject, S: Subject>() -> Entry {
+    Entry { numbers: Some(measure::<N>), ..strings::<S>() }
+}
+
+/// All maps, ours first.
+pub(crate) const ENTRIES: &[Entry] = &[
+    #[cfg(feature = "rivals")]
+    both::<rivals::BTreeMap<rivals::Word>, rivals::BTreeMap<rivals::Text>>().rival(),
+    #[cfg(feature = "rivals")]
+    both::<rivals::SkipMap<rivals::Word>, rivals::SkipMap<rivals::Text>>().rival(),
+    #[cfg(feature = "rivals")]
+    both::<rivals::TreeIndex<rivals::Word>, rivals::TreeIndex<rivals::Text>>().rival(),
+    #[cfg(feature = "rivals")]
+    strings::<rivals::Masstree>().rival(),
+    #[cfg(feature = "rivals")]
+    numbers::<rivals::Congee>().rival().on_request(),
+    #[cfg(feature = "rivals")]
+    both::<rivals::IndexSet<rivals::Word>, rivals::IndexSet<rivals::Text>>().rival().on_request(),
+    #[cfg(feature = "rivals")]
+    both::<rivals::HashMap<rivals::Word>, rivals::HashMap<rivals::Text>>().rival(),
+];
+
+/// Returns the map with this name.
+pub(crate) fn find(name: &str) -> Option<&'static Entry> {
+    ENTRIES.iter().find(|entry| entry.name == name)
+}

@@ -1,0 +1,311 @@
+//! The whole of a measurement: every key set, every map, several rounds.
+//!
+//! Rounds are interleaved: first every map once, then every map again. A machine that grows
+//! slower meanwhile does so for all.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, IsTerminal, Seek, stderr};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use workload::dataset::Dataset;
+use workload::distribution::Distribution;
+use workload::mix::Workload;
+use workload::order::Order;
+
+use crate::bench::job::{Case, Job, Line, Percentiles};
+use crate::bench::machine::Machine;
+use crate::bench::registry::Entry;
+use crate::failure::Failure;
+use crate::report::record::{Outcome, Record};
+
+/// The hidden option that makes this program do one job.
+pub(crate) const JOB_OPTION: &str = "--job";
+
+/// Queries of a run: enough for a steady figure, few enough for many maps in two minutes.
+const QUERIES: std::ops::RangeInclusive<usize> = 50_000..=1_000_000;
+
+/// Most bytes that the queries of one run take.
+const QUERY_BYTES: usize = 256 << 20;
+
+/// What to measure.
+#[derive(Debug)]
+pub(crate) struct Campaign {
+    pub(crate) indexes: Vec<&'static Entry>,
+    pub(crate) sets: Vec<Dataset>,
+    pub(crate) counts: Vec<usize>,
+    pub(crate) workloads: Vec<Workload>,
+    pub(crate) distributions: Vec<Distribution>,
+    pub(crate) threads: Vec<usize>,
+    pub(crate) batches: Vec<usize>,
+    pub(crate) dependent: bool,
+    pub(crate) seed: u64,
+    pub(crate) rounds: usize,
+}
+
+/// What the rounds found about one map on one key set.
+#[derive(Debug, Default)]
+struct Findings {
+    overhead: Vec<f64>,
+    /// In the order in which cases first came up.
+    cases: Vec<Case>,
+    runs: HashMap<Case, Runs>,
+}
+
+#[derive(Debug, Default)]
+struct Runs {
+    mops: Vec<f64>,
+    latencies: Vec<Percentiles>,
+    trouble: Option<(Outcome, String)>,
+}
+
+/// Keys of one set, written to a file that has no name any more, so that it never stays behind.
+#[derive(Debug)]
+struct KeyFile {
+    file: File,
+    name: String,
+    present: usize,
+    key_bytes: f64,
+}
+
+impl Campaign {
+    /// Measures everything and returns a record for each figure.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`] for keys that cannot be had. What a map does wrong is in the records.
+    pub(crate) fn run(&self, machine: &Machine) -> Result<Vec<Record>, Failure> {
+        let jobs = self.sets.len() * self.counts.len() * self.threads.len() * self.rounds;
+        let bar = progress(jobs * self.indexes.len());
+        let mut records = Vec::new();
+        let mut loaded: Vec<(String, usize)> = Vec::new();
+        for set in &self.sets {
+            for &count in &self.counts {
+                bar.set_message(format!("{set}: making keys"));
+                let keys = self.keys(set, count, &bar)?;
+                // A file may hold fewer keys than each of several counts: once is enough.
+                let what = (keys.name.clone(), keys.present);
+                if loaded.contains(&what) {
+                    bar.inc((self.threads.len() * self.rounds * self.indexes.len()) as u64);
+                    continue;
+                }
+                loaded.push(what);
+                for &threads in &self.threads {
+                    records.extend(self.measure(&keys, threads, &bar, machine)?);
+                }
+            }
+        }
+        bar.finish_and_clear();
+        compare_with_btreemap(&mut records);
+        Ok(records)
+    }
+
+    fn keys(&self, set: &Dataset, count: usize, bar: &ProgressBar) -> Result<KeyFile, Failure> {
+        let (keys, skipped) =
+            set.load(count, self.seed).map_err(|e| Failure::misuse(e.to_string()))?;
+        let name = set.to_string();
+        bar.suspend(|| {
+            if skipped.duplicates > 0 {
+                eprintln!("fanread: {name}: left out {} duplicates", skipped.duplicates);
+            }
+            if skipped.empty > 0 {
+                eprintln!("fanread: {name}: left out {} empty lines", skipped.empty);
+            }
+        });
+        let scans = self.workloads.iter().any(|w| w.scans());
+        let order = scans.then(|| Order::of(&keys));
+        let no_room = |e| Failure::failed(format!("cannot keep the keys in a temporary file: {e}"));
+        let file = tempfile::tempfile().map_err(no_room)?;
+        let mut out = BufWriter::with_capacity(1 << 20, &file);
+        keys.save(&mut out, order.as_ref()).map_err(no_room)?;
+        drop(out);
+        let present = keys.present();
+        let key_bytes = keys.present_bytes() as f64 / present as f64;
+        Ok(KeyFile { file, name, present, key_bytes })
+    }
+
+    fn measure(
+        &self,
+        keys: &KeyFile,
+        threads: usize,
+        bar: &ProgressBar,
+        machine: &Machine,
+    ) -> Result<Vec<Record>, Failure> {
+        let most = (QUERY_BYTES as f64 / (keys.key_bytes + 24.0)) as usize;
+        let queries = (keys.present * 2).clamp(*QUERIES.start(), *QUERIES.end()).min(most);
+        let mut findings: Vec<Findings> = Vec::new();
+        findings.resize_with(self.indexes.len(), Findings::default);
+        for round in 1..=self.rounds {
+            for (entry, findings) in self.indexes.iter().zip(&mut findings) {
+                bar.set_message(format!("{}: {}, round {round}", keys.name, entry.name));
+                let job = Job {
+                    index: entry.name.into(),
+                    workloads: self.workloads.clone(),
+                    distributions: self.distributions.clone(),
+                    threads,
+                    batches: self.batches.clone(),
+                    dependent: self.dependent,
+                    queries,
+                    seed: self.seed.wrapping_add(round as u64 - 1),
+                };
+                findings.take(&job, &keys.file)?;
+                bar.inc(1);
+            }
+        }
+        let all = self.indexes.iter().zip(findings);
+        Ok(all.flat_map(|(entry, found)| found.records(entry, keys, threads, machine)).collect())
+    }
+}
+
+impl Findings {
+    /// Runs one process and takes in what it says.
+    fn take(&mut self, job: &Job, mut keys: &File) -> Result<(), Failure> {
+        let broken = |e: std::io::Error| Failure::failed(format!("cannot start a run: {e}"));
+        keys.rewind().map_err(broken)?;
+        let program = std::env::current_exe().map_err(broken)?;
+        let text = serde_json::to_string(job).expect("a job is plain data");
+        let mut child = Command::new(program)
+            .args(["bench", JOB_OPTION, &text])
+            .stdin(Stdio::from(keys.try_clone().map_err(broken)?))
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(broken)?;
+        let output = BufReader::new(child.stdout.take().expect("a pipe was asked for"));
+        let mut complete = false;
+        let mut last = None;
+        for line in output.lines() {
+            let line = line.map_err(broken)?;
+            let line = serde_json::from_str(&line)
+                .map_err(|e| Failure::failed(format!("a run said what makes no sense: {e}")))?;
+            complete |= matches!(line, Line::Done | Line::Wrong { .. });
+            if let Line::Measured { case, .. } = &line {
+                last = Some(case.clone());
+            }
+            self.add(line);
+        }
+        let status = child.wait().map_err(broken)?;
+        if !(complete && status.success()) {
+            // A map brought its process down: say it at the last workload that ran.
+            let case = last.unwrap_or_else(|| Case {
+                workload: Workload::Load.to_string(),
+                dependent: false,
+                dist: Distribution::Uniform.to_string(),
+                batch: 1,
+            });
+            let what = format!("the process ended early in or after this, {status}");
+            self.runs_of(case).trouble.get_or_insert((Outcome::Crashed, what));
+        }
+        Ok(())
+    }
+
+    fn runs_of(&mut self, case: Case) -> &mut Runs {
+        if !self.runs.contains_key(&case) {
+            self.cases.push(case.clone());
+        }
+        self.runs.entry(case).or_default()
+    }
+
+    fn add(&mut self, line: Line) {
+        match line {
+            Line::Memory { overhead_bytes_per_key } => self.overhead.push(overhead_bytes_per_key),
+            Line::Measured { case, mops, latency } => {
+                let runs = self.runs_of(case);
+                runs.mops.push(mops);
+                runs.latencies.extend(latency);
+            }
+            Line::Unsupported { case, why } => {
+                self.runs_of(case).trouble.get_or_insert((Outcome::Unsupported, why));
+            }
+            Line::Wrong { case, what } => {
+                self.runs_of(case).trouble.get_or_insert((Outcome::WrongAnswers, what));
+            }
+            Line::Done => {}
+        }
+    }
+
+    fn records(
+        self,
+        entry: &Entry,
+        keys: &KeyFile,
+        threads: usize,
+        machine: &Machine,
+    ) -> Vec<Record> {
+        let Self { overhead, cases, mut runs } = self;
+        let overhead = median(overhead);
+        let record = |case: Case| {
+            let runs = runs.remove(&case).expect("every case has runs");
+            let (outcome, note) = match runs.trouble {
+                Some((outcome, note)) => (outcome, Some(note)),
+                None => (Outcome::Ok, None),
+            };
+            let ok = outcome == Outcome::Ok;
+            let mops = median(runs.mops.clone()).filter(|_| ok);
+            let low = runs.mops.iter().copied().reduce(f64::min).filter(|_| ok);
+            let high = runs.mops.iter().copied().reduce(f64::max).filter(|_| ok);
+            let of = |pick: fn(&Percentiles) -> f64| {
+                median(runs.latencies.iter().map(pick).collect()).filter(|_| ok)
+            };
+            Record {
+                index: entry.name.into(),
+                ours: entry.ours,
+                keys: keys.name.clone(),
+                count: keys.present,
+                workload: case.workload,
+                dependent: case.dependent,
+                dist: case.dist,
+                threads,
+                batch: case.batch,
+                mops,
+                ns_per_op: mops.map(|mops| 1e3 * threads as f64 / mops),
+                p50_ns: of(|p| p.p50),
+                p99_ns: of(|p| p.p99),
+                max_ns: of(|p| p.max),
+                overhead_bytes_per_key: overhead,
+                vs_btreemap: None,
+                mops_min: low,
+                mops_max: high,
+                runs: runs.mops.len(),
+                key_bytes: keys.key_bytes,
+                outcome,
+                note,
+                machine: machine.clone(),
+            }
+        };
+        cases.into_iter().map(record).collect()
+    }
+}
+
+/// Sets the ratio of every figure to std's `BTreeMap` in the same run.
+fn compare_with_btreemap(records: &mut [Record]) {
+    let base: HashMap<_, _> = records
+        .iter()
+        .filter(|record| record.index == "btreemap")
+        .filter_map(|record| Some((record.circumstances(), record.mops?)))
+        .collect();
+    for record in records {
+        let base = base.get(&record.circumstances());
+        record.vs_btreemap = record.mops.zip(base).map(|(mops, base)| mops / base);
+    }
+}
+
+/// Returns the middle value, or the mean of the two in the middle.
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let upper = *values.get(values.len() / 2)?;
+    let lower = values[(values.len() - 1) / 2];
+    Some(f64::midpoint(lower, upper))
+}
+
+/// Returns a progress bar on a terminal, and a silent one elsewhere.
+fn progress(jobs: usize) -> ProgressBar {
+    if !stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(jobs as u64);
+    let style = ProgressStyle::with_template("{bar:24} {pos}/{len} runs, {elapsed}  {msg}");
+    bar.set_style(style.expect("a valid template"));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}

@@ -1,0 +1,141 @@
+//! The table that people read.
+
+use std::fmt::Write;
+
+use comfy_table::{Cell, CellAlignment, Table, presets};
+
+use crate::bench::machine::Machine;
+use crate::report::record::{Outcome, Record};
+
+/// Returns all figures as one table, with what they mean and where they come from.
+pub(crate) fn render(records: &[Record], machine: &Machine) -> String {
+    let headings = headings(records);
+    let several_threads = records.iter().any(|r| r.threads != records[0].threads);
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN);
+    let first = ["keys", "index", "B/key"].map(String::from);
+    table.set_header(first.into_iter().chain(headings.iter().cloned()));
+    for column in table.column_iter_mut().skip(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let mut last_group = String::new();
+    for rows in groups(records) {
+        let r = rows[0];
+        let mut group = format!("{} {}", r.keys, short_count(r.count));
+        if several_threads {
+            let _ = write!(group, ", {} thr.", r.threads);
+        }
+        let shown = if group == last_group { String::new() } else { group.clone() };
+        last_group = group;
+        let memory = r.overhead_bytes_per_key.map_or("-".into(), |bytes| format!("{bytes:.0}"));
+        let figures = headings.iter().map(|heading| {
+            let figure = rows.iter().find(|r| r.heading() == *heading);
+            Cell::new(figure.map_or_else(|| "-".into(), |r| figure_of(r)))
+        });
+        let cells = [shown, r.index.clone(), memory].map(Cell::new);
+        table.add_row(cells.into_iter().chain(figures));
+    }
+    let mut text = format!("{table}\n");
+    let runs = records.iter().map(|r| r.runs).max().unwrap_or(1);
+    let threads =
+        if several_threads { String::new() } else { format!(", {} thread(s)", records[0].threads) };
+    let _ = writeln!(
+        text,
+        "M operations/s{threads}, median of {runs} run(s); in brackets the ratio to btreemap in \
+         the same run.\nB/key: memory beyond the keys and 8-byte values. dep.: each query waits \
+         for the answer before. Every answer was checked."
+    );
+    let _ = writeln!(text, "{}", machine.line());
+    for line in troubles(records) {
+        let _ = writeln!(text, "{line}");
+    }
+    text
+}
+
+/// Returns the headings of all workloads, in the order they were measured.
+pub(crate) fn headings(records: &[Record]) -> Vec<String> {
+    let mut headings = Vec::new();
+    for record in records {
+        let heading = record.heading();
+        if !headings.contains(&heading) {
+            headings.push(heading);
+        }
+    }
+    headings
+}
+
+/// Returns the figures of each map on each key set with each number of threads.
+pub(crate) fn groups(records: &[Record]) -> Vec<Vec<&Record>> {
+    let mut groups: Vec<Vec<&Record>> = Vec::new();
+    for record in records {
+        let same = |r: &Record| {
+            (&r.keys, r.count, r.threads, &r.index)
+                == (&record.keys, record.count, record.threads, &record.index)
+        };
+        match groups.iter_mut().find(|group| same(group[0])) {
+            Some(group) => group.push(record),
+            None => groups.push(vec![record]),
+        }
+    }
+    groups
+}
+
+fn figure_of(record: &Record) -> String {
+    match (record.outcome, record.mops) {
+        (Outcome::Ok, Some(mops)) => {
+            let figure = short_rate(mops);
+            match record.vs_btreemap {
+                Some(ratio) => format!("{figure} ({ratio:.1})"),
+                None => figure,
+            }
+        }
+        (Outcome::WrongAnswers, _) => "WRONG".into(),
+        (Outcome::Crashed, _) => "crashed".into(),
+        _ => "-".into(),
+    }
+}
+
+/// Returns one line for each reason for which a map has no figure, with the workloads.
+pub(crate) fn troubles(records: &[Record]) -> Vec<String> {
+    let mut lines: Vec<(String, Vec<String>)> = Vec::new();
+    for record in records {
+        let what = match record.outcome {
+            Outcome::Ok => continue,
+            Outcome::Unsupported => "unsupported",
+            Outcome::WrongAnswers => "wrong answers",
+            Outcome::Crashed => "crashed",
+        };
+        let note = record.note.as_deref().unwrap_or("no reason given");
+        let reason = format!("{} on {}: {what}: {note}", record.index, record.keys);
+        let heading = record.heading();
+        match lines.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, headings)) if headings.contains(&heading) => {}
+            Some((_, headings)) => headings.push(heading),
+            None => lines.push((reason, vec![heading])),
+        }
+    }
+    let line = |(reason, headings): (String, Vec<_>)| format!("{reason} ({})", headings.join(", "));
+    lines.into_iter().map(line).collect()
+}
+
+/// Writes 2000000 as `2M`.
+pub(crate) fn short_count(count: usize) -> String {
+    match count {
+        0..10_000 => count.to_string(),
+        _ if count.is_multiple_of(1_000_000) => format!("{}M", count / 1_000_000),
+        _ if count.is_multiple_of(1000) && count < 1_000_000 => format!("{}k", count / 1000),
+        _ if count < 1_000_000 => format!("{:.1}k", count as f64 / 1e3),
+        _ => format!("{:.1}M", count as f64 / 1e6),
+    }
+}
+
+fn short_rate(mops: f64) -> String {
+    let digits = if mops < 1.0 {
+        3
+    } else if mops < 10.0 {
+        2
+    } else {
+        1
+    };
+    format!("{mops:.digits$}")
+}
