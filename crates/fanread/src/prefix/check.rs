@@ -1,0 +1,176 @@
+//! Verifies the invariants of a table at rest against the anchors it was made for.
+
+use core::fmt;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::layout::{Children, EXACT, Image, LANES, LeafRef, bucket_of, is_marked, tag_of};
+use super::node::Node;
+use super::{PrefixTable, Prefixes, Writer};
+
+/// The first invariant found broken, and the prefix at which it was.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Broken {
+    invariant: &'static str,
+    prefix: Vec<u8>,
+    found: String,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { invariant, prefix, found } = self;
+        write!(f, "{invariant} at prefix \"{}\": {found}", prefix.escape_ascii())
+    }
+}
+
+impl std::error::Error for Broken {}
+
+/// What a node has to hold.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Expected {
+    at: u32,
+    is_anchor: bool,
+    children: Vec<(u8, u32)>,
+}
+
+impl PrefixTable {
+    /// Checks that the table is what `anchors`, ascending from the empty one, with their leaves prescribe.
+    pub(crate) fn check(
+        &self,
+        writer: &Writer,
+        anchors: &[(&[u8], LeafRef)],
+    ) -> Result<(), Broken> {
+        let fail = |invariant, prefix: &[u8], found: String| {
+            Err(Broken { invariant, prefix: prefix.to_vec(), found })
+        };
+        if self.first() != anchors.first().map(|(_, leaf)| *leaf) {
+            return fail("P2", b"", format!("first leaf {:?}", self.first()));
+        }
+        if writer.books.anchors != anchors.len() {
+            return fail("P1", b"", format!("{} anchors on the books", writer.books.anchors));
+        }
+        let Some(table) = self.current.get_for_writer(&writer.exclusive) else {
+            return match anchors.len() {
+                0 | 1 => Ok(()),
+                count => fail("P1", b"", format!("no table for {count} anchors")),
+            };
+        };
+        let expected = expected(anchors);
+        let mut slots = BTreeSet::new();
+        for (prefix, expected) in &expected {
+            let node = if prefix.is_empty() {
+                Node::root(table)
+            } else {
+                let mut prefixes = Prefixes::new(table, &self.seed, prefix);
+                let Some(slot) = prefixes.slot(prefix.len()) else {
+                    return fail("P1", prefix, "missing".to_string());
+                };
+                let (hash, _) = prefixes.identity(prefix.len());
+                if table.buckets()[slot / LANES].tag(slot % LANES) != tag_of(hash) {
+                    return fail("P4", prefix, "another tag".to_string());
+                }
+                let mut bucket = bucket_of(hash, table.mask());
+                while bucket != slot / LANES {
+                    if !is_marked(table.buckets()[bucket].mark_word()) {
+                        return fail("P4", prefix, format!("bucket {bucket} is not marked"));
+                    }
+                    bucket = (bucket + 1) & table.mask();
+                }
+                slots.insert(slot);
+                Node::new(table, slot)
+            };
+            let image = node.image();
+            if (image.at, image.is_anchor) != (expected.at, expected.is_anchor) {
+                return fail("P2", prefix, format!("{image:?}, expected {expected:?}"));
+            }
+            if node.children() != expected.children {
+                return fail("P3", prefix, format!("{:?}, expected {expected:?}", node.children()));
+            }
+            if let Some(found) = node.misshapen() {
+                return fail("N1 to N3", prefix, found);
+            }
+        }
+        let mut blocks = vec![false; writer.books.next_line];
+        for slot in 0..table.nodes().len() {
+            let tag = table.buckets()[slot / LANES].tag(slot % LANES);
+            if (tag != 0) != slots.contains(&slot) {
+                return fail("P1", b"", format!("slot {slot} has tag {tag:#x}"));
+            }
+            let line = &table.nodes()[slot];
+            if tag == 0 && (0..8).any(|i| line.word(i) != 0) {
+                return fail("N2", b"", format!("slot {slot} is free and not zero"));
+            }
+            if let Children::Wide(at) = Image::load(line).children {
+                for line in at.line as usize..at.line as usize + at.lines {
+                    if core::mem::replace(&mut blocks[line], true) {
+                        return fail("N3", b"", format!("two nodes use line {line}"));
+                    }
+                }
+            }
+        }
+        for (i, _) in blocks.iter().enumerate().filter(|(_, used)| !**used) {
+            if (0..8).any(|word| table.blocks()[i].word(word) != 0) {
+                return fail("N2", b"", format!("line {i} is free and not zero"));
+            }
+        }
+        let live = blocks.iter().filter(|used| **used).count();
+        if (slots.len(), live) != (writer.books.nodes, writer.books.live_lines) {
+            return fail("P1", b"", format!("{:?}", writer.books));
+        }
+        Ok(())
+    }
+}
+
+impl Node<'_> {
+    /// Says what is wrong with the form of the node, if anything.
+    fn misshapen(&self) -> Option<String> {
+        let image = self.image();
+        let children = self.children();
+        if !children.is_sorted_by(|a, b| a.0 < b.0) {
+            return Some(format!("children out of order: {children:?}"));
+        }
+        if children.len() != self.count() {
+            return Some(format!("{} children, {} on the books", children.len(), self.count()));
+        }
+        match image.children {
+            Children::Narrow { count, bytes, refs } => {
+                let unused = bytes[count..].iter().any(|b| *b != 0);
+                (unused || refs[count..].iter().any(|slot| *slot != 0))
+                    .then(|| "leftovers behind the last child".to_string())
+            }
+            Children::Wide(at) => (0..at.refs()).find_map(|i| {
+                let byte = (at.first + i) as u8;
+                let is_child = children.iter().any(|(child, _)| *child == byte);
+                let found = self.raw_ref(i);
+                let filled = self.before(byte) | EXACT;
+                (!is_child && found != filled).then(|| format!("ref of {byte:#x} is {found:#x}"))
+            }),
+        }
+    }
+}
+
+/// Computes every node from the definition.
+fn expected(anchors: &[(&[u8], LeafRef)]) -> BTreeMap<Vec<u8>, Expected> {
+    let mut stored = BTreeSet::from([Vec::new()]);
+    for (i, (anchor, _)) in anchors.iter().enumerate() {
+        stored.extend((0..=anchor.len()).step_by(8).map(|len| anchor[..len].to_vec()));
+        if let Some((next, _)) = anchors.get(i + 1) {
+            stored.insert(next[..crate::arch::common_prefix(anchor, next)].to_vec());
+        }
+    }
+    let expect = |prefix: &Vec<u8>| {
+        let below = anchors.partition_point(|(anchor, _)| *anchor <= &prefix[..]);
+        let (anchor, leaf) = anchors[below - 1];
+        let is_anchor = anchor == &prefix[..];
+        let mut node = Expected { at: leaf.get(), is_anchor, children: Vec::new() };
+        for (anchor, leaf) in anchors[below..].iter().take_while(|(a, _)| a.starts_with(prefix)) {
+            let byte = anchor[prefix.len()];
+            let single = anchor.len() == prefix.len() + 1;
+            match node.children.last_mut() {
+                Some((last, slot)) if *last == byte => *slot = leaf.get(),
+                _ => node.children.push((byte, leaf.get() | if single { EXACT } else { 0 })),
+            }
+        }
+        node
+    };
+    stored.into_iter().map(|prefix| (prefix.clone(), expect(&prefix))).collect()
+}

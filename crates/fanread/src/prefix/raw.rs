@@ -1,0 +1,182 @@
+//! One generation of the table's memory, and the pointer to the current one.
+//!
+//! # Invariants
+//!
+//! * **M1** The three areas of a [`Table`] are zeroed memory of their own, made of whole lines, and are only
+//!   accessed as [`Line`]s. Any bits are a valid line, because a line is made of atomics.
+//! * **M2** The number of buckets is a power of two and never changes.
+//! * **M3** The pointer of a [`Current`] is null or comes from `Box::into_raw` of a table that no other `Current`
+//!   names. Only the holder of its one [`Exclusive`] replaces it.
+//! * **M4** A table that was replaced is handed out once, as [`Garbage`], and dropped only when every guard that
+//!   existed at that time is gone: `Garbage` goes into the limbo of the map.
+
+#![expect(
+    unsafe_code,
+    reason = "views memory as lines and follows the pointer to the current table"
+)]
+
+use core::ptr::{self, NonNull};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use super::Exclusive;
+use super::layout::{BLOCK_LINES, LANES, Line, bucket_of};
+use crate::mem::AllocError;
+use crate::mem::pages::Pages;
+use crate::sync::epoch::Guard;
+use crate::sync::shim::{AtomicPtr, AtomicU32};
+
+/// A piece of zeroed memory, as lines.
+#[derive(Debug)]
+struct Area {
+    pages: Pages,
+    lines: usize,
+}
+
+impl Area {
+    fn new(lines: usize) -> Result<Self, AllocError> {
+        let bytes = lines.checked_mul(size_of::<Line>());
+        let bytes = bytes.ok_or(AllocError { bytes: usize::MAX })?;
+        Ok(Self { pages: Pages::zeroed(bytes)?, lines })
+    }
+
+    #[inline(always)]
+    fn lines(&self) -> &[Line] {
+        let base: NonNull<Line> = self.pages.base().cast();
+        // SAFETY: the area has room for `lines` lines, is aligned to a line, initialised, and shared as lines
+        // only, whose words are atomics (M1).
+        unsafe { core::slice::from_raw_parts(base.as_ptr(), self.lines) }
+    }
+}
+
+/// One generation: buckets, the node of each lane, wide blocks, and the root with a block of its own.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct Table {
+    tags: Area,
+    nodes: Area,
+    blocks: Area,
+    /// Length of the longest stored prefix.
+    deepest: AtomicU32,
+    /// How many landmarks the longest anchor has.
+    landmarks: AtomicU32,
+    pub(super) root: Line,
+    pub(super) root_block: [Line; BLOCK_LINES],
+}
+
+impl Table {
+    /// Allocates a table with room for `31 * buckets` nodes and `block_lines` lines of blocks.
+    pub(super) fn new(buckets: usize, block_lines: usize) -> Result<Box<Self>, AllocError> {
+        assert!(buckets.is_power_of_two(), "M2");
+        Ok(Box::new(Self {
+            tags: Area::new(buckets)?,
+            nodes: Area::new(buckets * LANES)?,
+            blocks: Area::new(block_lines.max(1))?,
+            deepest: AtomicU32::new(0),
+            landmarks: AtomicU32::new(0),
+            root: Line::default(),
+            root_block: Default::default(),
+        }))
+    }
+
+    /// The bucket at which the search for `hash` starts, and its index.
+    #[inline(always)]
+    pub(super) fn home(&self, hash: u64) -> (usize, &Line) {
+        let i = bucket_of(hash, self.mask());
+        // SAFETY: `i <= mask`, which is one less than the number of buckets, a power of two (M2).
+        (i, unsafe { self.tags.lines().get_unchecked(i) })
+    }
+
+    #[inline(always)]
+    pub(super) fn mask(&self) -> usize {
+        self.tags.lines - 1
+    }
+
+    #[inline(always)]
+    pub(super) fn buckets(&self) -> &[Line] {
+        self.tags.lines()
+    }
+
+    #[inline(always)]
+    pub(super) fn nodes(&self) -> &[Line] {
+        self.nodes.lines()
+    }
+
+    #[inline(always)]
+    pub(super) fn blocks(&self) -> &[Line] {
+        self.blocks.lines()
+    }
+
+    /// Length of the longest stored prefix, and how many landmarks the longest anchor has. Relaxed: limits of
+    /// a search that is a guess anyway.
+    #[inline(always)]
+    pub(super) fn limits(&self) -> (usize, usize) {
+        (self.deepest.load(Relaxed) as usize, self.landmarks.load(Relaxed) as usize)
+    }
+
+    pub(super) fn raise_limits(&self, deepest: usize, landmarks: usize) {
+        let (old_deepest, old_landmarks) = self.limits();
+        self.deepest.store(old_deepest.max(deepest) as u32, Relaxed);
+        self.landmarks.store(old_landmarks.max(landmarks) as u32, Relaxed);
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let areas = self.tags.lines + self.nodes.lines + self.blocks.lines;
+        size_of::<Self>() + areas * size_of::<Line>()
+    }
+}
+
+/// A replaced table, to be dropped when nobody can still be reading it (M4).
+#[derive(Debug)]
+#[must_use = "readers may still be in the old table: put it into the limbo"]
+pub(crate) struct Garbage(#[expect(dead_code, reason = "kept to be dropped")] Box<Table>);
+
+/// The pointer to the current table, null while there is none.
+#[derive(Debug)]
+pub(super) struct Current(AtomicPtr<Table>);
+
+impl Current {
+    pub(super) const fn none() -> Self {
+        Self(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    /// Returns the table for a reader, who keeps the guard for as long.
+    #[inline(always)]
+    pub(super) fn get<'g>(&self, _pinned: &'g Guard) -> Option<&'g Table> {
+        // ORDER: Acquire, pairs with the Release store in `replace`: the table is complete.
+        let table = self.0.load(Acquire);
+        // SAFETY: null, or a table that was current after the guard was made and is not dropped before the
+        // guard is (M3, M4).
+        unsafe { table.as_ref() }
+    }
+
+    /// Returns the table for the writer, who cannot replace it while borrowed.
+    pub(super) fn get_for_writer<'w>(&self, _exclusive: &'w Exclusive) -> Option<&'w Table> {
+        // Relaxed: only the writer stores here, and a new writer took over by a lock.
+        let table = self.0.load(Relaxed);
+        // SAFETY: null, or the current table; replacing it takes the writer mutably (M3).
+        unsafe { table.as_ref() }
+    }
+
+    /// Makes `table` the current one and returns the one before.
+    pub(super) fn replace(
+        &self,
+        table: Option<Box<Table>>,
+        _exclusive: &mut Exclusive,
+    ) -> Option<Garbage> {
+        // Relaxed: as in `get_for_writer`.
+        let old = self.0.load(Relaxed);
+        // ORDER: Release, pairs with the Acquire load in `get`.
+        self.0.store(table.map_or(ptr::null_mut(), Box::into_raw), Release);
+        // SAFETY: not null, so it came from `Box::into_raw`, and it is taken back once, here (M3).
+        NonNull::new(old).map(|old| Garbage(unsafe { Box::from_raw(old.as_ptr()) }))
+    }
+}
+
+impl Drop for Current {
+    fn drop(&mut self) {
+        if let Some(table) = NonNull::new(*self.0.get_mut()) {
+            // SAFETY: the pointer came from `Box::into_raw` (M3); nobody reads a table that is being dropped.
+            drop(unsafe { Box::from_raw(table.as_ptr()) });
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Room for the next change, and tables of other sizes.
+//!
+//! A new size is a new table: it is filled while readers use the old one, published by one store, and the old one
+//! becomes garbage. Nothing is written to a table that was replaced, and nothing but the writer writes to either, so
+//! the copy needs no care.
+
+use super::layout::{Children, Image, LANES, Line, NARROW};
+use super::node::Node;
+use super::raw::{Garbage, Table};
+use super::{BLOCK_LINES, Books, PrefixTable, Writer, insert::add_node};
+use crate::mem::AllocError;
+
+/// How full a table may be, in sixteenths of its lanes.
+///
+/// Fuller tables have more buckets that overflow, which a search can only resolve by looking at nodes: at 10 of 16,
+/// 1 bucket in 150 overflows; at 12, one in 20. Emptier ones take more memory for nodes.
+const FULL: usize = 10;
+/// A table that would still be this empty after halving is halved.
+const SPARSE: usize = 4;
+
+impl PrefixTable {
+    /// Makes room for one `split` with a new anchor of `anchor_len` bytes. Returns the table this replaced, if any.
+    ///
+    /// # Errors
+    ///
+    /// If the system gives no memory; nothing has changed then.
+    pub(crate) fn reserve(
+        &self,
+        writer: &mut Writer,
+        anchor_len: usize,
+    ) -> Result<Option<Garbage>, AllocError> {
+        self.reserve_nodes(writer, 1 + anchor_len / 8)
+    }
+
+    /// Makes room for `extra` more nodes and a block.
+    pub(crate) fn reserve_nodes(
+        &self,
+        writer: &mut Writer,
+        extra: usize,
+    ) -> Result<Option<Garbage>, AllocError> {
+        let books = &writer.books;
+        let wanted = buckets_for(books.nodes + extra);
+        let table = self.current.get_for_writer(&writer.exclusive);
+        let buckets = table.map_or(0, |table| table.buckets().len());
+        // No node has more children than there are anchors but one.
+        let lines = if books.anchors <= NARROW { 0 } else { BLOCK_LINES };
+        // Marks stay when what was passed on is removed, and many of them make searches slow. The copy is paid for by
+        // the removals.
+        let cluttered = books.marks * 8 > buckets && books.removed > books.nodes / 2 + 64;
+        if wanted <= buckets && books.next_line + lines <= books.lines_end && !cluttered {
+            return Ok(None);
+        }
+        let lines =
+            if lines == 0 { 0 } else { books.live_lines + books.live_lines / 2 + 2 * lines };
+        self.rebuild(writer, wanted.max(buckets), lines)
+    }
+
+    /// Halves a table that is far too large, if memory for the smaller one can be had. Returns the old one.
+    pub(crate) fn trim(&self, writer: &mut Writer) -> Option<Garbage> {
+        let books = &writer.books;
+        let table = self.current.get_for_writer(&writer.exclusive)?;
+        let buckets = table.buckets().len();
+        if books.anchors <= 1 {
+            writer.books = Books { anchors: books.anchors, ..Books::NEW };
+            return self.current.replace(None, &mut writer.exclusive);
+        }
+        if buckets == 1 || books.nodes * 16 > buckets / 2 * LANES * SPARSE {
+            return None;
+        }
+        let lines = books.live_lines + books.live_lines / 2 + 2 * BLOCK_LINES;
+        self.rebuild(writer, buckets / 2, lines).ok().flatten()
+    }
+
+    /// Moves everything into a table of this size.
+    fn rebuild(
+        &self,
+        writer: &mut Writer,
+        buckets: usize,
+        lines: usize,
+    ) -> Result<Option<Garbage>, AllocError> {
+        let new = Table::new(buckets, lines)?;
+        let mut books = Books { anchors: writer.books.anchors, lines_end: lines, ..Books::NEW };
+        if let Some(old) = self.current.get_for_writer(&writer.exclusive) {
+            copy(old, &new, &mut books);
+        } else if let Some(first) = self.first() {
+            Node::root(&new).start_root(first);
+        }
+        writer.books = books;
+        Ok(self.current.replace(Some(new), &mut writer.exclusive))
+    }
+}
+
+fn copy(old: &Table, new: &Table, books: &mut Books) {
+    let (deepest, landmarks) = old.limits();
+    new.raise_limits(deepest, landmarks);
+    copy_lines(core::slice::from_ref(&old.root), core::slice::from_ref(&new.root));
+    copy_lines(&old.root_block, &new.root_block);
+    for (i, bucket) in old.buckets().iter().enumerate() {
+        for lane in (0..LANES).filter(|lane| bucket.tag(*lane) != 0) {
+            let mut image = Image::load(&old.nodes()[i * LANES + lane]);
+            if let Children::Wide(at) = &mut image.children {
+                let from = &old.blocks()[at.line as usize..][..at.lines];
+                at.line = books.take_lines(at.lines);
+                copy_lines(from, &new.blocks()[at.line as usize..][..at.lines]);
+            }
+            let hash = image.hash | u64::from(bucket.tag(lane));
+            add_node(new, books, (hash, image.check), image);
+        }
+    }
+}
+
+fn copy_lines(from: &[Line], to: &[Line]) {
+    for (from, to) in from.iter().zip(to) {
+        (0..8).for_each(|i| to.set_word(i, from.word(i)));
+    }
+}
+
+/// The smallest number of buckets that are not too full with this many nodes.
+fn buckets_for(nodes: usize) -> usize {
+    (nodes * 16).div_ceil(LANES * FULL).next_power_of_two()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_that_grew_is_half_full_at_least_and_not_too_full() {
+        for nodes in 1..10_000 {
+            let lanes = buckets_for(nodes) * LANES;
+            assert!(nodes * 16 <= lanes * FULL);
+            assert!(lanes == LANES || nodes * 4 > lanes, "a quarter full or more: {nodes}");
+        }
+    }
+}
