@@ -192,25 +192,41 @@ pub(crate) fn measure<S: Subject>(context: &mut Context<'_>) -> io::Result<()> {
     }
 
     // Scans that must be the first run before the checks, which scan too.
-    let first = |step: &Step| step.workload == Workload::ScanFirst;
-    let (mut checked, mut inserted) = (false, Vec::new());
-    for step in steps.iter().filter(|step| step.workload != Workload::Load) {
-        if !first(step) && !checked {
-            checked = true;
-            if let Err(what) = verify::loaded(&mut map.own(), keys, order, context.job.seed) {
-                return context.wrong(&load, what);
-            }
-        }
-        if let Some(why) = context.obstacle::<S>(step) {
-            (context.out)(Line::Unsupported { case: step.case(), why: why.into() })?;
-        } else if !query(context, &mut map, step, &mut inserted)? {
-            return Ok(());
-        }
+    let (first, later): (Vec<_>, Vec<_>) = steps
+        .into_iter()
+        .filter(|step| step.workload != Workload::Load)
+        .partition(|step| step.workload == Workload::ScanFirst);
+    let mut inserted = Vec::new();
+    if !query_all(context, &mut map, &first, &mut inserted)? {
+        return Ok(());
+    }
+    if let Err(what) = verify::loaded(&mut map.own(), keys, order, context.job.seed) {
+        return context.wrong(&load, what);
+    }
+    if !query_all(context, &mut map, &later, &mut inserted)? {
+        return Ok(());
     }
     if let Err(what) = verify::removals(&mut map.own(), keys) {
         return context.wrong(&load, what);
     }
     (context.out)(Line::Done)
+}
+
+/// Runs steps until an answer is wrong; tells whether all were right.
+fn query_all<S: Subject>(
+    context: &mut Context<'_>,
+    map: &mut S,
+    steps: &[Step],
+    inserted: &mut Vec<usize>,
+) -> io::Result<bool> {
+    for step in steps {
+        if let Some(why) = context.obstacle::<S>(step) {
+            (context.out)(Line::Unsupported { case: step.case(), why: why.into() })?;
+        } else if !query(context, map, step, inserted)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Runs one step on a loaded map; tells whether all answers were right. `inserted` are the keys
