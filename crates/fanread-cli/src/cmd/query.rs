@@ -1,11 +1,221 @@
-//! `fanread query`.
+//! `fanread query`: loads keys into a Wormhole and answers questions about them.
 
+mod load;
+mod question;
+
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufWriter, IsTerminal, Write};
+use std::ops::Bound;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use fanread::wormhole::Pinned;
+use fanread::{Key, Ref};
+
+use self::load::{Loaded, load};
+use self::question::{HELP, Question, words};
 use crate::failure::Failure;
+
+/// How many entries a person is shown who did not say how many.
+const SCREEN: usize = 40;
 
 /// Arguments of `fanread query`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct QueryArgs {}
+#[command(after_help = format!("\
+Questions:
+{HELP}
+Without QUESTION they are read from standard input, one a line. A script gets
+\"(none)\" where nothing is found. Exit status: 0 found, 1 something was not
+found, 2 misuse.
 
-pub(crate) fn run(_args: &QueryArgs) -> Result<(), Failure> {
-    Err(Failure::misuse("not in this build"))
+Examples:
+  fanread query /usr/share/dict/words get wormhole
+  fanread query prices.tsv prefix 2026-11- 10
+  printf 'floor m\\ncount\\n' | fanread query names.txt
+  find / -xdev | fanread query - range /etc /etd"))]
+pub(crate) struct QueryArgs {
+    /// Keys, one a line, or key, TAB and value; - for standard input
+    file: PathBuf,
+
+    /// One question, like: prefix app 10
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    question: Vec<OsString>,
+}
+
+/// A handle on the loaded keys.
+type Keys<'a> = Pinned<'a, Box<[u8]>>;
+
+/// A key and the rest of its line.
+type Entry<'g> = (Key<'g>, Ref<'g, Box<[u8]>>);
+
+pub(crate) fn run(args: &QueryArgs) -> Result<(), Failure> {
+    // A question that makes no sense needs no keys.
+    let question = match &args.question[..] {
+        [] if load::is_stdin(&args.file) => {
+            return Err(Failure::misuse("with keys from standard input, give the question too"));
+        }
+        [] => None,
+        given => {
+            let words = given.iter().map(|word| word.as_encoded_bytes().to_vec()).collect();
+            Some(Question::parse(words).map_err(Failure::misuse)?)
+        }
+    };
+    let started = Instant::now();
+    let Loaded { map, replaced } = load(&args.file)?;
+    let took = started.elapsed();
+    if replaced > 0 {
+        eprintln!("fanread: duplicate keys: {replaced} lines replaced an earlier one");
+    }
+    let keys = map.pin();
+    let mut out = BufWriter::new(io::stdout().lock());
+    if let Some(question) = question {
+        let found = answer(&keys, &question, None, &mut out)?;
+        out.flush()?;
+        return if found { Ok(()) } else { Err(Failure::failed("nothing found")) };
+    }
+    let input = io::stdin().lock();
+    if input.is_terminal() {
+        let count = map.len();
+        eprintln!("{count} keys loaded in {:.1} s; help lists the questions", took.as_secs_f64());
+        converse(&keys, input, &mut out)
+    } else {
+        script(&keys, input, &mut out)
+    }
+}
+
+/// Answers a person: asks with a prompt, and goes on after a mistake.
+fn converse(keys: &Keys, input: impl BufRead, out: &mut impl Write) -> Result<(), Failure> {
+    let mut lines = input.split(b'\n');
+    loop {
+        write!(out, "> ")?;
+        out.flush()?;
+        let Some(line) = lines.next() else {
+            // The end was typed; the shell's prompt belongs on a line of its own.
+            writeln!(out)?;
+            return Ok(out.flush()?);
+        };
+        let line = line.map_err(|e| Failure::failed(format!("cannot read standard input: {e}")))?;
+        let line = load::trim_end(&line);
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        match words(line).and_then(Question::parse) {
+            Ok(Question::Quit) => return Ok(out.flush()?),
+            Ok(question) => {
+                if !answer(keys, &question, Some(SCREEN), out)? {
+                    writeln!(out, "(none)")?;
+                }
+            }
+            Err(wrong) => writeln!(out, "{wrong}")?,
+        }
+    }
+}
+
+/// Answers a script: every question, then says how many found nothing or made no sense.
+fn script(keys: &Keys, mut input: impl BufRead, out: &mut impl Write) -> Result<(), Failure> {
+    let (mut asked, mut missed, mut wrong) = (0_usize, 0_usize, 0_usize);
+    let mut line = Vec::new();
+    for number in 1_usize.. {
+        line.clear();
+        let got = input.read_until(b'\n', &mut line);
+        if got.map_err(|e| Failure::failed(format!("cannot read standard input: {e}")))? == 0 {
+            break;
+        }
+        let text = load::trim_end(&line);
+        if text.trim_ascii().is_empty() {
+            continue;
+        }
+        asked += 1;
+        match words(text).and_then(Question::parse) {
+            Ok(Question::Quit) => break,
+            Ok(question) => {
+                if !answer(keys, &question, None, out)? {
+                    missed += 1;
+                    writeln!(out, "(none)")?;
+                }
+            }
+            Err(message) => {
+                wrong += 1;
+                out.flush()?;
+                eprintln!("fanread: line {number}: {message}");
+            }
+        }
+        // Whoever asks one question at a time waits for its answer.
+        out.flush()?;
+    }
+    out.flush()?;
+    match (wrong, missed) {
+        (0, 0) => Ok(()),
+        (0, _) => Err(Failure::failed(format!("{missed} of {asked} questions found nothing"))),
+        _ => Err(Failure::misuse(format!("{wrong} of {asked} questions made no sense"))),
+    }
+}
+
+/// Writes the answer; returns whether anything was found.
+///
+/// `screen` limits lists that have no limit of their own, and says so.
+fn answer(
+    keys: &Keys,
+    question: &Question,
+    screen: Option<usize>,
+    out: &mut impl Write,
+) -> io::Result<bool> {
+    match question {
+        Question::Get(key) => {
+            let found = keys.get(key);
+            if let Some(rest) = &found {
+                write_entry(out, key, rest)?;
+            }
+            Ok(found.is_some())
+        }
+        Question::Floor(key) => {
+            list(keys.upper_bound(Bound::Included(key)).into_iter(), None, None, out)
+        }
+        Question::Ceiling(key) => {
+            list(keys.lower_bound(Bound::Included(key)).into_iter(), None, None, out)
+        }
+        Question::First => list(keys.first_key_value().into_iter(), None, None, out),
+        Question::Last => list(keys.last_key_value().into_iter(), None, None, out),
+        Question::Range { from, to, limit } => {
+            list(keys.range(from.as_slice()..to.as_slice()), *limit, screen, out)
+        }
+        Question::Prefix { prefix, limit } => list(keys.prefix(prefix), *limit, screen, out),
+        Question::Count(None) => writeln!(out, "{}", keys.len()).map(|()| true),
+        Question::Count(Some((from, to))) => {
+            let count = keys.range(from.as_slice()..to.as_slice()).count();
+            writeln!(out, "{count}").map(|()| true)
+        }
+        Question::Help => out.write_all(HELP.as_bytes()).map(|()| true),
+        Question::Quit => Ok(true),
+    }
+}
+
+/// Writes up to `limit` entries; returns whether there were any.
+fn list<'g>(
+    entries: impl Iterator<Item = Entry<'g>>,
+    limit: Option<usize>,
+    screen: Option<usize>,
+    out: &mut impl Write,
+) -> io::Result<bool> {
+    let most = limit.or(screen).unwrap_or(usize::MAX);
+    let mut any = false;
+    for (written, (key, rest)) in entries.enumerate() {
+        if written == most {
+            if limit.is_none() {
+                writeln!(out, "(and more: give a limit to see them)")?;
+            }
+            break;
+        }
+        write_entry(out, &key, &rest)?;
+        any = true;
+    }
+    // A limit of 0 asks for nothing and gets it.
+    Ok(any || limit == Some(0))
+}
+
+/// Writes an entry as its line in the file was.
+fn write_entry(out: &mut impl Write, key: &[u8], rest: &[u8]) -> io::Result<()> {
+    out.write_all(key)?;
+    out.write_all(rest)?;
+    out.write_all(b"\n")
 }

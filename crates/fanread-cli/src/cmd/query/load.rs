@@ -1,0 +1,72 @@
+//! Loads a file of keys into a map.
+//!
+//! A line is a key, or a key, a TAB and a value. What follows the key is kept
+//! with its TAB, so that an entry is written as it was read. Lines without a
+//! byte are skipped, and a carriage return at the end of a line is dropped.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+use fanread::wormhole::{MAX_KEY_BYTES, Wormhole};
+
+use crate::failure::Failure;
+
+/// Keys, and the rest of their lines.
+pub(super) type Map = Wormhole<Box<[u8]>>;
+
+/// What became of the lines of a file.
+pub(super) struct Loaded {
+    pub(super) map: Map,
+    /// How many lines had a key that a line above had too; the last one counts.
+    pub(super) replaced: usize,
+}
+
+/// Loads the file at `path`, or standard input if it is `-`.
+pub(super) fn load(path: &Path) -> Result<Loaded, Failure> {
+    let name = if is_stdin(path) { "standard input".into() } else { path.display().to_string() };
+    let unreadable = |e: io::Error| Failure::misuse(format!("cannot read {name}: {e}"));
+    let mut input: Box<dyn BufRead> = if is_stdin(path) {
+        Box::new(io::stdin().lock())
+    } else {
+        Box::new(BufReader::with_capacity(1 << 18, File::open(path).map_err(unreadable)?))
+    };
+    let map = Map::new();
+    let mut replaced = 0;
+    let pinned = map.pin();
+    let mut line = Vec::new();
+    for number in 1_usize.. {
+        line.clear();
+        if input.read_until(b'\n', &mut line).map_err(unreadable)? == 0 {
+            break;
+        }
+        let text = trim_end(&line);
+        if text.is_empty() {
+            continue;
+        }
+        let tab = text.iter().position(|&byte| byte == b'\t').unwrap_or(text.len());
+        let (key, rest) = text.split_at(tab);
+        if key.len() > MAX_KEY_BYTES {
+            return Err(Failure::misuse(format!(
+                "{name}, line {number}: the key has {} bytes, more than {MAX_KEY_BYTES}",
+                key.len()
+            )));
+        }
+        replaced += usize::from(pinned.insert(key, rest.into()).is_some());
+    }
+    drop(pinned);
+    if map.is_empty() {
+        return Err(Failure::failed(format!("{name} holds no keys")));
+    }
+    Ok(Loaded { map, replaced })
+}
+
+pub(super) fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Takes the end of the line off.
+pub(super) fn trim_end(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
