@@ -1,0 +1,563 @@
+//! Reads the sources and fails on what `docs/style.md` forbids.
+//!
+//! The rules are section 3.1 (who may use whom), 3.4 (file names inside an
+//! index), and of part 1 what a reader cannot check by eye in every file:
+//! where `unsafe` stands, notes on memory orderings, lengths, plain ASCII.
+//! Each rule is tested itself, on a source that breaks it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The modules of the library with their levels; `index/x` and `persist/x` are one module each.
+const LEVELS: [(&str, u8); 12] = [
+    ("arch", 0),
+    ("mem", 1),
+    ("sync", 1),
+    ("hash", 1),
+    ("key", 1),
+    ("api", 2),
+    ("batch", 3),
+    ("prefix", 3),
+    ("persist/medium", 3),
+    ("persist", 4),
+    ("index", 4),
+    ("table", 4),
+];
+
+/// What a module may use on its own level: atomics are memory's and memory is atomics'.
+const NEIGHBOURS: [(&str, &str); 3] =
+    [("sync", "mem::line"), ("mem", "sync::shim"), ("mem", "sync::backoff")];
+
+/// Where `unsafe` may stand; a folder ends in a slash.
+const FENCE: [&str; 5] = ["arch/", "mem/", "sync/", "prefix/raw.rs", "persist/medium/"];
+
+/// The files of an index, and of the prefix table.
+const NAMES: [&str; 10] =
+    ["mod", "layout", "raw", "search", "insert", "remove", "resize", "iter", "check", "tests"];
+
+/// Files beside those of the list, each for a reason.
+const EXTRA_FILES: [&str; 1] = [
+    // The prefix table has nodes in a table where an index has only one kind of bytes.
+    "prefix/node.rs",
+];
+
+/// The longest file.
+const MAX_LINES: usize = 800;
+
+/// How many lines above an ordering its note may stand.
+const NOTE_LINES: usize = 10;
+
+/// A source file: its path below `src`, its text, and the text without comments and literals.
+struct Source {
+    path: String,
+    lines: Vec<String>,
+    code: String,
+}
+
+impl Source {
+    fn new(path: &str, text: &str) -> Self {
+        let lines = text.lines().map(str::to_owned).collect();
+        Self { path: path.to_owned(), lines, code: code(text) }
+    }
+
+    /// Returns the number of the line that holds byte `at` of the code, from 1.
+    fn line(&self, at: usize) -> usize {
+        self.code[..at].matches('\n').count() + 1
+    }
+
+    /// Returns whether one of the lines up to `above` before line `number`, or it, says `tag`.
+    fn is_noted(&self, number: usize, above: usize, tag: &str) -> bool {
+        let first = number.saturating_sub(above + 1);
+        self.lines[first..number].iter().any(|line| line.contains(tag))
+    }
+
+    /// Returns the first line that only tests see; inline tests end a file.
+    fn tests_from(&self) -> usize {
+        if self.path.ends_with("tests.rs") || self.path.contains("/tests/") {
+            return 0;
+        }
+        let is_tests = |pair: &[String]| {
+            let of_tests = pair[0].starts_with("#[cfg(") && pair[0].contains("test");
+            of_tests && pair[1].starts_with("mod ") && pair[1].ends_with('{')
+        };
+        self.lines.windows(2).position(is_tests).map_or(usize::MAX, |at| at + 1)
+    }
+
+    /// Returns every whole word of the code with its place.
+    fn words(&self) -> impl Iterator<Item = (usize, &str)> {
+        let mut at = 0;
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        std::iter::from_fn(move || {
+            at += self.code[at..].find(is_word)?;
+            let rest = &self.code[at..];
+            let len = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+            at += len;
+            Some((at - len, &rest[..len]))
+        })
+    }
+}
+
+/// Blanks comments, strings and characters, and keeps every line end where it is.
+fn code(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let rest = &text[at..];
+        let skip = if rest.starts_with("//") {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if rest.starts_with("/*") {
+            block_comment(rest)
+        } else if let Some(len) = raw_string(rest) {
+            len
+        } else if rest.starts_with('"') {
+            quoted(rest, '"')
+        } else if rest.starts_with('\'') && is_char(rest) {
+            quoted(rest, '\'')
+        } else {
+            0
+        };
+        if skip == 0 {
+            let c = rest.chars().next().expect("the loop ends with the text");
+            // A letter of another script is one byte of code; the rule on ASCII finds it.
+            out.push(if c.is_ascii() { c } else { '?' });
+            at += c.len_utf8();
+        } else {
+            out.extend(rest[..skip].chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
+            at += skip;
+        }
+    }
+    out
+}
+
+fn block_comment(rest: &str) -> usize {
+    let (mut depth, mut at) = (0, 0);
+    while at < rest.len() {
+        if rest[at..].starts_with("/*") {
+            depth += 1;
+            at += 2;
+        } else if rest[at..].starts_with("*/") {
+            depth -= 1;
+            at += 2;
+            if depth == 0 {
+                break;
+            }
+        } else {
+            at += rest[at..].chars().next().map_or(1, char::len_utf8);
+        }
+    }
+    at
+}
+
+fn raw_string(rest: &str) -> Option<usize> {
+    let body = rest.strip_prefix("br").or_else(|| rest.strip_prefix('r'))?;
+    let hashes = body.len() - body.trim_start_matches('#').len();
+    body[hashes..].strip_prefix('"')?;
+    let open = rest.len() - body.len() + hashes + 1;
+    let close = format!("\"{}", "#".repeat(hashes));
+    Some(open + rest[open..].find(&close)? + close.len())
+}
+
+fn quoted(rest: &str, mark: char) -> usize {
+    let mut escaped = false;
+    for (at, c) in rest.char_indices().skip(1) {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            c if c == mark => return at + 1,
+            _ => {}
+        }
+    }
+    rest.len()
+}
+
+/// Tells a character from a lifetime.
+fn is_char(rest: &str) -> bool {
+    let mut chars = rest.chars().skip(1);
+    match chars.next() {
+        Some('\\') => true,
+        Some(_) => chars.next() == Some('\''),
+        None => false,
+    }
+}
+
+/// Returns the module that a path below `src`, or below `crate::`, belongs to.
+fn unit(parts: &[&str]) -> Option<(String, u8)> {
+    let first = *parts.first()?;
+    let own = match first {
+        "index" | "persist" => parts.get(1).map(|second| format!("{first}/{second}")),
+        _ => None,
+    };
+    let named = |name: &str| LEVELS.iter().find(|level| level.0 == name).map(|level| level.1);
+    let level = own.as_deref().and_then(named).or_else(|| named(first))?;
+    Some((own.unwrap_or_else(|| first.to_owned()), level))
+}
+
+/// Returns the module path of a file, like `index, wormhole, search`.
+fn module(path: &str) -> Vec<&str> {
+    let path = path.trim_end_matches(".rs").trim_end_matches("/mod");
+    if path == "lib" { Vec::new() } else { path.split('/').collect() }
+}
+
+/// Returns every path from `crate` that the file uses, with its place.
+fn imports(source: &Source) -> Vec<(usize, Vec<String>)> {
+    let mut found = Vec::new();
+    let mut inline = 0_usize;
+    let mut depths: Vec<usize> = Vec::new();
+    let mut depth = 0;
+    let mut before = "";
+    let mut last_end = 0;
+    for (at, word) in source.words() {
+        for c in source.code[last_end..at].chars() {
+            match c {
+                '{' => depth += 1,
+                '}' => {
+                    depth -= 1;
+                    if depths.last() == Some(&depth) {
+                        depths.pop();
+                        inline -= 1;
+                    }
+                }
+                _ => {}
+            }
+        }
+        let rest = &source.code[at + word.len()..];
+        if before == "mod" && rest.trim_start().starts_with('{') {
+            depths.push(depth);
+            inline += 1;
+        }
+        let is_inner = source.code[..at].trim_end().ends_with("::");
+        if word == "crate" && rest.starts_with("::") {
+            found.extend(spread(Vec::new(), &rest[2..]).into_iter().map(|path| (at, path)));
+        } else if word == "super" && !is_inner && rest.starts_with("::") {
+            let mut rest = &rest[2..];
+            let mut up = 1_usize;
+            while let Some(more) = rest.strip_prefix("super::") {
+                (rest, up) = (more, up + 1);
+            }
+            let mut base: Vec<String> = module(&source.path).iter().map(|&m| m.into()).collect();
+            // An inline module is one step further down.
+            let up = up.saturating_sub(inline);
+            base.truncate(base.len().saturating_sub(up));
+            found.extend(spread(base, rest).into_iter().map(|path| (at, path)));
+        }
+        before = word;
+        last_end = at + word.len();
+    }
+    found
+}
+
+/// Completes `base` with up to two names of `rest`; braces give one path each.
+fn spread(base: Vec<String>, rest: &str) -> Vec<Vec<String>> {
+    let name_len = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let name_len = name_len.unwrap_or(rest.len());
+    if name_len > 0 {
+        let mut path = base;
+        path.push(rest[..name_len].to_owned());
+        return match rest[name_len..].strip_prefix("::") {
+            Some(more) if path.len() < 3 => spread(path, more),
+            _ => vec![path],
+        };
+    }
+    let Some(inside) = rest.strip_prefix('{') else { return vec![base] };
+    let (mut depth, mut start) = (0, 0);
+    let mut paths = Vec::new();
+    for (at, c) in inside.char_indices() {
+        match c {
+            '{' => depth += 1,
+            ',' | '}' if depth == 0 => {
+                let item = inside[start..at].trim();
+                if !item.is_empty() && item != "self" {
+                    paths.extend(spread(base.clone(), item));
+                }
+                start = at + 1;
+                if c == '}' {
+                    break;
+                }
+            }
+            '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    paths
+}
+
+/// The rule of 3.1.
+fn dependencies(source: &Source, broken: &mut Vec<String>) {
+    let own_path = module(&source.path);
+    let Some((own, level)) = unit(&own_path) else { return };
+    for (at, path) in imports(source) {
+        let names: Vec<&str> = path.iter().map(String::as_str).collect();
+        let Some((other, other_level)) = unit(&names) else {
+            if !names.is_empty() && names.len() < own_path.len() + 2 && !own.starts_with(names[0]) {
+                let line = source.line(at);
+                broken.push(format!("{}:{line}: uses {} of lib.rs", source.path, names.join("::")));
+            }
+            continue;
+        };
+        let is_parent = own.starts_with(&format!("{other}/"));
+        let exempt = NEIGHBOURS.iter().any(|(from, to)| {
+            own == *from && format!("{}::", names.join("::")).starts_with(&format!("{to}::"))
+        });
+        if other != own && other_level >= level && !is_parent && !exempt {
+            let line = source.line(at);
+            broken.push(format!(
+                "{}:{line}: {own} (level {level}) uses {other} (level {other_level})",
+                source.path
+            ));
+        }
+    }
+}
+
+/// The rules on `unsafe`.
+fn fence(source: &Source, broken: &mut Vec<String>) {
+    let in_index = source.path.starts_with("index/") && source.path.ends_with("/raw.rs");
+    let allowed = in_index || FENCE.iter().any(|place| source.path.starts_with(place));
+    for (at, word) in source.words().filter(|(_, word)| *word == "unsafe") {
+        let line = source.line(at);
+        if !allowed {
+            broken.push(format!("{}:{line}: unsafe outside the fence", source.path));
+        }
+        let rest = source.code[at + word.len()..].trim_start();
+        let claims = rest.starts_with('{') || rest.starts_with("impl");
+        if claims && !source.is_noted(line, NOTE_LINES, "SAFETY:") {
+            broken.push(format!("{}:{line}: unsafe without SAFETY:", source.path));
+        }
+    }
+}
+
+/// The rule on memory orderings; a `use` only names them, and tests may be blunt.
+fn orderings(source: &Source, broken: &mut Vec<String>) {
+    let tests = source.tests_from();
+    for (at, word) in source.words().take_while(|(at, _)| source.line(*at) < tests) {
+        if !matches!(word, "Acquire" | "Release" | "AcqRel" | "SeqCst") {
+            continue;
+        }
+        let statement = source.code[..at].rfind(';').map_or(0, |end| end + 1);
+        let statement = source.code[statement..at].trim_start();
+        let is_use = ["use ", "pub use ", "pub(crate) use ", "pub(super) use "];
+        if is_use.iter().any(|start| statement.starts_with(start)) || statement.starts_with("#[") {
+            continue;
+        }
+        let line = source.line(at);
+        if !source.is_noted(line, NOTE_LINES, "ORDER:") {
+            broken.push(format!("{}:{line}: {word} without ORDER:", source.path));
+        }
+    }
+}
+
+/// The rules on names, lengths and letters.
+fn text(source: &Source, broken: &mut Vec<String>) {
+    let Source { path, lines, .. } = source;
+    let parts: Vec<&str> = path.trim_end_matches(".rs").split('/').collect();
+    let name = match parts[..] {
+        ["index", _, name, ..] | ["prefix", name, ..] => Some(name),
+        _ => None,
+    };
+    if name.is_some_and(|name| !NAMES.contains(&name)) && !EXTRA_FILES.contains(&path.as_str()) {
+        broken.push(format!("{path}: no index has a file of this name"));
+    }
+    if lines.len() > MAX_LINES {
+        broken.push(format!("{path}: {} lines, more than {MAX_LINES}", lines.len()));
+    }
+    for (number, line) in (1..).zip(lines) {
+        if !line.is_ascii() {
+            broken.push(format!("{path}:{number}: not ASCII"));
+        }
+    }
+    for (at, word) in source.words() {
+        let is_stub = matches!(word, "todo" | "unimplemented");
+        if is_stub && source.code[at + word.len()..].starts_with('!') {
+            broken.push(format!("{path}:{}: {word}!", source.line(at)));
+        }
+    }
+}
+
+fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            rust_files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+fn sources(folder: &Path) -> Vec<Source> {
+    let mut files = Vec::new();
+    rust_files(folder, &mut files);
+    files.sort();
+    assert!(!files.is_empty(), "no sources in {}", folder.display());
+    let source = |file: &PathBuf| {
+        let path = file.strip_prefix(folder).unwrap().to_str().unwrap().replace('\\', "/");
+        Source::new(&path, &fs::read_to_string(file).unwrap())
+    };
+    files.iter().map(source).collect()
+}
+
+fn library() -> Vec<Source> {
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"))
+}
+
+fn broken(sources: &[Source], rule: impl Fn(&Source, &mut Vec<String>)) -> Vec<String> {
+    let mut broken = Vec::new();
+    sources.iter().for_each(|source| rule(source, &mut broken));
+    broken
+}
+
+fn assert_kept(sources: &[Source], rule: impl Fn(&Source, &mut Vec<String>)) {
+    let broken = broken(sources, rule);
+    assert!(broken.is_empty(), "\n{}\n", broken.join("\n"));
+}
+
+#[test]
+fn modules_use_only_levels_below_their_own() {
+    assert_kept(&library(), dependencies);
+}
+
+#[test]
+fn unsafe_stays_inside_the_fence_and_says_why() {
+    assert_kept(&library(), fence);
+}
+
+#[test]
+fn every_ordering_names_its_partner() {
+    assert_kept(&library(), orderings);
+}
+
+#[test]
+fn files_have_the_names_lengths_and_letters_they_may() {
+    assert_kept(&library(), text);
+}
+
+#[test]
+fn the_other_crates_have_no_unsafe_and_no_stubs() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    for name in ["fanread-cli", "workload", "testkit", "rivals"] {
+        // A copy of the library alone, as a registry delivers it, has no neighbours.
+        if crates.join(name).is_dir() {
+            let sources = sources(&crates.join(name));
+            assert_kept(&sources, |source, broken| {
+                // These have their own layout; `fence` knows no place where they may.
+                let moved = Source {
+                    path: format!("{name}/{}", source.path),
+                    lines: source.lines.clone(),
+                    code: source.code.clone(),
+                };
+                text(&moved, broken);
+                fence(&moved, broken);
+            });
+        }
+    }
+}
+
+#[test]
+fn each_rule_finds_what_breaks_it() {
+    type Rule = fn(&Source, &mut Vec<String>);
+    let long = "//\n".repeat(801);
+    let cases: [(Rule, &str, &str, &str); 24] = [
+        (
+            dependencies,
+            "arch/mod.rs",
+            "use crate::mem::line;",
+            "arch/mod.rs:1: arch (level 0) uses mem (level 1)",
+        ),
+        (
+            dependencies,
+            "hash/mod.rs",
+            "\nuse crate::{\n    arch::x, key::y};",
+            "hash/mod.rs:2: hash (level 1) uses key (level 1)",
+        ),
+        (
+            dependencies,
+            "index/a/mod.rs",
+            "use crate::index::b::Map;",
+            "index/a/mod.rs:1: index/a (level 4) uses index/b (level 4)",
+        ),
+        (
+            dependencies,
+            "index/a/search.rs",
+            "use super::super::b::Map;",
+            "index/a/search.rs:1: index/a (level 4) uses index/b (level 4)",
+        ),
+        (
+            dependencies,
+            "index/a/search.rs",
+            "mod tests { use super::super::super::b::X; }",
+            "index/a/search.rs:1: index/a (level 4) uses index/b (level 4)",
+        ),
+        (dependencies, "index/a/search.rs", "mod tests { use super::super::insert::X; }", ""),
+        (
+            dependencies,
+            "batch/mod.rs",
+            "fn f() { crate::prefix::f() }",
+            "batch/mod.rs:1: batch (level 3) uses prefix (level 3)",
+        ),
+        (
+            dependencies,
+            "mem/arena.rs",
+            "use crate::sync::{shim::AtomicU64, epoch::Guard};",
+            "mem/arena.rs:1: mem (level 1) uses sync (level 1)",
+        ),
+        (
+            dependencies,
+            "index/a/mod.rs",
+            "use crate::Wormhole;",
+            "index/a/mod.rs:1: uses Wormhole of lib.rs",
+        ),
+        (
+            dependencies,
+            "index/a/mod.rs",
+            "use crate::{api::Key, batch, mem::word};\n// crate::index::b",
+            "",
+        ),
+        (
+            fence,
+            "index/a/search.rs",
+            "// SAFETY: x\nunsafe { f() }",
+            "index/a/search.rs:2: unsafe outside the fence",
+        ),
+        (fence, "index/a/raw.rs", "unsafe { f() }", "index/a/raw.rs:1: unsafe without SAFETY:"),
+        (
+            fence,
+            "index/a/raw.rs",
+            "unsafe impl Send for X {}",
+            "index/a/raw.rs:1: unsafe without SAFETY:",
+        ),
+        (fence, "index/a/raw.rs", "// SAFETY: x\nunsafe { f() }\nunsafe fn f() {}", ""),
+        (
+            fence,
+            "key/mod.rs",
+            "/* unsafe */ let x = \"unsafe\"; let y = r#\"unsafe \"\"#; // unsafe",
+            "",
+        ),
+        (
+            fence,
+            "key/mod.rs",
+            "fn f<'a>(x: &'a u8) { g('\"'); unsafe { } }",
+            "key/mod.rs:1: unsafe outside the fence",
+        ),
+        (orderings, "sync/lock.rs", "a.load(Acquire)", "sync/lock.rs:1: Acquire without ORDER:"),
+        (
+            orderings,
+            "sync/lock.rs",
+            "use x::{\n Acquire, Release};\n// ORDER: Release, pairs\na.store(1, Release)",
+            "",
+        ),
+        (orderings, "sync/lock.rs", "#[cfg(all(test, loom))]\nmod models {\n a.load(Acquire)}", ""),
+        (text, "index/a/helpers.rs", "", "index/a/helpers.rs: no index has a file of this name"),
+        (text, "index/a/tests/splits.rs", "", ""),
+        (text, "key/mod.rs", &long, "key/mod.rs: 801 lines, more than 800"),
+        (text, "key/mod.rs", "// caf\u{e9}", "key/mod.rs:1: not ASCII"),
+        (text, "key/mod.rs", "\nfn f() { todo!() }", "key/mod.rs:2: todo!"),
+    ];
+    for (rule, path, text, expected) in cases {
+        let found = broken(&[Source::new(path, text)], rule).into_iter().next();
+        let found = found.unwrap_or_default();
+        let start: String = found.chars().take(expected.len()).collect();
+        assert_eq!(start, expected, "{path}: {text}");
+        assert_eq!(found.is_empty(), expected.is_empty(), "{path}: {text}: {found}");
+    }
+}
