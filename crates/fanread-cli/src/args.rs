@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Times indexes on a workload and checks every answer they give
-    Bench(BenchArgs),
+    Bench(Box<BenchArgs>),
     /// Measures the memory of this machine: latency, and how many reads it serves at once
     Probe(ProbeArgs),
     /// Loads keys from a file and answers questions about them

@@ -7,8 +7,8 @@
 //! # Independent and dependent queries
 //!
 //! Independent queries may overlap: while one waits for memory, the processor starts the next.
-//! Dependent ones cannot: the place of the next query is XORed with (answer - right answer),
-//! which is 0, but the processor learns that only from the answer.
+//! Dependent ones cannot: (answer - right answer) goes into the place of the next query by
+//! exclusive or. It is 0, but the processor learns that only from the answer.
 //!
 //! PAPER: the dependent mode is the idea of "Cuckoo Trie" (2021), section 4.4.
 

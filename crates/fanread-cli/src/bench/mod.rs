@@ -8,6 +8,7 @@ pub(crate) mod driver;
 pub(crate) mod job;
 pub(crate) mod machine;
 pub(crate) mod memory;
+pub(crate) mod ours;
 pub(crate) mod registry;
 pub(crate) mod rounds;
 pub(crate) mod verify;

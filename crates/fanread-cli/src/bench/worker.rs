@@ -48,13 +48,11 @@ pub(crate) fn run(job: &Job) -> io::Result<()> {
     };
     let entry = registry::find(&job.index).ok_or_else(|| io::Error::other("no such index"))?;
     let mut context = Context { job, keys: &keys, order: order.as_ref(), out: &mut out };
-    match entry.runner(keys.is_u64()) {
-        Some(run) => run(&mut context),
-        None => {
-            context.unsupported_all("keys are not all eight bytes long")?;
-            (context.out)(Line::Done)
-        }
+    if let Some(run) = entry.runner(keys.is_u64()) {
+        return run(&mut context);
     }
+    context.unsupported_all("keys are not all eight bytes long")?;
+    (context.out)(Line::Done)
 }
 
 /// One workload with one distribution and one batch size.
@@ -141,14 +139,17 @@ impl Context<'_> {
     fn obstacle<S: Subject>(&self, step: &Step) -> Option<&'static str> {
         let workload = step.workload;
         let several = self.job.threads > 1;
+        let needed = match workload {
+            Workload::Miss => 1,
+            _ if workload.inserts() => 2 * self.job.threads,
+            _ => 0,
+        };
         if workload.scans() && !S::ORDERED {
             Some("no scans in order")
         } else if several && !S::SHARED_WRITES && (workload.writes() || workload == Workload::Load)
         {
             Some("one thread writes")
-        } else if workload == Workload::Miss && self.keys.absent() == 0 {
-            Some("too few keys to keep some out")
-        } else if workload.inserts() && self.keys.absent() < 2 * self.job.threads {
+        } else if self.keys.absent() < needed {
             Some("too few keys to keep some out")
         } else {
             None
@@ -241,7 +242,9 @@ fn query<S: Subject>(
     let threads = job.threads;
     let mut scans = context.order.filter(|_| workload.scans()).map(|order| {
         let mut scans = ScanReference::new(keys, order, keys.present());
-        inserted.iter().for_each(|index| scans.add(*index));
+        for index in inserted.iter() {
+            scans.add(*index);
+        }
         scans
     });
     let plan = |thread| Plan {

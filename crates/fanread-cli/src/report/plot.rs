@@ -28,6 +28,8 @@ pub(crate) const SERIES: [RGBColor; 8] = [
 
 const WIDTH: u32 = 560;
 const LABELS: u32 = 138;
+/// Distance of names beside curves, in pixels.
+const LINE_HEIGHT: i32 = 14;
 const FONT: &str = "sans-serif";
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -73,12 +75,26 @@ fn name_rows<T>(area: &Area<'_>, rows: &[Row<T>], at: impl Fn(usize) -> (i32, i3
     }
 }
 
+/// Returns the largest figure worth drawing to scale.
+///
+/// One map that is more than three times as high as all others would press them against the
+/// axis: it is cut off, and its figure stands beside it.
+fn scale_of(rows: &[Row<f64>]) -> f64 {
+    let highest = |row: &Row<f64>| row.values.iter().flatten().copied().fold(0.0, f64::max);
+    let mut tops: Vec<f64> = rows.iter().map(highest).collect();
+    tops.sort_by(|a, b| b.total_cmp(a));
+    match tops[..] {
+        [top, second, ..] if second > 0.0 && top > 3.0 * second => second * 1.25,
+        [top, ..] => top.max(f64::MIN_POSITIVE),
+        [] => f64::MIN_POSITIVE,
+    }
+}
+
 /// Draws a bar for each map and series; absent figures are marked with a dash.
 pub(crate) fn bars(rows: &[Row<f64>], unit: &str) -> String {
     let series = rows.first().map_or(1, |row| row.values.len()).max(1);
     let values = rows.iter().flat_map(|row| row.values.iter().flatten());
-    let low = values.clone().copied().fold(0.0, f64::min);
-    let high = values.copied().fold(f64::MIN_POSITIVE, f64::max);
+    let (low, high) = (values.copied().fold(0.0, f64::min), scale_of(rows));
     let bar = if series == 1 { 18 } else { 13 };
     let height = 46 + rows.len() as u32 * (series as u32 * bar + 9);
     svg(height, |area| {
@@ -96,12 +112,18 @@ pub(crate) fn bars(rows: &[Row<f64>], unit: &str) -> String {
                 let top = i as f64 + 0.09 + share * s as f64;
                 let middle = top + share / 2.0;
                 if let Some(value) = value {
-                    let corners = [(0.0, top + share * 0.06), (*value, top + share * 0.94)];
+                    let end = value.min(high);
+                    let corners = [(0.0, top + share * 0.06), (end, top + share * 0.94)];
                     let bar = Rectangle::new(corners, color(s).filled());
                     chart.draw_series([bar]).expect("drawing into memory");
                 }
-                let label = value.map_or("-".into(), short);
-                let (x, y) = chart.backend_coord(&(value.unwrap_or(0.0).max(0.0), middle));
+                let label = match value {
+                    Some(value) if *value > high => format!("> {}", short(*value)),
+                    Some(value) => short(*value),
+                    None => "-".into(),
+                };
+                let end = value.unwrap_or(0.0).clamp(0.0, high);
+                let (x, y) = chart.backend_coord(&(end, middle));
                 let label = Text::new(label, (x + 5, y), text(11, false, HPos::Left));
                 area.draw(&label).expect("drawing into memory");
             }
@@ -146,11 +168,11 @@ pub(crate) fn ranges(rows: &[Row<[f64; 3]>]) -> String {
     })
 }
 
-/// Draws a curve for each map over the number of keys, on a logarithmic axis.
+/// Draws a curve for each map over the number of keys, on a logarithmic axis. What is off the
+/// scale of the others is left out.
 pub(crate) fn curves(rows: &[Row<f64>], counts: &[usize], unit: &str) -> String {
     let (first, last) = (counts[0] as f64, counts[counts.len() - 1] as f64);
-    let values = rows.iter().flat_map(|row| row.values.iter().flatten());
-    let high = values.copied().fold(f64::MIN_POSITIVE, f64::max);
+    let high = scale_of(rows);
     svg(300, |area| {
         let mut chart = ChartBuilder::on(area)
             .margin_top(12)
@@ -162,7 +184,7 @@ pub(crate) fn curves(rows: &[Row<f64>], counts: &[usize], unit: &str) -> String 
         chart
             .configure_mesh()
             .disable_x_mesh()
-            .x_labels(0)
+            .x_label_formatter(&|_| String::new())
             .y_labels(6)
             .bold_line_style(GRID)
             .light_line_style(TRANSPARENT)
@@ -186,6 +208,7 @@ pub(crate) fn curves(rows: &[Row<f64>], counts: &[usize], unit: &str) -> String 
                 .iter()
                 .zip(&row.values)
                 .filter_map(|(count, value)| Some((*count as f64, (*value)?)))
+                .filter(|(_, value)| *value <= high * 1.05)
                 .collect();
             let Some(end) = points.last() else { continue };
             ends.push((chart.backend_coord(end).1, i));
@@ -198,11 +221,15 @@ pub(crate) fn curves(rows: &[Row<f64>], counts: &[usize], unit: &str) -> String 
         }
         // Names beside the ends of the curves, moved apart where curves end together.
         ends.sort_unstable();
-        let (x, _) = chart.backend_coord(&(last * 1.08, 0.0));
-        let mut free = 0;
+        for i in 1..ends.len() {
+            ends[i].0 = ends[i].0.max(ends[i - 1].0 + LINE_HEIGHT);
+        }
+        let (x, mut floor) = chart.backend_coord(&(last * 1.08, 0.0));
+        for (y, _) in ends.iter_mut().rev() {
+            *y = (*y).min(floor);
+            floor = *y - LINE_HEIGHT;
+        }
         for (y, i) in ends {
-            let y = y.max(free);
-            free = y + 14;
             let color = color(i);
             let style = text(12, rows[i].ours, HPos::Left).color(&color);
             area.draw(&Text::new(rows[i].name.clone(), (x + 6, y), style)).expect("into memory");

@@ -73,15 +73,16 @@ impl Record {
 
     /// Returns the workload as a column heading: `get dep.`, `batch 16`, `scan`.
     pub(crate) fn heading(&self) -> String {
+        use std::fmt::Write;
         let mut heading = self.workload.clone();
         if self.workload == "batch" {
-            heading += &format!(" {}", self.batch);
+            let _ = write!(heading, " {}", self.batch);
         }
         if self.dependent {
             heading += " dep.";
         }
         if self.dist != "uniform" {
-            heading += &format!(" {}", self.dist);
+            let _ = write!(heading, " {}", self.dist);
         }
         heading
     }
