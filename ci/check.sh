@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# Installs what is missing, then checks everything: format, lints, documentation, models, memory
+# errors, a short benchmark, and every test. CI runs this; so can you. About 20 minutes on two cores.
+#
+#   ci/check.sh          all of it
+#   ci/check.sh quick    format, lints, documentation and tests
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf '\n== %s\n' "$*"; }
+has() { command -v "$1" >/dev/null 2>&1; }
+
+fail() {
+  printf 'ci/check.sh: %s\n' "$*" >&2
+  exit 2
+}
+
+# A Rust that was installed by rustup but is not in the path of this shell.
+if ! has cargo && [ -x "${CARGO_HOME:-$HOME/.cargo}/bin/cargo" ]; then
+  PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+fi
+
+msrv=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+
+recent() { # whether cargo is there and at least as new as the workspace asks for
+  local version
+  version=$(cargo --version 2>/dev/null | cut -d ' ' -f 2) || return 1
+  [ -n "$version" ] && [ "$(printf '%s\n' "$msrv" "$version" | sort -V | head -n 1)" = "$msrv" ]
+}
+
+apt_updated=
+apt_install() { # installs the packages named, as root
+  local root=
+  [ "$(id -u)" = 0 ] || root=sudo
+  [ -z "$root" ] || has sudo || fail "install these packages as root: $*"
+  if [ -z "$apt_updated" ]; then
+    $root apt-get update -q
+    apt_updated=1
+  fi
+  DEBIAN_FRONTEND=noninteractive $root apt-get install -qy --no-install-recommends "$@"
+}
+
+apt_offers() { # whether apt knows a version of the package that can be installed
+  apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [0-9]'
+}
+
+install_rust() {
+  has apt-get || fail "install Rust $msrv or newer (https://rustup.rs)"
+  apt_install ca-certificates
+  if apt_offers rustup; then
+    apt_install rustup
+    rustup default stable
+  elif apt_offers rustc-web; then
+    # Debian 12: the compiler kept recent for browsers, beside its old rustc.
+    apt_install rustc-web cargo-web rustfmt-web
+    if apt_offers rust-web-clippy; then apt_install rust-web-clippy; fi
+  fi
+  hash -r
+  recent || fail "apt has no Rust $msrv; install it from https://rustup.rs and run this again"
+}
+
+say "tools"
+recent || install_rust
+if ! has cc; then
+  has apt-get || fail "install a C compiler: gcc and the C library's headers"
+  apt_install gcc libc6-dev
+fi
+for component in rustfmt clippy; do
+  tool=cargo-${component/rustfmt/fmt}
+  if ! has "$tool" || ! "$tool" --version >/dev/null 2>&1; then
+    if has rustup; then rustup component add "$component"; fi
+  fi
+done
+cargo --version
+
+if cargo fmt --version >/dev/null 2>&1; then
+  say "format"
+  cargo fmt --all --check
+else
+  say "format: left out, there is no rustfmt"
+fi
+
+if cargo clippy --version >/dev/null 2>&1; then
+  say "lints"
+  cargo clippy --locked --workspace --all-targets -- -D warnings
+else
+  say "lints: left out, there is no clippy; the compiler's warnings fail instead"
+  RUSTFLAGS="-D warnings" cargo check --locked --workspace --all-targets
+fi
+
+say "documentation"
+RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
+
+if [ "${1:-}" != quick ]; then
+  say "models"
+  ci/loom.sh
+
+  if cargo +nightly --version >/dev/null 2>&1; then
+    say "memory errors"
+    ci/sanitize.sh
+  else
+    say "memory errors: left out, there is no nightly toolchain"
+  fi
+
+  if [ -x ci/bench-smoke.sh ]; then
+    say "short benchmark"
+    ci/bench-smoke.sh
+  fi
+fi
+
+say "tests"
+cargo test --locked --workspace

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Runs the tests of the library under AddressSanitizer, which also finds leaks at the end of each
+# test program. Needs a nightly toolchain; nothing else. Arguments go to the test programs.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+host=$(rustc -vV | sed -n 's/^host: //p')
+# With a target named, build scripts and macros are built without the sanitizer.
+RUSTFLAGS="-Zsanitizer=address" \
+  CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/address" \
+  FANREAD_SEEDS="${FANREAD_SEEDS:-2}" \
+  cargo +nightly test --locked --target "$host" -p fanread -p testkit --lib --tests -- "$@"
