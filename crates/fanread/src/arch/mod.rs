@@ -34,6 +34,7 @@ mod x86_64;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use best::Avx512;
 pub(crate) use words::Words;
 
 #[cfg(not(all(target_arch = "x86_64", not(any(miri, loom, shuttle)))))]
@@ -56,6 +57,25 @@ pub(crate) fn prefetch<T>(at: *const T) {
     }
     #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
     let _ = at;
+}
+
+/// A twin of `match_u16` that is picked at run time, once per search: its probes are most of what a search does.
+///
+/// The value is proof that the processor can run it.
+pub(crate) trait Lanes: Copy {
+    /// Does what the function [`match_u16`] does.
+    fn match_u16(self, line: &[AtomicU64; 8], tag: u16) -> u32;
+}
+
+/// The twin that every processor of the architecture can run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Baseline;
+
+impl Lanes for Baseline {
+    #[inline(always)]
+    fn match_u16(self, line: &[AtomicU64; 8], tag: u16) -> u32 {
+        best::match_u16(line, tag)
+    }
 }
 
 /// Returns the 16-bit lanes of `line` that equal `tag`: bit `i` for lane `i`, counted from the low end of the

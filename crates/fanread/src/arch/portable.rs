@@ -2,6 +2,25 @@
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+/// Nobody has AVX-512 here.
+#[derive(Clone, Copy, Debug)]
+#[cfg(not(all(target_arch = "x86_64", not(any(miri, loom, shuttle)))))]
+pub(crate) enum Avx512 {}
+
+#[cfg(not(all(target_arch = "x86_64", not(any(miri, loom, shuttle)))))]
+impl Avx512 {
+    pub(crate) fn detect() -> Option<Self> {
+        None
+    }
+}
+
+#[cfg(not(all(target_arch = "x86_64", not(any(miri, loom, shuttle)))))]
+impl super::Lanes for Avx512 {
+    fn match_u16(self, _line: &[AtomicU64; 8], _tag: u16) -> u32 {
+        match self {}
+    }
+}
+
 #[inline]
 pub(super) fn match_u16(line: &[AtomicU64; 8], tag: u16) -> u32 {
     let mut lanes = 0;

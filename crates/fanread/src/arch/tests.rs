@@ -3,7 +3,7 @@
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::{Words, common_prefix, freeze, portable, prefetch};
+use super::{Lanes, Words, common_prefix, freeze, portable, prefetch};
 
 /// One implementation of all kernels.
 struct Twin {
@@ -14,7 +14,7 @@ struct Twin {
 }
 
 fn twins() -> Vec<Twin> {
-    vec![
+    let mut twins = vec![
         Twin {
             name: "portable",
             match_u16: portable::match_u16,
@@ -27,7 +27,16 @@ fn twins() -> Vec<Twin> {
             match_u64: super::match_u64,
             match_bytes: super::match_bytes,
         },
-    ]
+    ];
+    if super::Avx512::detect().is_some() {
+        twins.push(Twin {
+            name: "avx512",
+            match_u16: |line, tag| super::Avx512::detect().unwrap().match_u16(line, tag),
+            match_u64: super::match_u64,
+            match_bytes: super::match_bytes,
+        });
+    }
+    twins
 }
 
 fn lines() -> Vec<[u64; 8]> {
@@ -122,17 +131,18 @@ fn any_address_can_be_prefetched() {
 #[test]
 fn words_come_back_in_order() {
     let mut words = Words::<4>::new();
-    for i in 0..4 {
-        assert_eq!(words.len(), i);
-        words.push(i as u64 * 7);
-    }
-    assert_eq!(format!("{words:?}"), "[0, 7, 14, 21]");
+    assert_eq!(words.len(), 0);
+    words.scan(1, &[2, 3], |last, item| last * 10 + item);
+    assert_eq!(format!("{words:?}"), "[1, 12, 123]");
+    words.scan(1, &[2, 3, 4, 5], |last, item| last * 10 + item);
+    assert_eq!(format!("{words:?}"), "[1, 12, 123, 1234]", "what has no room is left out");
+    assert_eq!(words.len(), 4);
 }
 
 #[test]
 #[should_panic(expected = "word out of range")]
-fn a_word_that_was_not_pushed_cannot_be_read() {
+fn a_word_that_is_not_there_cannot_be_read() {
     let mut words = Words::<4>::new();
-    words.push(1);
-    let _ = words.get(1);
+    words.scan(1, &[2], |last, item| last + item);
+    let _ = words.get(2);
 }

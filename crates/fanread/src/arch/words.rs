@@ -22,15 +22,16 @@ impl<const N: usize> Words<N> {
         self.len
     }
 
-    /// Appends `word`.
-    ///
-    /// # Panics
-    ///
-    /// If there are `N` words already.
+    /// Makes the list `first` and then the up to `N - 1` words that `next` makes of one another and of `items`.
     #[inline(always)]
-    pub(crate) fn push(&mut self, word: u64) {
-        self.words[self.len].write(word);
-        self.len += 1;
+    pub(crate) fn scan<T: Copy>(&mut self, first: u64, items: &[T], next: impl Fn(u64, T) -> u64) {
+        self.words[0].write(first);
+        let mut last = first;
+        for (word, item) in self.words[1..].iter_mut().zip(items) {
+            last = next(last, *item);
+            word.write(last);
+        }
+        self.len = 1 + items.len().min(N - 1);
     }
 
     /// Returns word `i`.
@@ -41,7 +42,7 @@ impl<const N: usize> Words<N> {
     #[inline(always)]
     pub(crate) fn get(&self, i: usize) -> u64 {
         assert!(i < self.len, "word out of range");
-        // SAFETY: `push` has initialised all words below `len`, and `len <= N` because it indexes.
+        // SAFETY: `scan` has initialised the words below `len`, which is at most `N`.
         unsafe { self.words.get_unchecked(i).assume_init() }
     }
 }

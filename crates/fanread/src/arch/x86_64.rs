@@ -1,4 +1,8 @@
-//! Twins for x86-64, in SSE2, which every such processor has.
+//! Twins for x86-64: in SSE2, which every such processor has, and in AVX-512 for whoever holds an [`Avx512`].
+//!
+//! The AVX-512 twin is assembly as a whole. So it needs no function compiled for AVX-512 around it, and can be
+//! inlined into a search that was compiled for the baseline. It uses registers that only AVX-512 has (`zmm16` and
+//! above), whose use does not slow down SSE code behind it.
 //!
 //! The vector loads are written in assembly. The words of a line are atomics that other threads store to, so
 //! an ordinary vector load of them would be a data race; an assembly block is held to what it does, and a
@@ -43,6 +47,39 @@ pub(super) fn match_u16(line: &[AtomicU64; 8], tag: u16) -> u32 {
         let low = _mm_packs_epi16(_mm_cmpeq_epi16(a, want), _mm_cmpeq_epi16(b, want));
         let high = _mm_packs_epi16(_mm_cmpeq_epi16(c, want), _mm_cmpeq_epi16(d, want));
         _mm_movemask_epi8(low).cast_unsigned() | (_mm_movemask_epi8(high).cast_unsigned() << 16)
+    }
+}
+
+/// Proof that the processor and the system support AVX-512 BW.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Avx512(());
+
+impl Avx512 {
+    pub(crate) fn detect() -> Option<Self> {
+        std::is_x86_feature_detected!("avx512bw").then_some(Self(()))
+    }
+}
+
+impl super::Lanes for Avx512 {
+    #[inline(always)]
+    fn match_u16(self, line: &[AtomicU64; 8], tag: u16) -> u32 {
+        let lanes;
+        // SAFETY: `self` proves that the instructions exist. Reads the 64 bytes of `line`, as eight Relaxed loads (a
+        // 64-byte load performs each aligned 8-byte part as one access), and writes nothing.
+        unsafe {
+            asm!(
+                "vpbroadcastw zmm16, {tag:e}",
+                "vpcmpeqw k1, zmm16, zmmword ptr [{line}]",
+                "kmovd {lanes:e}, k1",
+                tag = in(reg) u32::from(tag),
+                line = in(reg) line.as_ptr(),
+                lanes = lateout(reg) lanes,
+                out("zmm16") _,
+                out("k1") _,
+                options(readonly, nostack, preserves_flags),
+            );
+        }
+        lanes
     }
 }
 

@@ -17,8 +17,8 @@
 //!
 //! # Invariants
 //!
-//! * **H1** `PrefixHashes::at(len)` depends on the seed and the first `len` bytes only, whatever follows them.
-//! * **H2** `Seed::hash(key)`, `PrefixHashes::full` and `Ascending::at(key.len())` agree.
+//! * **H1** The hash of a prefix depends on the seed and the prefix only, whatever follows it.
+//! * **H2** `Seed::hash` of a prefix, `Behind::at`, `Window::hash` and `Ascending::at` agree.
 //!
 //! `tests` below check both, and the quality of the result.
 
@@ -27,9 +27,12 @@ use std::hash::{BuildHasher, RandomState};
 use super::mix::{fold, stream};
 use crate::arch::Words;
 
-/// How many blocks a [`PrefixHashes`] covers. 256 bytes are longer than nearly all keys; more would only make
-/// the list larger on the stack.
+/// How many blocks a [`Window`] covers. 256 bytes are longer than nearly all keys; more would only make the list
+/// larger on the stack.
 pub(crate) const WINDOW_BLOCKS: usize = if cfg!(miri) { 2 } else { 32 };
+
+/// The low bytes of a word.
+const MASKS: [u64; 8] = [0, 0xff, 0xffff, 0xff_ffff, 0xffff_ffff, !0 >> 24, !0 >> 16, !0 >> 8];
 
 /// The secret constants of one map's hash function.
 #[derive(Clone, Debug)]
@@ -74,9 +77,7 @@ impl Seed {
     /// Returns the hash of `bytes`.
     #[inline]
     pub(crate) fn hash(&self, bytes: &[u8]) -> u64 {
-        let (blocks, _) = bytes.as_chunks::<8>();
-        let state = blocks.iter().fold(self.start, |state, block| self.absorb(state, *block));
-        self.end(state, word_at(bytes, blocks.len() * 8), bytes.len() % 8)
+        PrefixHashes::new(self, bytes).states().finish(bytes)
     }
 
     #[inline(always)]
@@ -87,50 +88,22 @@ impl Seed {
     /// The hash of what led to `state` and of the `rest < 8` low bytes of `word` after it.
     #[inline(always)]
     fn end(&self, state: u64, word: u64, rest: usize) -> u64 {
-        let kept = word & ((1 << (8 * rest)) - 1);
+        let kept = word & MASKS[rest];
         fold(state ^ kept, self.ends[rest])
     }
 }
 
-/// The hashes of all prefixes of a key: those of up to 256 bytes at once, longer ones window by window.
-#[derive(Debug)]
+/// A key, and the function whose hashes of its prefixes are wanted. Nothing is computed before it is asked for.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct PrefixHashes<'k> {
     seed: &'k Seed,
     key: &'k [u8],
-    /// Where the window starts in the key; a multiple of 8.
-    base: usize,
-    /// States after 0, 1, .. blocks of the window.
-    states: Words<{ WINDOW_BLOCKS + 1 }>,
 }
 
 impl<'k> PrefixHashes<'k> {
-    /// Computes the states of the first window of `key`.
     #[inline(always)]
     pub(crate) fn new(seed: &'k Seed, key: &'k [u8]) -> Self {
-        Self::window(seed, key, 0, seed.start)
-    }
-
-    #[inline(always)]
-    fn window(seed: &'k Seed, key: &'k [u8], base: usize, start: u64) -> Self {
-        let mut states = Words::new();
-        let mut state = start;
-        states.push(state);
-        let (blocks, _) = key[base..].as_chunks::<8>();
-        for block in blocks.iter().take(WINDOW_BLOCKS) {
-            state = seed.absorb(state, *block);
-            states.push(state);
-        }
-        Self { seed, key, base, states }
-    }
-
-    /// Returns the window behind this one, or `None` if the key ends in this one.
-    #[inline]
-    pub(crate) fn next_window(&self) -> Option<Self> {
-        let base = self.base + WINDOW_BLOCKS * 8;
-        if self.key.len() <= base {
-            return None;
-        }
-        Some(Self::window(self.seed, self.key, base, self.states.get(WINDOW_BLOCKS)))
+        Self { seed, key }
     }
 
     /// The key.
@@ -139,57 +112,123 @@ impl<'k> PrefixHashes<'k> {
         self.key
     }
 
-    /// Where this window starts in the key.
+    /// The states after 0, 1, .. blocks, one by one.
     #[inline(always)]
+    pub(crate) fn states(&self) -> States<'k> {
+        let (blocks, _) = self.key.as_chunks::<8>();
+        States { seed: self.seed, blocks, at: 0, state: self.seed.start }
+    }
+
+    /// Returns what the hashes of the eight prefixes behind block `block` are made of, given the state there.
+    #[inline(always)]
+    pub(crate) fn behind(&self, block: usize, state: u64) -> Behind<'k> {
+        Behind { seed: self.seed, state, word: word_at(self.key, block * 8) }
+    }
+
+    /// Returns the hash of the whole key.
+    #[inline]
+    pub(crate) fn full(&self) -> u64 {
+        self.seed.hash(self.key)
+    }
+}
+
+/// A walk over the blocks of a key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct States<'k> {
+    seed: &'k Seed,
+    blocks: &'k [[u8; 8]],
+    at: usize,
+    state: u64,
+}
+
+impl States<'_> {
+    /// How many whole blocks the key has.
+    #[inline(always)]
+    pub(crate) fn blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// The state here.
+    #[inline(always)]
+    pub(crate) fn state(&self) -> u64 {
+        self.state
+    }
+
+    /// The hash of the prefix that ends here.
+    #[inline(always)]
+    pub(crate) fn hash(&self) -> u64 {
+        fold(self.state, self.seed.ends[0])
+    }
+
+    /// Goes on by one block; does nothing behind the last one.
+    #[inline(always)]
+    pub(crate) fn advance(&mut self) {
+        if let Some(block) = self.blocks.get(self.at) {
+            self.state = self.seed.absorb(self.state, *block);
+            self.at += 1;
+        }
+    }
+
+    /// Goes on to the end and returns the hash of the whole key.
+    #[inline(always)]
+    pub(crate) fn finish(mut self, key: &[u8]) -> u64 {
+        while self.at < self.blocks.len() {
+            self.advance();
+        }
+        self.seed.end(self.state, word_at(key, self.at * 8), key.len() % 8)
+    }
+}
+
+/// The states of up to 32 blocks of a key at a time, for searches that go back and forth among them.
+#[derive(Debug)]
+pub(crate) struct Window<'k> {
+    seed: &'k Seed,
+    key: &'k [u8],
+    /// Where the window starts in the key; a multiple of 8.
+    base: usize,
+    /// States after 0, 1, .. blocks of the window.
+    states: Words<{ WINDOW_BLOCKS + 1 }>,
+}
+
+impl<'k> Window<'k> {
+    /// Makes the first window of `key`.
+    pub(crate) fn new(seed: &'k Seed, key: &'k [u8]) -> Self {
+        Self::at(seed, key, 0, seed.start)
+    }
+
+    fn at(seed: &'k Seed, key: &'k [u8], base: usize, start: u64) -> Self {
+        let mut window = Self { seed, key, base, states: Words::new() };
+        let (blocks, _) = key[base..].as_chunks::<8>();
+        window.states.scan(start, blocks, |state, block| seed.absorb(state, block));
+        window
+    }
+
+    /// Returns the window behind this one, or `None` if the key ends in this one.
+    pub(crate) fn next(&self) -> Option<Self> {
+        let base = self.base + WINDOW_BLOCKS * 8;
+        (base < self.key.len())
+            .then(|| Self::at(self.seed, self.key, base, self.states.get(WINDOW_BLOCKS)))
+    }
+
+    /// Where this window starts in the key.
     pub(crate) fn base(&self) -> usize {
         self.base
     }
 
     /// How many whole blocks of the key lie in this window.
-    #[inline(always)]
     pub(crate) fn blocks(&self) -> usize {
         self.states.len() - 1
     }
 
-    /// Returns the hash of the prefix that ends with block `block` of this window; block 0 is the empty one.
+    /// Returns the state behind block `block` of this window.
+    pub(crate) fn state(&self, block: usize) -> u64 {
+        self.states.get(block)
+    }
+
+    /// Returns the hash of the prefix that ends with block `block` of this window.
     #[inline(always)]
-    pub(crate) fn at_block(&self, block: usize) -> u64 {
+    pub(crate) fn hash(&self, block: usize) -> u64 {
         fold(self.states.get(block), self.seed.ends[0])
-    }
-
-    /// Returns what the hashes of the eight prefixes that end inside the block behind `block` are made of.
-    #[inline(always)]
-    pub(crate) fn behind(&self, block: usize) -> Behind<'k> {
-        let word = word_at(self.key, self.base + block * 8);
-        Behind { seed: self.seed, state: self.states.get(block), word }
-    }
-
-    /// Returns the hash of the first `len` bytes.
-    ///
-    /// # Panics
-    ///
-    /// If the prefix ends before this window, or is longer than the key.
-    #[inline]
-    pub(crate) fn at(&self, len: usize) -> u64 {
-        let block = (len - self.base) / 8;
-        if block < self.states.len() {
-            return self.behind(block).at(len % 8);
-        }
-        self.beyond(len)
-    }
-
-    /// Returns the hash of the whole key.
-    #[inline(always)]
-    pub(crate) fn full(&self) -> u64 {
-        self.at(self.key.len())
-    }
-
-    #[cold]
-    fn beyond(&self, len: usize) -> u64 {
-        let (blocks, _) = self.key[self.base + self.blocks() * 8..len].as_chunks::<8>();
-        let state = self.states.get(self.blocks());
-        let state = blocks.iter().fold(state, |state, block| self.seed.absorb(state, *block));
-        self.seed.end(state, word_at(self.key, len - len % 8), len % 8)
     }
 }
 
@@ -302,13 +341,20 @@ mod tests {
         for len in (0..80).chain([255, 256, 257, 263, 264, 511, 512, 513, 1000]) {
             let key = sample(len);
             let hashes = PrefixHashes::new(&seed, &key);
+            let mut states = hashes.states();
             let mut ascending = Ascending::new(&seed, &key);
             for end in 0..=len {
                 let expected = seed.hash(&key[..end]);
-                assert_eq!(hashes.at(end), expected, "{len} {end}");
+                if end > 0 && end % 8 == 0 {
+                    states.advance();
+                    assert_eq!(states.hash(), expected, "{len} {end}");
+                }
+                let behind = hashes.behind(end / 8, states.state());
+                assert_eq!(behind.at(end % 8), expected, "{len} {end}");
                 assert_eq!(ascending.at(end), expected, "{len} {end}");
             }
             assert_eq!(hashes.full(), seed.hash(&key));
+            assert_eq!(states.finish(&key), seed.hash(&key));
         }
     }
 
@@ -316,20 +362,16 @@ mod tests {
     fn windows_cover_a_long_key() {
         let seed = Seed::fixed(2);
         let key = sample(65_535);
-        let mut window = Some(PrefixHashes::new(&seed, &key));
+        let mut next = Some(Window::new(&seed, &key));
         let mut ascending = Ascending::new(&seed, &key);
         let mut end = 0;
-        while let Some(hashes) = window {
-            assert_eq!(hashes.base(), end);
-            for block in 0..hashes.blocks() {
-                assert_eq!(hashes.at_block(block), ascending.at(end + block * 8));
-                for rest in 0..8 {
-                    assert_eq!(hashes.behind(block).at(rest), hashes.at(end + block * 8 + rest));
-                }
+        while let Some(window) = next {
+            assert_eq!(window.base(), end);
+            for block in 0..window.blocks() {
+                assert_eq!(window.hash(block), ascending.at(end + block * 8));
             }
-            assert_eq!(hashes.full(), seed.hash(&key));
             end += WINDOW_BLOCKS * 8;
-            window = hashes.next_window();
+            next = window.next();
         }
         assert!(end >= key.len());
     }

@@ -11,7 +11,7 @@
 
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
-use super::layout::{Children, EXACT, Image, LANES, LeafRef, is_marked, tag_of};
+use super::layout::{Children, EXACT, Image, LANES, LeafRef, MARK, is_marked, tag_of};
 use super::node::Node;
 use super::raw::Table;
 use super::{Books, Overlap, PrefixTable, Prefixes, Writer};
@@ -201,7 +201,7 @@ pub(super) fn add_node<'t>(
             return node;
         }
         if !is_marked(bucket.mark_word()) {
-            bucket.set_tag(LANES, 1);
+            bucket.set_tag(LANES, MARK);
             books.marks += 1;
         }
         i = (i + 1) & table.mask();

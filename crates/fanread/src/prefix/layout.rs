@@ -3,7 +3,7 @@
 //! Everything is made of 64-byte lines of eight shared words.
 //!
 //! ```text
-//! bucket   lane 0 .. 30: tag of the node at the same index, 0 = free      lane 31: mark
+//! bucket   lane 0 .. 30: tag of the node at the same index, odd, 0 = free      lane 31: MARK or 0
 //!          A node whose home bucket is full lies in a following one; each full bucket it passed is marked.
 //!
 //! node     0          10     12       16       20   24                              64
@@ -146,7 +146,10 @@ pub(super) fn is_marked(word: u64) -> bool {
     word >> 48 != 0
 }
 
-/// The tag of a hash: its low bits, never 0.
+/// What marks a bucket, in lane 31. Even, so no tag equals it.
+pub(super) const MARK: u16 = 2;
+
+/// The tag of a hash: its low bits, made odd, so neither 0 nor [`MARK`].
 #[inline(always)]
 pub(super) fn tag_of(hash: u64) -> u16 {
     hash as u16 | 1

@@ -20,6 +20,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::Exclusive;
 use super::layout::{BLOCK_LINES, LANES, Line, bucket_of};
+use crate::arch::Avx512;
 use crate::mem::AllocError;
 use crate::mem::pages::Pages;
 use crate::sync::epoch::Guard;
@@ -59,6 +60,8 @@ pub(super) struct Table {
     deepest: AtomicU32,
     /// How many landmarks the longest anchor has.
     landmarks: AtomicU32,
+    /// The better kernel, if the machine has it.
+    pub(super) avx512: Option<Avx512>,
     pub(super) root: Line,
     pub(super) root_block: [Line; BLOCK_LINES],
 }
@@ -73,6 +76,7 @@ impl Table {
             blocks: Area::new(block_lines.max(1))?,
             deepest: AtomicU32::new(0),
             landmarks: AtomicU32::new(0),
+            avx512: Avx512::detect(),
             root: Line::default(),
             root_block: Default::default(),
         }))

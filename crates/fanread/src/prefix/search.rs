@@ -19,8 +19,8 @@ use super::layout::{
     BlockAt, EXACT, Head, LANES, LINE_REFS, LeafRef, Line, id_low, is_marked, sequence, tag_of,
 };
 use super::raw::Table;
-use crate::arch::{match_bytes, prefetch};
-use crate::hash::prefix::{PrefixHashes, WINDOW_BLOCKS};
+use crate::arch::{Baseline, Lanes, match_bytes, prefetch};
+use crate::hash::prefix::{Behind, PrefixHashes, WINDOW_BLOCKS, Window};
 use crate::sync::epoch::Guard;
 use crate::sync::shim::{fence, line};
 
@@ -34,6 +34,8 @@ pub(crate) struct Probe<'g> {
     len: u32,
     /// What the node has to show.
     id: u32,
+    /// The hash of the whole key.
+    full: u64,
 }
 
 /// The leaves that may hold a key.
@@ -53,15 +55,17 @@ impl PrefixTable {
     pub(crate) fn prefetch_tags(&self, hashes: &PrefixHashes, guard: &Guard) {
         let Some(table) = self.current.get(guard) else { return };
         let (deepest, landmarks) = table.limits();
-        let blocks = hashes.blocks().min(landmarks).min(self.fan.load(Relaxed) as usize);
-        for block in 1..=blocks {
-            prefetch(table.home(hashes.at_block(block)).1);
-        }
+        let mut states = hashes.states();
+        let blocks = states.blocks().min(landmarks).min(self.fan.load(Relaxed) as usize);
         if blocks == 0 {
-            let behind = hashes.behind(0);
+            let behind = hashes.behind(0, states.state());
             for rest in 1..=deepest.min(hashes.key().len()).min(7) {
                 prefetch(table.home(behind.at(rest)).1);
             }
+        }
+        for _ in 0..blocks {
+            states.advance();
+            prefetch(table.home(states.hash()).1);
         }
     }
 
@@ -73,48 +77,100 @@ impl PrefixTable {
     #[inline(always)]
     pub(crate) fn probe<'g>(&self, hashes: &PrefixHashes, guard: &'g Guard) -> Probe<'g> {
         let Some(table) = self.current.get(guard) else {
-            return Probe { table: None, slot: ROOT, len: 0, id: 0 };
+            let full = hashes.full();
+            return Probe { table: None, slot: ROOT, len: 0, id: 0, full };
         };
-        let (deepest, landmarks) = table.limits();
-        let blocks = hashes.blocks().min(landmarks);
-        let mut marks = 0;
-        let block = if blocks == 0 { 0 } else { self.landmark(table, hashes, blocks, &mut marks) };
-        let probe = behind(table, hashes, block, deepest.min(7), &mut marks);
-        let is_last_of_many = block == WINDOW_BLOCKS && landmarks > WINDOW_BLOCKS;
-        if is_marked(marks) || probe.slot == ROOT && block > 0 || is_last_of_many {
-            return self.search_exactly(table, hashes.key());
+        match table.avx512 {
+            Some(kernel) => self.probe_with(kernel, table, hashes),
+            None => self.probe_with(Baseline, table, hashes),
         }
+    }
+
+    #[inline(always)]
+    fn probe_with<'g>(
+        &self,
+        kernel: impl Lanes,
+        table: &'g Table,
+        hashes: &PrefixHashes,
+    ) -> Probe<'g> {
+        let (deepest, landmarks) = table.limits();
+        let mut states = hashes.states();
+        let blocks = states.blocks().min(landmarks);
+        let mut marks = 0;
+        let (mut block, mut state) = (0, states.state());
+        if blocks <= self.fan.load(Relaxed) as usize {
+            let mut all = true;
+            for _ in 0..blocks {
+                states.advance();
+                let (found, mark) = answers(kernel, table, states.hash());
+                marks |= mark;
+                all &= found != 0;
+                block += usize::from(all);
+                state = select_unpredictable(all, states.state(), state);
+            }
+        } else {
+            (block, state, marks) = self.landmark(kernel, table, hashes, blocks);
+        }
+        let full = states.finish(hashes.key());
+        let mut last = Last::new(kernel, table, hashes.behind(block, state), block);
+        last.try_length::<1>();
+        last.try_length::<2>();
+        last.try_length::<3>();
+        if deepest > 3 {
+            last.try_length::<4>();
+            last.try_length::<5>();
+            last.try_length::<6>();
+            last.try_length::<7>();
+        }
+        marks |= last.marks;
+        let mut probe = last.probe(block * 8);
+        // A marked bucket, a landmark that is gone by now, a length behind the key's end, or more landmarks than were
+        // looked at.
+        let is_lost = probe.slot == ROOT && block > 0;
+        let is_behind = probe.len as usize > hashes.key().len();
+        let is_last_of_many = block == WINDOW_BLOCKS && landmarks > WINDOW_BLOCKS;
+        if is_marked(marks) | is_lost | is_behind | is_last_of_many {
+            probe = self.search_exactly(table, hashes.key());
+        }
+        probe.full = full;
         if let Some(node) = table.nodes().get(probe.slot as usize) {
             prefetch(node);
         }
         probe
     }
 
-    /// Returns how many landmarks of the key are there, of its first `blocks`.
-    #[inline(always)]
+    /// Returns how many landmarks of the key are there, of its first `blocks`, the state behind them, and the marks
+    /// seen, in rounds of `fan` probes.
+    #[inline(never)]
     fn landmark(
         &self,
+        kernel: impl Lanes,
         table: &Table,
         hashes: &PrefixHashes,
         blocks: usize,
-        marks: &mut u64,
-    ) -> usize {
+    ) -> (usize, u64, u64) {
+        let mut marks = 0;
         let fan = self.fan.load(Relaxed) as usize;
-        if blocks <= fan {
-            return answering(table, hashes, 0, 1, blocks, marks);
-        }
-        let (mut low, mut high) = (0, blocks);
+        let window = Window::new(&self.seed, hashes.key());
+        let (mut low, mut high) = (0, blocks.min(WINDOW_BLOCKS));
         // `low` landmarks are there, more than `high` are not.
         while low < high {
             let step = (high - low).div_ceil(fan + 1);
             let count = ((high - low) / step).min(fan);
-            let there = answering(table, hashes, low, step, count, marks);
+            let mut there = 0_u32;
+            for i in 0..count {
+                let hash = window.hash(low + (i + 1) * step);
+                let (found, mark) = answers(kernel, table, hash);
+                marks |= mark;
+                there |= u32::from(found != 0) << i;
+            }
+            let there = there.trailing_ones() as usize;
             if there < count {
                 high = low + (there + 1) * step - 1;
             }
             low += there * step;
         }
-        low
+        (low, window.state(low), marks)
     }
 
     /// Finds the deepest stored prefix node by node: after a misleading tag, in a marked bucket, for a long key.
@@ -122,27 +178,27 @@ impl PrefixTable {
     #[inline(never)]
     fn search_exactly<'g>(&self, table: &'g Table, key: &[u8]) -> Probe<'g> {
         let (deepest, landmarks) = table.limits();
-        let mut found = Probe { table: Some(table), slot: ROOT, len: 0, id: 0 };
-        let mut window = Some(PrefixHashes::new(&self.seed, key));
-        while let Some(hashes) = window {
-            let base = hashes.base();
-            let (mut low, mut high) =
-                (0, hashes.blocks().min(landmarks.saturating_sub(base / 8)) + 1);
+        let mut found = Probe { table: Some(table), slot: ROOT, len: 0, id: 0, full: 0 };
+        let hashes = PrefixHashes::new(&self.seed, key);
+        let mut next = Some(Window::new(&self.seed, key));
+        while let Some(window) = next {
+            let base = window.base();
+            let limit = landmarks.saturating_sub(base / 8);
+            let (mut low, mut high) = (0, window.blocks().min(limit) + 1);
             while low + 1 < high {
                 let middle = low.midpoint(high);
-                match find(table, hashes.at_block(middle)) {
+                match find(table, window.hash(middle)) {
                     Some(slot) => {
                         low = middle;
-                        found = Probe::new(table, slot, base + middle * 8, hashes.at_block(middle));
+                        found = Probe::new(table, slot, base + middle * 8, window.hash(middle));
                     }
                     None => high = middle,
                 }
             }
             if low < WINDOW_BLOCKS || base + low * 8 == key.len() {
-                let behind = hashes.behind(low);
                 let at = base + low * 8;
-                let end = key.len().min(deepest).min(at + 7);
-                for len in (at + 1..=end).rev() {
+                let behind = hashes.behind(at / 8, window.state(low));
+                for len in (at + 1..=key.len().min(deepest).min(at + 7)).rev() {
                     let hash = behind.at(len - at);
                     if let Some(slot) = find(table, hash) {
                         return Probe::new(table, slot, len, hash);
@@ -150,7 +206,7 @@ impl PrefixTable {
                 }
                 return found;
             }
-            window = hashes.next_window();
+            next = window.next();
         }
         found
     }
@@ -217,65 +273,73 @@ impl PrefixTable {
 }
 
 impl<'g> Probe<'g> {
+    /// The hash of the whole key, which the search computed on its way.
+    #[inline(always)]
+    pub(crate) fn full_hash(&self) -> u64 {
+        self.full
+    }
+
     fn new(table: &'g Table, slot: usize, len: usize, hash: u64) -> Self {
-        Self { table: Some(table), slot: slot as u32, len: len as u32, id: id_low(hash) }
+        Self { table: Some(table), slot: slot as u32, len: len as u32, id: id_low(hash), full: 0 }
     }
 }
 
-/// Probes the landmarks of `low + step`, `low + 2 * step`, .. blocks, `count` of them, and returns how many answer
-/// before the first that does not.
+/// The lanes of the home bucket of `hash` that may be its node, and the bucket's mark.
 #[inline(always)]
-fn answering(
-    table: &Table,
-    hashes: &PrefixHashes,
-    low: usize,
-    step: usize,
-    count: usize,
-    marks: &mut u64,
-) -> usize {
-    let mut answers = 0_u32;
-    for i in 0..count {
-        let hash = hashes.at_block(low + (i + 1) * step);
-        let bucket = table.home(hash).1;
-        answers |= u32::from(lanes(bucket, hash) != 0) << i;
-        *marks |= bucket.mark_word();
-    }
-    answers.trailing_ones() as usize
+fn answers(kernel: impl Lanes, table: &Table, hash: u64) -> (u32, u64) {
+    let bucket = table.home(hash).1;
+    (lanes(kernel, bucket, hash), bucket.mark_word())
 }
 
-/// The lanes of `bucket` that may be the node with `hash`.
+/// The lanes of `bucket` that may be the node with `hash`. A mark is no tag.
 #[inline(always)]
-fn lanes(bucket: &Line, hash: u64) -> u32 {
-    bucket.matches(tag_of(hash)) & ((1 << LANES) - 1)
+fn lanes(kernel: impl Lanes, bucket: &Line, hash: u64) -> u32 {
+    kernel.match_u16(line(&bucket.words), tag_of(hash))
 }
 
-/// Probes the lengths from that of landmark `block` to `tail` more, and returns the last that answers. There is no
-/// branch on the answers: they come late, and a mistaken guess would make the next search wait for them.
-#[inline(always)]
-fn behind<'g>(
-    table: &'g Table,
-    hashes: &PrefixHashes,
-    block: usize,
-    tail: usize,
-    marks: &mut u64,
-) -> Probe<'g> {
-    let behind = hashes.behind(block);
-    let left = hashes.key().len() - block * 8;
-    let (mut best, mut slot, mut best_rest) = (0, ROOT, 0);
-    for rest in 0..=tail {
-        let hash = behind.at(rest);
-        let (i, bucket) = table.home(hash);
-        let found = lanes(bucket, hash);
-        *marks |= bucket.mark_word();
-        // Landmark 0 is the root, which is not among the tags.
-        let counts = found != 0 && rest <= left && rest + block > 0;
-        best = select_unpredictable(counts, hash, best);
-        best_rest = select_unpredictable(counts, rest, best_rest);
-        let at = i as u32 * LANES as u32 + found.trailing_zeros();
-        slot = select_unpredictable(counts, at, slot);
+/// The last length behind a landmark that answered so far.
+///
+/// There is no branch on the answers: they come late, and a mistaken guess would make the next search wait for them.
+struct Last<'t, 'k, K> {
+    kernel: K,
+    table: &'t Table,
+    behind: Behind<'k>,
+    marks: u64,
+    hash: u64,
+    lanes: u32,
+    rest: u32,
+}
+
+impl<'t, 'k, K: Lanes> Last<'t, 'k, K> {
+    /// Starts with the landmark itself; the root is not among the tags.
+    #[inline(always)]
+    fn new(kernel: K, table: &'t Table, behind: Behind<'k>, block: usize) -> Self {
+        let hash = behind.at(0);
+        let (lanes, _) = answers(kernel, table, hash);
+        let lanes = select_unpredictable(block == 0, 0, lanes);
+        Self { kernel, table, behind, marks: 0, hash, lanes, rest: 0 }
     }
-    let len = block * 8 + best_rest;
-    Probe { table: Some(table), slot, len: len as u32, id: id_low(best) }
+
+    #[inline(always)]
+    fn try_length<const REST: usize>(&mut self) {
+        let hash = self.behind.at(REST);
+        let (lanes, mark) = answers(self.kernel, self.table, hash);
+        self.marks |= mark;
+        let found = lanes != 0;
+        self.hash = select_unpredictable(found, hash, self.hash);
+        self.lanes = select_unpredictable(found, lanes, self.lanes);
+        self.rest = select_unpredictable(found, REST as u32, self.rest);
+    }
+
+    #[inline(always)]
+    fn probe(self, base: usize) -> Probe<'t> {
+        let Self { table, hash, lanes, rest, .. } = self;
+        let bucket = table.home(hash).0 as u32;
+        let slot = bucket * LANES as u32 + lanes.trailing_zeros();
+        let slot = select_unpredictable(lanes == 0, ROOT, slot);
+        let len = base as u32 + rest;
+        Probe { table: Some(table), slot, len, id: id_low(hash), full: 0 }
+    }
 }
 
 /// Finds the node with `hash`, as far as a reader can tell.
@@ -284,7 +348,7 @@ fn find(table: &Table, hash: u64) -> Option<usize> {
     for step in 0..table.buckets().len() {
         let i = (start + step) & table.mask();
         let bucket = &table.buckets()[i];
-        let mut found = lanes(bucket, hash);
+        let mut found = lanes(Baseline, bucket, hash);
         while found != 0 {
             let slot = i * LANES + found.trailing_zeros() as usize;
             if Head::of(&table.nodes()[slot]).id_low() == id_low(hash) {
