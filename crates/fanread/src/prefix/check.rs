@@ -68,12 +68,12 @@ impl PrefixTable {
                 if table.buckets()[slot / LANES].tag(slot % LANES) != tag_of(hash) {
                     return fail("P4", prefix, "another tag".to_string());
                 }
-                let mut bucket = bucket_of(hash, table.mask());
+                let mut bucket = bucket_of(hash, table.buckets().len());
                 while bucket != slot / LANES {
                     if !is_marked(table.buckets()[bucket].mark_word()) {
                         return fail("P4", prefix, format!("bucket {bucket} is not marked"));
                     }
-                    bucket = (bucket + 1) & table.mask();
+                    bucket = table.after(bucket);
                 }
                 slots.insert(slot);
                 Node::new(table, slot)

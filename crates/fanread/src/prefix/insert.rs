@@ -204,6 +204,6 @@ pub(super) fn add_node<'t>(
             bucket.set_tag(LANES, MARK);
             books.marks += 1;
         }
-        i = (i + 1) & table.mask();
+        i = table.after(i);
     }
 }

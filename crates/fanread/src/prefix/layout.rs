@@ -155,10 +155,13 @@ pub(super) fn tag_of(hash: u64) -> u16 {
     hash as u16 | 1
 }
 
-/// The home bucket of a hash in a table of `mask + 1` buckets, of bits that are not in the tag.
+/// The home bucket of a hash in a table of `buckets` buckets, from the upper half of the hash.
+///
+/// The product maps the half evenly to `0..buckets` and in order, so a table may have any size, and a copy of a table
+/// fills the new one from front to back.
 #[inline(always)]
-pub(super) fn bucket_of(hash: u64, mask: usize) -> usize {
-    (hash >> 16) as usize & mask
+pub(super) fn bucket_of(hash: u64, buckets: usize) -> usize {
+    ((hash >> 32) * (buckets as u64) >> 32) as usize
 }
 
 /// The part of a hash that a reader compares with a node's.

@@ -65,7 +65,7 @@ use crate::hash::prefix::{Ascending, Seed};
 use crate::sync::epoch::Guard;
 use crate::sync::shim::AtomicU32;
 
-use layout::{BLOCK_LINES, LANES, bucket_of, is_marked, tag_of};
+use layout::{BLOCK_LINES, LANES, is_marked, tag_of};
 use node::Node;
 use raw::{Current, Table};
 
@@ -220,10 +220,8 @@ impl<'a> Prefixes<'a> {
     /// The slot of the node of the first `len > 0` bytes.
     fn slot(&mut self, len: usize) -> Option<usize> {
         let hash = self.hashes.at(len);
-        let (start, _) = self.table.home(hash);
-        let mask = self.table.mask();
-        for step in 0..=mask {
-            let i = (start + step) & mask;
+        let (mut i, _) = self.table.home(hash);
+        for _ in self.table.buckets() {
             let bucket = &self.table.buckets()[i];
             let mut lanes = bucket.matches(tag_of(hash));
             while lanes != 0 {
@@ -237,6 +235,7 @@ impl<'a> Prefixes<'a> {
             if !is_marked(bucket.mark_word()) {
                 return None;
             }
+            i = self.table.after(i);
         }
         None
     }

@@ -4,7 +4,7 @@
 //!
 //! * **M1** The three areas of a [`Table`] are zeroed memory of their own, made of whole lines, and are only
 //!   accessed as [`Line`]s. Any bits are a valid line, because a line is made of atomics.
-//! * **M2** The number of buckets is a power of two and never changes.
+//! * **M2** The number of buckets is positive, below 2^32, and never changes.
 //! * **M3** The pointer of a [`Current`] is null or comes from `Box::into_raw` of a table that no other `Current`
 //!   names. Only the holder of its one [`Exclusive`] replaces it.
 //! * **M4** A table that was replaced is handed out once, as [`Garbage`], and dropped only when every guard that
@@ -69,7 +69,7 @@ pub(super) struct Table {
 impl Table {
     /// Allocates a table with room for `31 * buckets` nodes and `block_lines` lines of blocks.
     pub(super) fn new(buckets: usize, block_lines: usize) -> Result<Box<Self>, AllocError> {
-        assert!(buckets.is_power_of_two(), "M2");
+        assert!(buckets > 0 && buckets >> 32 == 0, "M2");
         Ok(Box::new(Self {
             tags: Area::new(buckets)?,
             nodes: Area::new(buckets * LANES)?,
@@ -85,14 +85,15 @@ impl Table {
     /// The bucket at which the search for `hash` starts, and its index.
     #[inline(always)]
     pub(super) fn home(&self, hash: u64) -> (usize, &Line) {
-        let i = bucket_of(hash, self.mask());
-        // SAFETY: `i <= mask`, which is one less than the number of buckets, a power of two (M2).
+        let i = bucket_of(hash, self.tags.lines);
+        // SAFETY: `i` is the upper half of a product of a 32-bit number and the number of buckets (M2), so it is less
+        // than the latter.
         (i, unsafe { self.tags.lines().get_unchecked(i) })
     }
 
-    #[inline(always)]
-    pub(super) fn mask(&self) -> usize {
-        self.tags.lines - 1
+    /// The bucket at which the search goes on that found bucket `i` marked.
+    pub(super) fn after(&self, i: usize) -> usize {
+        if i + 1 < self.tags.lines { i + 1 } else { 0 }
     }
 
     #[inline(always)]

@@ -344,9 +344,8 @@ impl<'t, 'k, K: Lanes> Last<'t, 'k, K> {
 
 /// Finds the node with `hash`, as far as a reader can tell.
 fn find(table: &Table, hash: u64) -> Option<usize> {
-    let (start, _) = table.home(hash);
-    for step in 0..table.buckets().len() {
-        let i = (start + step) & table.mask();
+    let (mut i, _) = table.home(hash);
+    for _ in table.buckets() {
         let bucket = &table.buckets()[i];
         let mut found = lanes(Baseline, bucket, hash);
         while found != 0 {
@@ -359,6 +358,7 @@ fn find(table: &Table, hash: u64) -> Option<usize> {
         if !is_marked(bucket.mark_word()) {
             return None;
         }
+        i = table.after(i);
     }
     None
 }
