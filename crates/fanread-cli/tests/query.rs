@@ -257,8 +257,8 @@ fn wrong_arguments_are_one_line_and_status_2() {
 
 #[test]
 fn a_closed_pipe_ends_it_quietly() {
-    let text: String = (0..200_000).map(|i| format!("{i}\n")).collect();
-    let keys = keys(text);
+    let lines: Vec<String> = (0..200_000).map(|i| i.to_string()).collect();
+    let keys = keys(lines.join("\n"));
     let mut child = fanread()
         .arg("query")
         .arg(&keys.path)

@@ -85,6 +85,11 @@ struct WorkingSet {
 pub(crate) fn run(args: &ProbeArgs) -> Result<(), Failure> {
     let bytes = args.size.unwrap_or_else(default_size);
     let bytes = 1 << bytes.max(LEAST_BYTES).ilog2();
+    // The kernel would promise the memory and end the program when it is touched.
+    if let Some(free) = available_bytes().filter(|&free| free < bytes) {
+        let (size, free) = (size_text(bytes), size_text(free));
+        return Err(Failure::failed(format!("an array of {size} does not fit, {free} are free")));
+    }
     // Before the work, not after it: a path that cannot be written is found at once.
     let mut files = Vec::new();
     for path in [&args.json, &args.html] {
@@ -297,12 +302,15 @@ fn parse_size(text: &str) -> Result<usize, String> {
     }
 }
 
+/// Returns how much memory is free for this program, if the system tells.
+fn available_bytes() -> Option<usize> {
+    let text = read("/proc/meminfo")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok().map(|kb| kb << 10)
+}
+
 fn default_size() -> usize {
-    let available = read("/proc/meminfo").and_then(|text| {
-        let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-        line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok()
-    });
-    (available.unwrap_or(1 << 23) << 10 >> 3).min(2 << 30)
+    available_bytes().map_or(1 << 30, |bytes| (bytes >> 3).min(2 << 30))
 }
 
 fn cpu() -> String {

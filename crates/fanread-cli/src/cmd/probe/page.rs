@@ -12,12 +12,13 @@ type PlotError = DrawingAreaErrorKind<std::io::Error>;
 
 const HUGE: RGBColor = RGBColor(0, 95, 115);
 const SMALL: RGBColor = RGBColor(202, 103, 2);
+const GRID: RGBColor = RGBColor(225, 225, 225);
 const FIT: RGBColor = RGBColor(120, 120, 120);
 const SIZE: (u32, u32) = (860, 380);
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:900px;margin:2em auto;\
     padding:0 1em;color:#222}h1{font-size:1.6em}h2{font-size:1.15em;margin-top:2em}\
-    table{border-collapse:collapse}td,th{padding:.2em .9em;text-align:right;\
+    table{border-collapse:collapse;margin:1em 0}td,th{padding:.2em .9em;text-align:right;\
     border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}\
     svg{max-width:100%;height:auto}.key{font-size:1.1em}p.note{color:#555}";
 
@@ -79,6 +80,7 @@ fn curves(
     what: &str,
     of: impl Fn(&PagesReport, usize) -> f64,
     fitted: bool,
+    key: SeriesLabelPosition,
 ) -> Result<(), PlotError> {
     let widest = *report.widths.last().unwrap_or(&1) as f64;
     let count = report.widths.len();
@@ -92,6 +94,9 @@ fn curves(
     chart
         .configure_mesh()
         .light_line_style(TRANSPARENT)
+        .bold_line_style(GRID)
+        .label_style(("sans-serif", 14))
+        .axis_desc_style(("sans-serif", 15))
         .x_desc("reads at once (K)")
         .y_desc(what)
         .x_labels(9)
@@ -114,7 +119,8 @@ fn curves(
     }
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
+        .position(key)
+        .label_font(("sans-serif", 15))
         .background_style(WHITE.mix(0.9))
         .border_style(RGBColor(210, 210, 210))
         .draw()
@@ -122,12 +128,12 @@ fn curves(
 
 fn relative(area: &DrawingArea<SVGBackend<'_>, Shift>, report: &Report) -> Result<(), PlotError> {
     let of = |pages: &PagesReport, i: usize| pages.groups[i].median / pages.groups[0].median;
-    curves(area, report, "time, in single reads", of, true)
+    curves(area, report, "time, in single reads", of, true, SeriesLabelPosition::UpperLeft)
 }
 
 fn each(area: &DrawingArea<SVGBackend<'_>, Shift>, report: &Report) -> Result<(), PlotError> {
     let of = |pages: &PagesReport, i: usize| pages.groups[i].median / report.widths[i] as f64;
-    curves(area, report, "ns a read", of, false)
+    curves(area, report, "ns a read", of, false, SeriesLabelPosition::UpperRight)
 }
 
 fn sets(area: &DrawingArea<SVGBackend<'_>, Shift>, report: &Report) -> Result<(), PlotError> {
@@ -145,6 +151,9 @@ fn sets(area: &DrawingArea<SVGBackend<'_>, Shift>, report: &Report) -> Result<()
     chart
         .configure_mesh()
         .light_line_style(TRANSPARENT)
+        .bold_line_style(GRID)
+        .label_style(("sans-serif", 14))
+        .axis_desc_style(("sans-serif", 15))
         .x_desc("working set")
         .y_desc("ns a read, 2 MB pages")
         .x_labels(10)
