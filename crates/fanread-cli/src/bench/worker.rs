@@ -90,8 +90,9 @@ impl Job {
                 continue;
             }
             let chooses = !matches!(workload, Workload::Load | Workload::Miss);
-            // Keys that were inserted cannot be inserted again.
-            let many = chooses && !workload.inserts();
+            // Keys cannot be inserted twice, and only one scan is the first.
+            let once = workload.inserts() || workload == Workload::ScanFirst;
+            let many = chooses && !once;
             let distributions =
                 &self.distributions[..if many { self.distributions.len() } else { 1 }];
             let batches = if workload == Workload::Batch { &self.batches[..] } else { &[1] };

@@ -1,0 +1,196 @@
+//! `fanread bench` from outside: what it prints, writes and refuses.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command as Process, Stdio};
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+/// Few keys and one map: a run of a fraction of a second.
+const SMALL: [&str; 5] = ["bench", "--count", "2k", "--index", "wormhole"];
+
+fn fanread() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_fanread"))
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Runs and returns what was written to standard output and to standard error.
+fn run(args: &[&str], input: &str, status: i32) -> (String, String) {
+    let output = fanread().args(args).write_stdin(input).output().unwrap();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(status), "{args:?}\n{out}\n{err}");
+    (out, err)
+}
+
+fn records(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn json_has_the_promised_fields() {
+    let dir = tempfile::tempdir().unwrap();
+    let json = dir.path().join("out.json");
+    let path = json.to_str().unwrap();
+    run(&["bench", "--count", "2k", "--keys", "osm", "--json", path, "--repeat", "2"], "", 0);
+    let records = records(&json);
+    assert!(!records.is_empty());
+    for record in &records {
+        for field in [
+            "index",
+            "keys",
+            "count",
+            "workload",
+            "dependent",
+            "dist",
+            "threads",
+            "batch",
+            "mops",
+            "ns_per_op",
+            "p50_ns",
+            "p99_ns",
+            "max_ns",
+            "overhead_bytes_per_key",
+            "vs_btreemap",
+            "machine",
+        ] {
+            assert!(record.get(field).is_some(), "no {field} in {record}");
+        }
+        assert_eq!(record["count"], 2000);
+        if record["outcome"] == "ok" {
+            assert!(record["mops"].as_f64().unwrap() > 0.0);
+            assert_eq!(record["runs"], 2);
+        }
+    }
+    let of = |index: &str| records.iter().filter(|r| r["index"] == index).count();
+    assert_eq!(of("wormhole"), of("btreemap"));
+}
+
+#[test]
+fn a_dependent_run_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let json = dir.path().join("out.json");
+    let mut args = SMALL.to_vec();
+    args.extend(["--workload", "get,scan,batch", "--dependent", "--json", json.to_str().unwrap()]);
+    run(&args, "", 0);
+    let records = records(&json);
+    assert!(records.iter().all(|record| record["dependent"] == true), "{records:?}");
+    assert!(records.iter().any(|record| record["workload"] == "get"));
+}
+
+#[test]
+fn every_map_answers_right_on_every_shape_of_key() {
+    for keys in ["rand-8", "rand-16,klong,url", "k3,dist-a"] {
+        let workloads = "load,scan-first,get,get-dep,miss,batch,scan,ycsb-a,ycsb-b,ycsb-c,\
+                         ycsb-d,ycsb-e,ycsb-f";
+        let args = ["bench", "--index", "all", "--count", "1k", "--keys", keys];
+        let (out, _) = run(&[&args[..], &["--workload", workloads]].concat(), "", 0);
+        assert!(!out.contains("WRONG") && !out.contains("crashed"), "{out}");
+    }
+}
+
+#[test]
+fn lines_of_standard_input_are_keys() {
+    let lines: String = (0..500).flat_map(|i| [format!("key {}", i % 400), "\n".into()]).collect();
+    let (out, err) = run(&["bench", "--keys", "-", "--index", "wormhole,btreemap"], &lines, 0);
+    assert!(out.contains("wormhole"), "{out}");
+    assert!(err.contains("left out 100 duplicates"), "{err}");
+}
+
+#[test]
+fn few_keys_are_enough() {
+    for lines in ["one\n", "one\ntwo\n", "\u{1f980}\n\n"] {
+        let args = ["bench", "--keys", "-", "--index", "wormhole,btreemap"];
+        let (out, _) = run(&args, lines, 0);
+        assert!(out.contains("wormhole"), "{out}");
+    }
+}
+
+#[test]
+fn bad_input_gives_one_line_and_status_2() {
+    let long = "x".repeat(1 << 20);
+    let cases: &[(&[&str], &str, &str)] = &[
+        (&["bench", "--keys", "-"], "", "no keys"),
+        (&["bench", "--keys", "-"], "\n\n", "no keys"),
+        (&["bench", "--keys", "-"], &long, "line 1 of standard input has 1048576 bytes"),
+        (&["bench", "--keys", "no-such-set"], "", "no file and no key set"),
+        (&["bench", "--keys", "-", "--count", "1k,2k"], "a", "read once"),
+        (&["bench", "--index", "nonsense"], "", "no such index"),
+        (&["bench", "--workload", "sleep"], "", "no workload"),
+        (&["bench", "--count", "many"], "", "not a number"),
+        (&["bench", "--count", "0"], "", "out of range"),
+        (&["bench", "--threads", "0"], "", "from 1 to"),
+        (&["bench", "--batch", "9999"], "", "from 1 to"),
+        (&["bench", "--dist", "odd"], "", "uniform or zipf"),
+        (&["bench", "--fail-if-slower", "5%"], "", "--baseline"),
+        (&["bench", "--baseline", "/no/such/file"], "", "cannot read"),
+        (&["bench", "--json", "/no/such/dir/file"], "", "cannot write"),
+        (&["bench", "--bogus"], "", "--bogus"),
+        (&["bogus"], "", "bogus"),
+    ];
+    for (args, input, expected) in cases {
+        let (out, err) = run(args, input, 2);
+        assert_eq!(out, "", "{args:?}");
+        assert_eq!(err.lines().count(), 1, "{args:?}: {err}");
+        assert!(err.starts_with("fanread: ") && err.contains(expected), "{args:?}: {err}");
+    }
+}
+
+#[test]
+fn a_fall_below_the_baseline_fails_the_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let old = dir.path().join("old.json");
+    let old = old.to_str().unwrap();
+    let args = [&SMALL[..], &["--workload", "get", "--keys", "rand-8"]].concat();
+    run(&[&args[..], &["--json", old]].concat(), "", 0);
+    let (out, _) =
+        run(&[&args[..], &["--baseline", old, "--fail-if-slower", "100%"]].concat(), "", 0);
+    assert!(out.contains("compared with the baseline"), "{out}");
+    // The same run on a machine a thousand times as fast.
+    let mut record = records(Path::new(old)).remove(0);
+    record["mops"] = (record["mops"].as_f64().unwrap() * 1000.0).into();
+    fs::write(old, record.to_string()).unwrap();
+    let (_, err) =
+        run(&[&args[..], &["--baseline", old, "--fail-if-slower", "5%"]].concat(), "", 1);
+    assert!(err.contains("slower by 99."), "{err}");
+}
+
+#[test]
+fn the_page_stands_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let page = dir.path().join("page.html");
+    let path = page.to_str().unwrap();
+    let args = ["bench", "--count", "1k,2k", "--keys", "reddit", "--html", path];
+    run(&[&args[..], &["--index", "wormhole,btreemap", "--workload", "get"]].concat(), "", 0);
+    let page = fs::read_to_string(page).unwrap();
+    for part in ["<svg", "Machine", "Throughput", "Latency", "Growth", "wormhole"] {
+        assert!(page.contains(part), "no {part}");
+    }
+    let outside = page.replace("http://www.w3.org/2000/svg", "");
+    assert!(!outside.contains("http") && !outside.contains("<script"), "loads something");
+}
+
+#[test]
+fn json_on_standard_output_leaves_the_table_to_standard_error() {
+    let args = [&SMALL[..], &["--workload", "get", "--json", "-"]].concat();
+    let (out, err) = run(&args, "", 0);
+    assert!(out.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{out}");
+    assert!(err.contains("M operations/s"), "{err}");
+}
+
+#[test]
+fn a_closed_pipe_is_no_failure() {
+    let mut child = Process::new(env!("CARGO_BIN_EXE_fanread"))
+        .args(SMALL)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+}
