@@ -119,6 +119,7 @@ pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 ///
 /// A word copied from a value with padding may be partly uninitialised, and using such a word as a number is
 /// undefined behaviour. Here it passes through memory that the compiler has to assume was written meanwhile.
+#[allow(dead_code, reason = "for maps that keep values inside words")]
 #[inline(always)]
 pub(crate) fn freeze(word: &mut MaybeUninit<u64>) -> u64 {
     #[cfg(not(miri))]

@@ -3,9 +3,10 @@
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::layout::{Children, EXACT, Image, LANES, LeafRef, bucket_of, is_marked, tag_of};
+use super::layout::{Children, EXACT, Image, LANES, LeafRef, Line, is_marked, tag_of};
 use super::node::Node;
-use super::{PrefixTable, Prefixes, Writer};
+use super::raw::Table;
+use super::{Books, PrefixTable, Prefixes, Writer};
 
 /// The first invariant found broken, and the prefix at which it was.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,90 +35,122 @@ struct Expected {
 
 impl PrefixTable {
     /// Checks that the table is what `anchors`, ascending from the empty one, with their leaves prescribe.
+    ///
+    /// # Errors
+    ///
+    /// The first invariant found broken.
     pub(crate) fn check(
         &self,
         writer: &Writer,
         anchors: &[(&[u8], LeafRef)],
     ) -> Result<(), Broken> {
-        let fail = |invariant, prefix: &[u8], found: String| {
-            Err(Broken { invariant, prefix: prefix.to_vec(), found })
-        };
         if self.first() != anchors.first().map(|(_, leaf)| *leaf) {
-            return fail("P2", b"", format!("first leaf {:?}", self.first()));
+            return Err(broken("P2", b"", format!("first leaf {:?}", self.first())));
         }
         if writer.books.anchors != anchors.len() {
-            return fail("P1", b"", format!("{} anchors on the books", writer.books.anchors));
+            return Err(broken(
+                "P1",
+                b"",
+                format!("{} anchors on the books", writer.books.anchors),
+            ));
         }
         let Some(table) = self.current.get_for_writer(&writer.exclusive) else {
             return match anchors.len() {
                 0 | 1 => Ok(()),
-                count => fail("P1", b"", format!("no table for {count} anchors")),
+                count => Err(broken("P1", b"", format!("no table for {count} anchors"))),
             };
         };
-        let expected = expected(anchors);
         let mut slots = BTreeSet::new();
-        for (prefix, expected) in &expected {
+        for (prefix, expected) in &expected(anchors) {
             let node = if prefix.is_empty() {
                 Node::root(table)
             } else {
-                let mut prefixes = Prefixes::new(table, &self.seed, prefix);
-                let Some(slot) = prefixes.slot(prefix.len()) else {
-                    return fail("P1", prefix, "missing".to_string());
-                };
-                let (hash, _) = prefixes.identity(prefix.len());
-                if table.buckets()[slot / LANES].tag(slot % LANES) != tag_of(hash) {
-                    return fail("P4", prefix, "another tag".to_string());
-                }
-                let mut bucket = bucket_of(hash, table.buckets().len());
-                while bucket != slot / LANES {
-                    if !is_marked(table.buckets()[bucket].mark_word()) {
-                        return fail("P4", prefix, format!("bucket {bucket} is not marked"));
-                    }
-                    bucket = table.after(bucket);
-                }
+                let slot = self.check_place(table, prefix)?;
                 slots.insert(slot);
                 Node::new(table, slot)
             };
-            let image = node.image();
-            if (image.at, image.is_anchor) != (expected.at, expected.is_anchor) {
-                return fail("P2", prefix, format!("{image:?}, expected {expected:?}"));
-            }
-            if node.children() != expected.children {
-                return fail("P3", prefix, format!("{:?}, expected {expected:?}", node.children()));
-            }
-            if let Some(found) = node.misshapen() {
-                return fail("N1 to N3", prefix, found);
-            }
+            check_node(node, prefix, expected)?;
         }
-        let mut blocks = vec![false; writer.books.next_line];
-        for slot in 0..table.nodes().len() {
-            let tag = table.buckets()[slot / LANES].tag(slot % LANES);
-            if (tag != 0) != slots.contains(&slot) {
-                return fail("P1", b"", format!("slot {slot} has tag {tag:#x}"));
+        check_rest(table, &writer.books, &slots)
+    }
+
+    /// Checks P4 for the node of `prefix` and returns its slot.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or in the wrong place.
+    fn check_place(&self, table: &Table, prefix: &[u8]) -> Result<usize, Broken> {
+        let mut prefixes = Prefixes::new(table, &self.seed, prefix);
+        let Some(slot) = prefixes.slot(prefix.len()) else {
+            return Err(broken("P1", prefix, "missing".to_string()));
+        };
+        let (hash, _) = prefixes.identity(prefix.len());
+        if table.buckets()[slot / LANES].tag(slot % LANES) != tag_of(hash) {
+            return Err(broken("P4", prefix, "another tag".to_string()));
+        }
+        let (mut bucket, _) = table.home(hash);
+        while bucket != slot / LANES {
+            if !is_marked(table.buckets()[bucket].mark_word()) {
+                return Err(broken("P4", prefix, format!("bucket {bucket} is not marked")));
             }
-            let line = &table.nodes()[slot];
-            if tag == 0 && (0..8).any(|i| line.word(i) != 0) {
-                return fail("N2", b"", format!("slot {slot} is free and not zero"));
-            }
-            if let Children::Wide(at) = Image::load(line).children {
-                for line in at.line as usize..at.line as usize + at.lines {
-                    if core::mem::replace(&mut blocks[line], true) {
-                        return fail("N3", b"", format!("two nodes use line {line}"));
-                    }
+            bucket = table.after(bucket);
+        }
+        Ok(slot)
+    }
+}
+
+fn broken(invariant: &'static str, prefix: &[u8], found: String) -> Broken {
+    Broken { invariant, prefix: prefix.to_vec(), found }
+}
+
+/// Checks P2, P3 and N1 to N3 for one node.
+///
+/// # Errors
+///
+/// If the node is not as expected.
+fn check_node(node: Node<'_>, prefix: &[u8], expected: &Expected) -> Result<(), Broken> {
+    let image = node.image();
+    if (image.at, image.is_anchor) != (expected.at, expected.is_anchor) {
+        return Err(broken("P2", prefix, format!("{image:?}, expected {expected:?}")));
+    }
+    if node.children() != expected.children {
+        return Err(broken("P3", prefix, format!("{:?}, expected {expected:?}", node.children())));
+    }
+    node.misshapen().map_or(Ok(()), |found| Err(broken("N1 to N3", prefix, found)))
+}
+
+/// Checks that nothing is in use but the nodes in `slots` and their blocks, and that all else is zero (N2).
+///
+/// # Errors
+///
+/// If there is more, or if the books differ.
+fn check_rest(table: &Table, books: &Books, slots: &BTreeSet<usize>) -> Result<(), Broken> {
+    let is_zero = |line: &Line| (0..8).all(|i| line.word(i) == 0);
+    let mut lines = BTreeSet::new();
+    for (slot, line) in table.nodes().iter().enumerate() {
+        let tag = table.buckets()[slot / LANES].tag(slot % LANES);
+        if (tag != 0) != slots.contains(&slot) {
+            return Err(broken("P1", b"", format!("slot {slot} has tag {tag:#x}")));
+        }
+        if tag == 0 && !is_zero(line) {
+            return Err(broken("N2", b"", format!("slot {slot} is free and not zero")));
+        }
+        if let Children::Wide(at) = Image::load(line).children {
+            for line in (at.line as usize..).take(at.lines) {
+                if !lines.insert(line) {
+                    return Err(broken("N3", b"", format!("two nodes use line {line}")));
                 }
             }
         }
-        for (i, _) in blocks.iter().enumerate().filter(|(_, used)| !**used) {
-            if (0..8).any(|word| table.blocks()[i].word(word) != 0) {
-                return fail("N2", b"", format!("line {i} is free and not zero"));
-            }
-        }
-        let live = blocks.iter().filter(|used| **used).count();
-        if (slots.len(), live) != (writer.books.nodes, writer.books.live_lines) {
-            return fail("P1", b"", format!("{:?}", writer.books));
-        }
-        Ok(())
     }
+    let mut free = table.blocks().iter().enumerate().filter(|(i, _)| !lines.contains(i));
+    if let Some((i, _)) = free.find(|(_, line)| !is_zero(line)) {
+        return Err(broken("N2", b"", format!("line {i} is free and not zero")));
+    }
+    if (slots.len(), lines.len()) != (books.nodes, books.live_lines) {
+        return Err(broken("P1", b"", format!("{books:?}")));
+    }
+    Ok(())
 }
 
 impl Node<'_> {

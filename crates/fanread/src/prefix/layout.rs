@@ -161,7 +161,7 @@ pub(super) fn tag_of(hash: u64) -> u16 {
 /// fills the new one from front to back.
 #[inline(always)]
 pub(super) fn bucket_of(hash: u64, buckets: usize) -> usize {
-    ((hash >> 32) * (buckets as u64) >> 32) as usize
+    (((hash >> 32) * buckets as u64) >> 32) as usize
 }
 
 /// The part of a hash that a reader compares with a node's.

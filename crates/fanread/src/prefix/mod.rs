@@ -71,7 +71,7 @@ use raw::{Current, Table};
 
 pub(crate) use layout::LeafRef;
 pub(crate) use raw::Garbage;
-pub(crate) use search::{Probe, Route};
+pub(crate) use search::Probe;
 
 /// The seed of the second hash function, by which the writer tells nodes apart (P6). It need not be secret: it
 /// only matters for prefixes that collide under the secret one.
@@ -201,7 +201,6 @@ impl Books {
 /// Looks up the prefixes of one key, by ascending length, as the writer does: exactly (P6).
 struct Prefixes<'a> {
     table: &'a Table,
-    key: &'a [u8],
     hashes: Ascending<'a>,
     checks: Ascending<'a>,
 }
@@ -209,7 +208,7 @@ struct Prefixes<'a> {
 impl<'a> Prefixes<'a> {
     fn new(table: &'a Table, seed: &'a Seed, key: &'a [u8]) -> Self {
         let hashes = Ascending::new(seed, key);
-        Self { table, key, hashes, checks: Ascending::new(&CHECK_SEED, key) }
+        Self { table, hashes, checks: Ascending::new(&CHECK_SEED, key) }
     }
 
     /// The hash of the first `len` bytes, and their check bits.

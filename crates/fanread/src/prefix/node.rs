@@ -43,11 +43,6 @@ impl<'t> Node<'t> {
         Block { lines, first: at.first }
     }
 
-    /// The leaf that the bare prefix belongs to.
-    pub(super) fn at(&self) -> u32 {
-        self.image().at
-    }
-
     /// Changes the leaf that the bare prefix belongs to.
     pub(super) fn set_at(&self, leaf: LeafRef) {
         let old = self.image();

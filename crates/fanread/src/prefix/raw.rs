@@ -34,6 +34,11 @@ struct Area {
 }
 
 impl Area {
+    /// Allocates an area.
+    ///
+    /// # Errors
+    ///
+    /// If the system gives no memory.
     fn new(lines: usize) -> Result<Self, AllocError> {
         let bytes = lines.checked_mul(size_of::<Line>());
         let bytes = bytes.ok_or(AllocError { bytes: usize::MAX })?;
@@ -68,6 +73,10 @@ pub(super) struct Table {
 
 impl Table {
     /// Allocates a table with room for `31 * buckets` nodes and `block_lines` lines of blocks.
+    ///
+    /// # Errors
+    ///
+    /// If the system gives no memory.
     pub(super) fn new(buckets: usize, block_lines: usize) -> Result<Box<Self>, AllocError> {
         assert!(buckets > 0 && buckets >> 32 == 0, "M2");
         Ok(Box::new(Self {

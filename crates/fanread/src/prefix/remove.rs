@@ -56,7 +56,7 @@ impl PrefixTable {
                 node.remove_child(books, y[at]);
             }
             let branches = node.count() + usize::from(node.image().is_anchor) >= 2;
-            if at % 8 != 0 && !branches {
+            if !at.is_multiple_of(8) && !branches {
                 remove_node(table, books, prefixes.slot(at));
             }
         }

@@ -36,7 +36,11 @@ impl PrefixTable {
     }
 
     /// Makes room for `extra` more nodes and a block.
-    pub(crate) fn reserve_nodes(
+    ///
+    /// # Errors
+    ///
+    /// As `reserve`.
+    fn reserve_nodes(
         &self,
         writer: &mut Writer,
         extra: usize,
@@ -76,6 +80,10 @@ impl PrefixTable {
     }
 
     /// Moves everything into a table of this size.
+    ///
+    /// # Errors
+    ///
+    /// As `reserve`.
     fn rebuild(
         &self,
         writer: &mut Writer,

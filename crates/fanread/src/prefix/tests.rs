@@ -1,8 +1,10 @@
 //! Random changes against a list of anchors, colliding hashes, and readers beside a writer.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
+use super::search::Route;
 use super::*;
 use crate::hash::mix::stream;
 use crate::hash::prefix::PrefixHashes;
@@ -11,7 +13,7 @@ use crate::sync::epoch::{Limbo, pin};
 
 /// A table, and the list of anchors that it ought to know.
 struct Model {
-    table: PrefixTable,
+    table: Arc<PrefixTable>,
     writer: Writer,
     anchors: BTreeMap<Vec<u8>, LeafRef>,
     limbo: Limbo<Garbage>,
@@ -52,11 +54,20 @@ fn long_shared(n: u64) -> Vec<u8> {
     key
 }
 
-fn longest(n: u64) -> Vec<u8> {
-    let mut key = vec![b'y'; 65_535 - pick(n, 0, 4) as usize * 8];
+/// Anchors of `len` bytes and a little less, which differ near the end.
+fn of_length(n: u64, len: usize) -> Vec<u8> {
+    let mut key = vec![b'y'; len - pick(n, 0, 4) as usize * 8];
     let at = key.len() - 1 - pick(n, 1, 20) as usize;
     key[at] = b'a' + pick(n, 2, 26) as u8;
     key
+}
+
+fn long(n: u64) -> Vec<u8> {
+    of_length(n, 1041)
+}
+
+fn longest(n: u64) -> Vec<u8> {
+    of_length(n, 65_535)
 }
 
 fn urls(n: u64) -> Vec<u8> {
@@ -80,7 +91,7 @@ const SHAPES: [(&str, Shape, usize); 9] = [
     ("nuls", nuls, 600),
     ("same letter", same_letter, 1500),
     ("long shared", long_shared, 1500),
-    ("longest", longest, 25),
+    ("long", long, 400),
     ("urls", urls, 3000),
     ("dense", dense, 4000),
     ("sparse", sparse, 6000),
@@ -90,7 +101,7 @@ impl Model {
     fn new(seed: Seed, random: u64) -> Self {
         let (table, writer) = PrefixTable::new(seed);
         let mut model = Self {
-            table,
+            table: Arc::new(table),
             writer,
             anchors: BTreeMap::new(),
             limbo: Limbo::new(),
@@ -247,7 +258,7 @@ impl Model {
 #[test]
 fn agrees_with_the_list_of_anchors() {
     for (name, shape, steps) in SHAPES {
-        for round in 0..3 {
+        for round in 0..2 {
             println!("{name}, round {round}");
             let mut model = Model::new(Seed::fixed(round), round);
             model.run(shape, steps, |model, step| {
@@ -281,7 +292,7 @@ fn finds_leaves_at_every_fan() {
 
 #[test]
 fn a_large_table_guesses_right() {
-    for (_, shape, _) in SHAPES.iter().filter(|(name, _, _)| *name != "longest") {
+    for (_, shape, _) in SHAPES.iter() {
         let mut model = Model::new(Seed::fixed(10), 10);
         for n in 0..30_000 {
             model.split(&shape(n));
@@ -294,7 +305,7 @@ fn a_large_table_guesses_right() {
 #[test]
 fn colliding_hashes_cost_time_but_no_anchor() {
     for (seed, is_total) in [(Seed::weak(), false), (Seed::colliding(), true)] {
-        for (_, shape, steps) in SHAPES.iter().filter(|(name, _, _)| *name != "longest") {
+        for (_, shape, steps) in SHAPES.iter() {
             let mut model = Model::new(seed.clone(), 3);
             model.run(*shape, steps / 6, |model, step| {
                 if step.is_power_of_two() {
@@ -372,4 +383,77 @@ fn a_failed_reservation_changes_nothing() {
     }
     model.check();
     assert!(refused > 10, "{refused}");
+}
+
+#[test]
+fn the_longest_anchors_are_found() {
+    let mut model = Model::new(Seed::fixed(11), 11);
+    for fan in [16, 1] {
+        model.table.set_fan(fan);
+        model.run(longest, 60, |model, step| {
+            if step % 20 == 0 {
+                model.check_routes(1);
+            }
+        });
+        model.check_routes(1);
+    }
+}
+
+#[test]
+fn a_reader_beside_a_writer_finds_only_leaves_of_its_time() {
+    for (_, shape, steps) in SHAPES {
+        let mut model = Model::new(Seed::fixed(6), 6);
+        // When each leaf came and went, in numbers of changes; 0 for not yet.
+        let born: Vec<AtomicU64> = (0..4 * steps + 10).map(|_| AtomicU64::new(0)).collect();
+        let gone: Vec<AtomicU64> = (0..4 * steps + 10).map(|_| AtomicU64::new(0)).collect();
+        let (changes, done) = (AtomicU64::new(1), AtomicBool::new(false));
+        born[1].store(1, SeqCst);
+        let table = Arc::clone(&model.table);
+        let read = |random: u64| {
+            let mut searches = 0;
+            while !done.load(SeqCst) || searches == 0 {
+                let key = shape(stream(random, searches) % 5000);
+                searches += 1;
+                let guard = pin();
+                let start = changes.load(SeqCst);
+                let hashes = PrefixHashes::new(table.seed(), &key);
+                let probe = table.probe(&hashes, &guard);
+                let route = table.route(&key, probe).unwrap();
+                for leaf in core::iter::once(route.first).chain(route.second) {
+                    let leaf = leaf.get() as usize;
+                    assert!(born[leaf].load(SeqCst) > 0, "leaf {leaf} was never in the table");
+                    let gone = gone[leaf].load(SeqCst);
+                    assert!(
+                        gone == 0 || gone > start,
+                        "leaf {leaf} went at {gone}, before {start}"
+                    );
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| read(1));
+            scope.spawn(|| read(2));
+            let mut live: BTreeSet<u32> = BTreeSet::from([1]);
+            for step in 0..steps {
+                let now = changes.load(SeqCst) + 1;
+                let first_new = model.leaves as usize + 1;
+                born[first_new..first_new + 2].iter().for_each(|leaf| leaf.store(now, SeqCst));
+                let anchor = model.any_anchor();
+                let n = model.roll(5000);
+                match model.roll(3) {
+                    0 => model.replace(&anchor),
+                    1 if step * 2 > steps => model.merge(&anchor),
+                    _ => model.split(&shape(n)),
+                }
+                let after: BTreeSet<u32> = model.anchors.values().map(|leaf| leaf.get()).collect();
+                for leaf in live.difference(&after) {
+                    gone[*leaf as usize].store(now, SeqCst);
+                }
+                live = after;
+                changes.store(now, SeqCst);
+            }
+            done.store(true, SeqCst);
+        });
+        model.check();
+    }
 }
