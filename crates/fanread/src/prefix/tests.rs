@@ -29,11 +29,11 @@ fn pick(random: u64, i: u64, n: u64) -> u64 {
 }
 
 fn short(n: u64) -> Vec<u8> {
-    (0..1 + pick(n, 0, 5)).map(|i| b"\0ab\xff"[pick(n, i + 1, 4) as usize]).collect()
+    (0..=pick(n, 0, 5)).map(|i| b"\0ab\xff"[pick(n, i + 1, 4) as usize]).collect()
 }
 
 fn any_bytes(n: u64) -> Vec<u8> {
-    (0..1 + pick(n, 0, 20)).map(|i| stream(n, i + 1) as u8).collect()
+    (0..=pick(n, 0, 20)).map(|i| stream(n, i + 1) as u8).collect()
 }
 
 fn nuls(n: u64) -> Vec<u8> {
@@ -42,7 +42,7 @@ fn nuls(n: u64) -> Vec<u8> {
 
 fn same_letter(n: u64) -> Vec<u8> {
     let mut key = vec![b'a'; 1 + pick(n, 0, 40) as usize];
-    if n % 3 == 0 {
+    if n.is_multiple_of(3) {
         key.push(b'a' + pick(n, 1, 26) as u8);
     }
     key
@@ -292,7 +292,7 @@ fn finds_leaves_at_every_fan() {
 
 #[test]
 fn a_large_table_guesses_right() {
-    for (_, shape, _) in SHAPES.iter() {
+    for (_, shape, _) in &SHAPES {
         let mut model = Model::new(Seed::fixed(10), 10);
         for n in 0..30_000 {
             model.split(&shape(n));
@@ -305,7 +305,7 @@ fn a_large_table_guesses_right() {
 #[test]
 fn colliding_hashes_cost_time_but_no_anchor() {
     for (seed, is_total) in [(Seed::weak(), false), (Seed::colliding(), true)] {
-        for (_, shape, steps) in SHAPES.iter() {
+        for (_, shape, steps) in &SHAPES {
             let mut model = Model::new(seed.clone(), 3);
             model.run(*shape, steps / 6, |model, step| {
                 if step.is_power_of_two() {
@@ -368,16 +368,12 @@ fn a_failed_reservation_changes_nothing() {
             failing::after(allowed);
             let reserved = model.table.reserve(&mut model.writer, new.len());
             failing::never();
-            match reserved {
-                Ok(garbage) => {
-                    model.retire(garbage);
-                    break;
-                }
-                Err(_) => {
-                    refused += 1;
-                    model.check();
-                }
+            if let Ok(garbage) = reserved {
+                model.retire(garbage);
+                break;
             }
+            refused += 1;
+            model.check();
         }
         model.split(&new);
     }
