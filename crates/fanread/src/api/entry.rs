@@ -60,8 +60,8 @@ impl<V: PartialEq> PartialEq for Ref<'_, V> {
 
 impl<V: Eq> Eq for Ref<'_, V> {}
 
-/// Longest key that is kept in the `Key` itself.
-pub(crate) const SHORT_KEY_BYTES: usize = 23;
+/// Room for a key in the `Key` itself.
+pub(crate) const SHORT_KEY_BYTES: usize = 24;
 
 /// A key found in a map.
 ///

@@ -59,12 +59,15 @@ pub(crate) fn prefetch<T>(at: *const T) {
     let _ = at;
 }
 
-/// A twin of `match_u16` that is picked at run time, once per search: its probes are most of what a search does.
+/// Twins of `match_u16` and `match_u64` that are picked at run time, once per search: its probes are most of what a search does.
 ///
 /// The value is proof that the processor can run it.
 pub(crate) trait Lanes: Copy {
     /// Does what the function [`match_u16`] does.
     fn match_u16(self, line: &[AtomicU64; 8], tag: u16) -> u32;
+
+    /// Does what the function [`match_u64`] does.
+    fn match_u64(self, line: &[AtomicU64; 8], want: u64, mask: u64) -> u8;
 }
 
 /// The twin that every processor of the architecture can run.
@@ -75,6 +78,11 @@ impl Lanes for Baseline {
     #[inline(always)]
     fn match_u16(self, line: &[AtomicU64; 8], tag: u16) -> u32 {
         best::match_u16(line, tag)
+    }
+
+    #[inline(always)]
+    fn match_u64(self, line: &[AtomicU64; 8], want: u64, mask: u64) -> u8 {
+        best::match_u64(line, want, mask)
     }
 }
 

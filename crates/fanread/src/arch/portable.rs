@@ -19,6 +19,10 @@ impl super::Lanes for Avx512 {
     fn match_u16(self, _line: &[AtomicU64; 8], _tag: u16) -> u32 {
         match self {}
     }
+
+    fn match_u64(self, _line: &[AtomicU64; 8], _want: u64, _mask: u64) -> u8 {
+        match self {}
+    }
 }
 
 #[inline]

@@ -81,6 +81,30 @@ impl super::Lanes for Avx512 {
         }
         lanes
     }
+
+    #[inline(always)]
+    fn match_u64(self, line: &[AtomicU64; 8], want: u64, mask: u64) -> u8 {
+        let words: u32;
+        // SAFETY: as in `match_u16`.
+        unsafe {
+            asm!(
+                "vpbroadcastq zmm16, {mask}",
+                "vpbroadcastq zmm17, {want}",
+                "vpandq zmm16, zmm16, zmmword ptr [{line}]",
+                "vpcmpeqq k1, zmm16, zmm17",
+                "kmovd {words:e}, k1",
+                mask = in(reg) mask,
+                want = in(reg) want,
+                line = in(reg) line.as_ptr(),
+                words = lateout(reg) words,
+                out("zmm16") _,
+                out("zmm17") _,
+                out("k1") _,
+                options(readonly, nostack, preserves_flags),
+            );
+        }
+        words as u8
+    }
 }
 
 #[inline(always)]

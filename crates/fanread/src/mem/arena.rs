@@ -59,6 +59,11 @@ impl<const UNIT_SHIFT: u32, const FIRST_SHIFT: u32> Arena<UNIT_SHIFT, FIRST_SHIF
         (((1_u64 << (2 * chunk)) - 1) / 3) << FIRST_SHIFT
     }
 
+    /// Whether `unit` is the first of its chunk, and so does not continue the unit before.
+    pub(crate) fn starts_chunk(unit: u64) -> bool {
+        Self::chunk_start(Self::chunk_of(unit)) == unit
+    }
+
     fn chunk_bytes(chunk: usize) -> usize {
         1_usize << (UNIT_SHIFT + FIRST_SHIFT + 2 * chunk as u32)
     }

@@ -81,7 +81,7 @@ impl Shard {
         let used_units = (arena.used_bytes() / Records::UNIT_BYTES) as u64;
         let block = (used_units / 8).clamp(16, BLOCK_UNITS).max(units);
         let unit = arena.grow(block)?;
-        if unit == self.end {
+        if unit == self.end && !Records::starts_chunk(unit) {
             // The new block continues the old one.
             self.end = unit + block;
             return Ok(());
@@ -167,6 +167,24 @@ mod tests {
             shard.allocate(&arena, 5).unwrap();
         }
         assert_eq!(arena.used_bytes(), used);
+    }
+
+    #[test]
+    fn pieces_of_all_sizes_keep_their_bytes() {
+        let arena = Records::new();
+        let mut shard = Shard::new();
+        let mut pieces = Vec::new();
+        for n in 0..3000_u64 {
+            let units = n * 7 % 130 + 1;
+            let unit = shard.allocate(&arena, units).unwrap();
+            // SAFETY: the piece is ours and has that many units.
+            let piece = unsafe { core::slice::from_raw_parts_mut(arena.at(unit).cast::<u64>(), units as usize) };
+            piece.fill(n);
+            pieces.push(piece);
+        }
+        for (n, piece) in pieces.iter().enumerate() {
+            assert!(piece.iter().all(|word| *word == n as u64), "{n}");
+        }
     }
 
     #[test]

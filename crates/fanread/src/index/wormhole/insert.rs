@@ -62,6 +62,7 @@ impl<V: Send + Sync> Wormhole<V> {
                     Err(error) => return Err(failed(error, value)),
                 }
             };
+            hint.leaf.prefetch_for_write();
             let (leaf, locked) = self.lock_leaf(key, hint);
             if let Some((slot, word)) = self.look_locked(leaf, key, tag) {
                 let old = self.read_entry(leaf, slot, word);
@@ -245,7 +246,9 @@ pub(super) fn publish(leaf: Leaf<'_>, tag: Tag, slot: Slot, step: usize, word: W
     let count = meta.count();
     // The reach first: whoever can see the word looks as far as it is (L4).
     let meta = meta.with_reach(tag.home(leaf.lines()), step);
-    leaf.set_meta(meta);
+    if step > 0 {
+        leaf.set_meta(meta);
+    }
     leaf.set_word(slot, word);
     leaf.append_order(count, slot);
     leaf.set_meta(meta.with_counts(count + 1, meta.sorted()));

@@ -18,13 +18,13 @@ use core::marker::PhantomData;
 use core::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
-use super::layout::{SLOTS, SORT_TIE, Slot, Word, sort_number};
-use super::raw::{Leaf, read_inline};
-use super::search::inline_key;
+use super::layout::{SLOTS, SORT_TIE, Word, sort_number};
+use super::raw::{Leaf, ShortPrefix, read_inline};
 use super::{Pinned, Wormhole};
-use crate::api::{Key, Ref, SHORT_KEY_BYTES};
+use crate::api::{Key, Ref};
 use crate::mem::word;
 use crate::sync::epoch::Guard;
+use crate::sync::shim::Ordering::{Acquire, Relaxed};
 use crate::sync::version::Seen;
 
 /// A bound of a range, kept while the range runs.
@@ -75,9 +75,7 @@ struct Copied {
 /// The entries of one leaf at one instant, in key order.
 struct View<'g, V> {
     leaf: Leaf<'g>,
-    /// Common start of inline keys.
-    prefix: [u8; SHORT_KEY_BYTES],
-    prefix_bytes: usize,
+    prefix: ShortPrefix,
     entries: Vec<Copied>,
     /// Entries still to be yielded: `entries[from..to]`.
     from: usize,
@@ -89,6 +87,7 @@ impl<'g, V> View<'g, V> {
     /// Copies a leaf. `None` if it is dead.
     fn of(map: &'g Wormhole<V>, leaf: Leaf<'g>, mut entries: Vec<Copied>) -> Result<Self, Vec<Copied>> {
         let version = &leaf.header().version;
+        let (words, values) = (leaf.all_words(), leaf.all_values::<V>());
         let mut order;
         let mut sorted;
         let seen = loop {
@@ -103,19 +102,21 @@ impl<'g, V> View<'g, V> {
             entries.clear();
             if seen.is_changing() {
                 // The order is being rewritten: take the words as they stand.
-                (count, sorted) = (leaf.lines() * super::layout::LINE_WORDS, 0);
+                (count, sorted) = (words.len(), 0);
                 for (slot, entry) in order.iter_mut().enumerate() {
                     *entry = slot as u8;
                 }
             }
-            for slot in &order[..count.min(SLOTS)] {
+            entries.extend(order[..count.min(SLOTS)].iter().map(|slot| {
                 // A torn order may name slots that a small leaf does not have; the copy is dropped then.
-                let slot: Slot = usize::from(*slot) & (leaf.lines() * super::layout::LINE_WORDS - 1);
-                let word = leaf.word(slot);
-                let inline = !word.is_free() && word.record().is_none();
-                let value = if inline { leaf.value::<V>(slot) } else { core::ptr::null_mut() };
-                entries.push(Copied { word, value });
-            }
+                let slot = usize::from(*slot) & (words.len() - 1);
+                // ORDER: Acquire, pairs with the Release store in `Leaf::set_word`: a record's bytes are there.
+                let word = Word(words[slot].load(Acquire));
+                // Relaxed: the pair is validated below.
+                let value = values.get(slot).map_or(core::ptr::null_mut(), |value| value.load(Relaxed));
+                map.prefetch_entry(word);
+                Copied { word, value }
+            }));
             match version.end(seen) {
                 Some(now) if now.is_dead() => return Err(entries),
                 Some(_) => break seen,
@@ -125,21 +126,11 @@ impl<'g, V> View<'g, V> {
         if seen.is_changing() {
             entries.retain(|entry| !entry.word.is_free());
         }
-        let shape = leaf.header().shape;
-        let mut prefix = [0; SHORT_KEY_BYTES];
-        let mut prefix_bytes = 0;
-        if shape.inline {
-            prefix_bytes = leaf.short_prefix().len();
-            prefix[..prefix_bytes].copy_from_slice(leaf.short_prefix());
-        }
-        for entry in &entries {
-            map.prefetch_entry(entry.word);
-        }
         let to = entries.len();
         let mut view =
-            Self { leaf, prefix, prefix_bytes, entries, from: 0, to, values: PhantomData };
+            Self { leaf, prefix: leaf.short_prefix(), entries, from: 0, to, values: PhantomData };
         if sorted < to {
-            view.sort(map, seen, &order, usize::from(shape.prefix_bytes));
+            view.sort(map, seen, &order, usize::from(leaf.header().shape.prefix_bytes));
         }
         Ok(view)
     }
@@ -153,7 +144,7 @@ impl<'g, V> View<'g, V> {
             .map(|(at, entry)| {
                 let number = match entry.word.record() {
                     Some(_) => sort_number(&self.key(map, at), prefix_bytes),
-                    None => entry.word.0.rotate_left(8),
+                    None => entry.word.sort_number(),
                 };
                 (number, at as u8)
             })
@@ -182,21 +173,19 @@ impl<'g, V> View<'g, V> {
 
     #[inline(always)]
     fn key(&self, map: &'g Wormhole<V>, at: usize) -> Key<'g> {
-        let word = self.entries[at].word;
-        match word.record() {
-            Some(unit) => Key::long(map.memory.record::<V>(unit).key()),
-            None => inline_key(&self.prefix[..self.prefix_bytes], word),
-        }
+        map.key_of(&self.prefix, self.entries[at].word)
     }
 
     #[inline(always)]
     fn entry(&self, map: &'g Wormhole<V>, at: usize) -> (Key<'g>, Ref<'g, V>) {
         let entry = self.entries[at];
-        let read = match entry.word.record() {
-            Some(unit) => map.memory.record::<V>(unit).value(),
-            None => read_inline(entry.value),
-        };
-        (self.key(map, at), Ref::new(read))
+        match entry.word.record() {
+            Some(unit) => {
+                let record = map.memory.record::<V>(unit);
+                (Key::long(record.key()), Ref::new(record.value()))
+            }
+            None => (self.prefix.key(entry.word), Ref::new(read_inline(entry.value))),
+        }
     }
 
     /// The first place whose key is not before the edge `start`.

@@ -220,6 +220,12 @@ impl Word {
         (self.0 >> 56) as usize - 1
     }
 
+    /// The `sort_number` of an inline key.
+    #[inline(always)]
+    pub(super) fn sort_number(self) -> u64 {
+        self.0.rotate_left(8)
+    }
+
     /// The bytes of an inline key behind the prefix, zeros after them.
     #[inline(always)]
     pub(super) fn inline_rest(self) -> [u8; 8] {
@@ -321,7 +327,7 @@ mod tests {
             assert!(!word.is_free() && word.record().is_none());
             assert_eq!(word.inline_bytes(), rest.len());
             assert_eq!(word.inline_rest()[..rest.len()], rest[..]);
-            assert_eq!(word.0.rotate_left(8), sort_number(&rest, 0));
+            assert_eq!(word.sort_number(), sort_number(&rest, 0));
         }
         assert!(Word::of_inline(&[0; 8]).is_none());
     }

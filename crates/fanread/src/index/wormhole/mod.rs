@@ -14,8 +14,6 @@ mod raw;
 mod remove;
 mod resize;
 mod search;
-#[cfg(all(test, not(loom), not(shuttle)))]
-mod tests;
 
 use core::marker::PhantomData;
 
@@ -24,6 +22,7 @@ use std::sync::OnceLock;
 
 use self::raw::{Leaf, Memory};
 use crate::api::{Key, MemoryUsage, Options, Ref};
+use crate::arch::Avx512;
 use crate::hash::prefix::Seed;
 use crate::mem::{self, heap, word};
 use crate::prefix::{self, LeafRef, PrefixTable};
@@ -74,6 +73,8 @@ pub const MAX_KEY_BYTES: usize = layout::MAX_KEY_BYTES;
 /// Wu, Ni and Jiang, "Wormhole: A Fast Ordered Index for In-memory Data Management", EuroSys 2019.
 pub struct Wormhole<V> {
     memory: Memory,
+    /// The kernels this processor has beyond the baseline.
+    avx512: Option<Avx512>,
     table: PrefixTable,
     /// The paper's mutex: whoever holds it changes links between leaves, and the table.
     structure: Lock<prefix::Writer>,
@@ -150,6 +151,7 @@ impl<V> Wormhole<V> {
         }
         Self {
             memory: Memory::new(),
+            avx512: Avx512::detect(),
             table,
             structure: Lock::new(writer),
             first: AtomicU32::new(0),

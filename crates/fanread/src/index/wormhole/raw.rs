@@ -12,6 +12,7 @@ use super::layout::{
     Border, FIXED_LINES, Header, INLINE_PREFIX_BYTES, KEPT_PREFIX_BYTES, LINE_WORDS, Leaves, Meta, SLOTS, Shape,
     Slot, Word, slice_at,
 };
+use crate::api::{Key, SHORT_KEY_BYTES};
 use crate::arch;
 use crate::mem::LINE_BYTES;
 use crate::mem::heap::Records;
@@ -186,6 +187,23 @@ impl<'g> Leaf<'g> {
         unsafe { &*self.at.add((FIXED_LINES + self.lines() + line) * LINE_BYTES).cast::<ValueLine>() }
     }
 
+    /// All words, by slot.
+    #[inline(always)]
+    pub(super) fn all_words(self) -> &'g [AtomicU64] {
+        // SAFETY: as `words`: `lines` lines of eight words follow each other.
+        unsafe { core::slice::from_raw_parts(self.words(0).as_ptr(), self.lines() * LINE_WORDS) }
+    }
+
+    /// All values, by slot; none if the leaf has no lines for them.
+    #[inline(always)]
+    pub(super) fn all_values<V>(self) -> &'g [AtomicPtr<()>] {
+        if !self.header().shape.inline || !const { Self::has_values::<V>() } {
+            return &[];
+        }
+        // SAFETY: as `all_words`, behind them.
+        unsafe { core::slice::from_raw_parts(self.values(0).as_ptr(), self.lines() * LINE_WORDS) }
+    }
+
     /// Whether this type's values have a line of their own in inline leaves.
     pub(super) const fn has_values<V>() -> bool {
         size_of::<V>() != 0
@@ -224,6 +242,13 @@ impl<'g> Leaf<'g> {
         } else if const { Self::has_values::<V>() } {
             line(FIXED_LINES + super::layout::LARGE_LINES + home);
         }
+    }
+
+    /// Asks for what a writer needs beside the lines of a search: the border and the order.
+    #[inline(always)]
+    pub(super) fn prefetch_for_write(self) {
+        arch::prefetch(self.at.wrapping_add(LINE_BYTES));
+        arch::prefetch(self.at.wrapping_add(2 * LINE_BYTES));
     }
 
     /// Asks for all lines, for a scan.
@@ -380,13 +405,40 @@ impl<'g> Leaf<'g> {
         first.cmp(&header.prefix[..]).then_with(|| second.cmp(&border.prefix[..bytes - 16]))
     }
 
-    /// The bytes of the prefix, of an inline leaf.
+    /// The prefix of an inline leaf, to put keys together with; empty in other leaves.
     #[inline(always)]
-    pub(super) fn short_prefix(self) -> &'g [u8] {
+    pub(super) fn short_prefix(self) -> ShortPrefix {
         let header = self.header();
-        &header.prefix[..usize::from(header.shape.prefix_bytes).min(INLINE_PREFIX_BYTES)]
+        let bytes = if header.shape.inline { usize::from(header.shape.prefix_bytes) } else { 0 };
+        ShortPrefix { bytes: header.prefix, len: bytes.min(INLINE_PREFIX_BYTES) }
     }
 }
+
+/// The prefix of an inline leaf, copied.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ShortPrefix {
+    bytes: [u8; INLINE_PREFIX_BYTES],
+    len: usize,
+}
+
+impl ShortPrefix {
+    /// Length of the key of an inline word behind this prefix.
+    pub(super) fn key_bytes(&self, word: Word) -> usize {
+        self.len + word.inline_bytes()
+    }
+
+    /// The key of an inline word behind this prefix.
+    #[inline(always)]
+    pub(super) fn key(&self, word: Word) -> Key<'static> {
+        // Whole words are copied: the rest covers what is too much of the prefix.
+        let mut bytes = [0; SHORT_KEY_BYTES];
+        bytes[..INLINE_PREFIX_BYTES].copy_from_slice(&self.bytes);
+        bytes[self.len..self.len + 8].copy_from_slice(&word.inline_rest());
+        Key::short(bytes, (self.len + word.inline_bytes()) as u8)
+    }
+}
+
+const _: () = assert!(SHORT_KEY_BYTES == INLINE_PREFIX_BYTES + 8);
 
 /// A value in a leaf's word or a record, as it was read.
 #[inline(always)]

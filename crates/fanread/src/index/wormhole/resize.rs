@@ -10,13 +10,12 @@
 //! prefix condition; of the cuts near the middle the one with the shortest anchor is taken, which the paper leaves
 //! as future work.
 
-use super::insert::{is_inline_map, publish};
+use super::insert::is_inline_map;
 use super::layout::{
-    FIXED_LINES, INLINE_BYTES, INLINE_PREFIX_BYTES, LARGE_LINES, LINE_WORDS, SLOTS, SMALL_LINES, SORT_TIE, Shape,
-    Tag, Word, full_at, sort_number,
+    FIXED_LINES, INLINE_BYTES, INLINE_PREFIX_BYTES, LARGE_LINES, LINE_WORDS, Meta, SLOTS, SMALL_LINES, SORT_TIE,
+    Shape, Slot, Tag, Word, full_at, sort_number,
 };
-use super::raw::{Leaf, Memory};
-use super::search::inline_key;
+use super::raw::{Leaf, Memory, ShortPrefix};
 use super::{Garbage, Pinned, Wormhole};
 use crate::api::Key;
 use crate::arch;
@@ -24,6 +23,7 @@ use crate::mem::AllocError;
 use crate::mem::record::Record;
 use crate::mem::word;
 use crate::prefix;
+use crate::sync::shim::Ordering::Relaxed;
 use crate::sync::version::Locked;
 
 /// Entries up to which two neighbours become one leaf. Half of a full one: a merged leaf is neither split nor merged
@@ -39,7 +39,7 @@ pub(super) struct Entry<'g> {
     /// The value, of an inline entry.
     value: word::Word,
     /// The prefix of the leaf it comes from.
-    prefix: &'g [u8],
+    prefix: &'g ShortPrefix,
 }
 
 /// The borders and size of a leaf to be built.
@@ -48,6 +48,36 @@ pub(super) struct Plan<'a> {
     pub(super) low: (u64, &'a [u8]),
     pub(super) high: Option<(u64, &'a [u8])>,
     pub(super) lines: usize,
+}
+
+/// A leaf under construction: lines are filled from their starts.
+struct Filling<'g> {
+    leaf: Leaf<'g>,
+    shape: Shape,
+    /// Words in each line so far.
+    filled: [u8; LARGE_LINES],
+    meta: Meta,
+}
+
+impl Filling<'_> {
+    /// Puts a word where its tag belongs, or as near as there is a free slot.
+    #[inline]
+    fn put<V>(&mut self, tag: Tag, word: Word, value: Option<word::Word>) -> Slot {
+        let home = tag.home(usize::from(self.shape.lines));
+        let mut step = 0;
+        while usize::from(self.filled[home ^ step]) == LINE_WORDS {
+            step += 1;
+        }
+        let line = home ^ step;
+        let slot = line * LINE_WORDS + usize::from(self.filled[line]);
+        self.filled[line] += 1;
+        self.meta = self.meta.with_reach(home, step);
+        if let Some(value) = value {
+            self.leaf.set_value::<V>(slot, value);
+        }
+        self.leaf.set_word(slot, word);
+        slot
+    }
 }
 
 /// What has been made for leaves that are not linked yet.
@@ -61,37 +91,57 @@ pub(super) struct Draft {
 
 impl<V> Wormhole<V> {
     /// The entries of a leaf that does not change (locked), in key order.
-    pub(super) fn entries<'g>(&'g self, leaf: Leaf<'g>) -> Vec<Entry<'g>> {
+    pub(super) fn entries<'g>(&'g self, leaf: Leaf<'g>, prefix: &'g ShortPrefix) -> Vec<Entry<'g>> {
         let meta = leaf.meta();
-        let order = leaf.copy_order();
-        let shape = leaf.header().shape;
-        let prefix = if shape.inline { leaf.short_prefix() } else { &[] };
-        let slots = order[..meta.count()].iter().map(|slot| usize::from(*slot));
-        for slot in slots.clone() {
-            self.prefetch_entry(leaf.word(slot));
+        let (count, sorted) = (meta.count(), meta.sorted());
+        let order = &leaf.copy_order()[..count];
+        let (words, values) = (leaf.all_words(), leaf.all_values::<V>());
+        let prefix_bytes = usize::from(leaf.header().shape.prefix_bytes);
+        // Relaxed: the caller holds the lock, or has made the leaf.
+        let word = |slot: u8| Word(words[usize::from(slot)].load(Relaxed));
+        for slot in order {
+            self.prefetch_entry(word(*slot));
         }
-        let mut entries: Vec<Entry<'g>> = slots
+        let entries: Vec<Entry<'g>> = order
+            .iter()
             .map(|slot| {
-                let word = leaf.word(slot);
-                let (number, value) = match word.record() {
-                    Some(unit) => {
-                        let key = self.memory.record::<V>(unit).key();
-                        (sort_number(key, usize::from(shape.prefix_bytes)), core::ptr::null_mut())
-                    }
-                    None => (word.0.rotate_left(8), leaf.value::<V>(slot)),
+                let word = word(*slot);
+                let number = match word.record() {
+                    Some(unit) => sort_number(self.memory.record::<V>(unit).key(), prefix_bytes),
+                    None => word.sort_number(),
                 };
-                Entry { number, word, value, prefix }
+                let value = values.get(usize::from(*slot)).map(|value| value.load(Relaxed));
+                Entry { number, word, value: value.unwrap_or(core::ptr::null_mut()), prefix }
             })
             .collect();
-        if meta.sorted() < meta.count() {
-            // A stable sort makes use of the sorted run at the start.
-            entries.sort_by(|a, b| self.compare(a, b));
+        if sorted == count {
+            return entries;
         }
-        entries
+        // The run at the start is in order: sort what came after it, and merge.
+        let mut late: Vec<(u64, u8)> =
+            (sorted..count).map(|at| (entries[at].number, at as u8)).collect();
+        late.sort_unstable_by(|a, b| {
+            a.0.cmp(&b.0).then_with(|| self.compare(&entries[usize::from(a.1)], &entries[usize::from(b.1)]))
+        });
+        let mut merged = Vec::with_capacity(count);
+        let mut run = entries[..sorted].iter();
+        for (_, at) in late {
+            let entry = &entries[usize::from(at)];
+            while let Some(next) = run.as_slice().first()
+                && self.compare(next, entry).is_lt()
+            {
+                merged.push(*next);
+                run.next();
+            }
+            merged.push(*entry);
+        }
+        merged.extend_from_slice(run.as_slice());
+        merged
     }
 
     /// Orders two entries of one leaf.
-    pub(super) fn compare(&self, a: &Entry<'_>, b: &Entry<'_>) -> core::cmp::Ordering {
+    #[inline]
+    fn compare(&self, a: &Entry<'_>, b: &Entry<'_>) -> core::cmp::Ordering {
         a.number.cmp(&b.number).then_with(|| {
             if a.number & 0xff == SORT_TIE { self.key(a).cmp(&self.key(b)) } else { core::cmp::Ordering::Equal }
         })
@@ -112,7 +162,12 @@ impl<V> Wormhole<V> {
     ) -> Result<Leaf<'_>, AllocError> {
         let prefix_bytes = plan.high.map_or(0, |(_, high)| arch::common_prefix(plan.low.1, high));
         let inline = is_inline_map::<V>() && prefix_bytes <= INLINE_PREFIX_BYTES && {
-            let short = |entry: &&Entry<'_>| self.key(entry).len() <= prefix_bytes + INLINE_BYTES;
+            let short = |entry: &&Entry<'_>| match entry.word.record() {
+                Some(unit) => {
+                    self.memory.record::<V>(unit).key().len() <= prefix_bytes + INLINE_BYTES
+                }
+                None => entry.prefix.key_bytes(entry.word) <= prefix_bytes + INLINE_BYTES,
+            };
             2 * entries.iter().filter(short).count() >= entries.len()
         };
         let value_lines = if inline && Leaf::has_values::<V>() { plan.lines } else { 0 };
@@ -126,13 +181,19 @@ impl<V> Wormhole<V> {
         };
         let name = self.new_leaf(thread, shape)?;
         let leaf = self.memory.format(name, shape, plan.low, plan.high.unwrap_or((0, &[])));
-        for entry in entries {
-            if let Err(error) = self.place_entry(thread, leaf, entry, draft) {
-                self.discard_leaf(thread, leaf);
-                return Err(error);
+        let mut filling = Filling { leaf, shape, filled: [0; LARGE_LINES], meta: Meta::default() };
+        let mut order = [0; SLOTS];
+        for (place, entry) in order.iter_mut().zip(entries) {
+            match self.place_entry(thread, &mut filling, entry, draft) {
+                Ok(slot) => *place = slot as u8,
+                Err(error) => {
+                    self.discard_leaf(thread, leaf);
+                    return Err(error);
+                }
             }
         }
-        leaf.set_meta(leaf.meta().with_counts(entries.len(), entries.len()));
+        leaf.set_order(&order);
+        leaf.set_meta(filling.meta.with_counts(entries.len(), entries.len()));
         Ok(leaf)
     }
 
@@ -140,44 +201,36 @@ impl<V> Wormhole<V> {
     fn place_entry(
         &self,
         thread: usize,
-        leaf: Leaf<'_>,
+        filling: &mut Filling<'_>,
         entry: &Entry<'_>,
         draft: &mut Draft,
-    ) -> Result<(), AllocError> {
-        let shape = leaf.header().shape;
-        let at = usize::from(shape.prefix_bytes);
-        let (tag, word, value) = match entry.word.record() {
+    ) -> Result<Slot, AllocError> {
+        let at = usize::from(filling.shape.prefix_bytes);
+        let inline = filling.shape.inline;
+        Ok(match entry.word.record() {
             Some(unit) => {
-                let record = self.memory.record::<V>(unit);
                 let tag = entry.word.tag();
-                match Word::of_inline(record.key().get(at..).unwrap_or(&[])) {
-                    Some(word) if shape.inline => {
+                if inline {
+                    let record = self.memory.record::<V>(unit);
+                    if let Some(word) = Word::of_inline(&record.key()[at..]) {
                         draft.husks.push(unit);
-                        (tag, word, record.word())
+                        return Ok(filling.put::<V>(tag, word, Some(record.word())));
                     }
-                    _ => (tag, entry.word, core::ptr::null_mut()),
                 }
+                filling.put::<V>(tag, entry.word, None)
             }
             None => {
-                let key = inline_key(entry.prefix, entry.word);
+                let key = entry.prefix.key(entry.word);
                 let tag = Tag::of(self.seed().hash(&key));
-                match Word::of_inline(&key[at..]) {
-                    Some(word) if shape.inline => (tag, word, entry.value),
-                    _ => {
-                        let unit = self.new_record(thread, key.len())?;
-                        self.memory.write_record_word::<V>(unit, &key, entry.value);
-                        draft.records.push(unit);
-                        (tag, Word::of_record(tag, unit), core::ptr::null_mut())
-                    }
+                if inline && let Some(word) = Word::of_inline(&key[at..]) {
+                    return Ok(filling.put::<V>(tag, word, Some(entry.value)));
                 }
+                let unit = self.new_record(thread, key.len())?;
+                self.memory.write_record_word::<V>(unit, &key, entry.value);
+                draft.records.push(unit);
+                filling.put::<V>(tag, Word::of_record(tag, unit), None)
             }
-        };
-        let (slot, step) = super::insert::free_slot(leaf, tag);
-        if shape.inline {
-            leaf.set_value::<V>(slot, value);
-        }
-        publish(leaf, tag, slot, step, word);
-        Ok(())
+        })
     }
 
     /// Units for a leaf.
@@ -245,7 +298,8 @@ impl<V> Wormhole<V> {
 
     /// Replaces a small leaf by a large one.
     fn grow_leaf(&self, pinned: &Pinned<'_, V>, old: Leaf<'_>, locked: Locked<'_>) -> Result<(), AllocError> {
-        let entries = self.entries(old);
+        let prefix = old.short_prefix();
+        let entries = self.entries(old, &prefix);
         let plan = self.borders(old, LARGE_LINES);
         let mut draft = Draft::default();
         let new = match self.draft_leaf(pinned.thread, &entries, plan, &mut draft) {
@@ -273,7 +327,8 @@ impl<V> Wormhole<V> {
         key: &[u8],
     ) -> Result<(), AllocError> {
         let thread = pinned.thread;
-        let entries = self.entries(old);
+        let prefix = old.short_prefix();
+        let entries = self.entries(old, &prefix);
         let borders = self.borders(old, LARGE_LINES);
         let cut = self.cut(&entries, borders.high.is_none(), key);
         let above = self.key(&entries[cut]);
@@ -425,8 +480,9 @@ impl<V> Wormhole<V> {
         left: (Leaf<'_>, Locked<'_>),
         right: (Leaf<'_>, Locked<'_>),
     ) {
-        let mut entries = self.entries(left.0);
-        entries.extend(self.entries(right.0));
+        let prefixes = (left.0.short_prefix(), right.0.short_prefix());
+        let mut entries = self.entries(left.0, &prefixes.0);
+        entries.extend(self.entries(right.0, &prefixes.1));
         let gone = right.0.border().low;
         let plan = Plan { high: self.borders(right.0, LARGE_LINES).high, ..self.borders(left.0, LARGE_LINES) };
         let mut draft = Draft::default();

@@ -10,10 +10,10 @@
 use core::cmp::Ordering as Order;
 
 use super::layout::{SLOTS, Slot, Tag, Word};
-use super::raw::{Leaf, read_inline};
+use super::raw::{Leaf, ShortPrefix, read_inline};
 use super::{Pinned, Ref, Wormhole};
 use crate::api::Key;
-use crate::arch;
+use crate::arch::{self, Baseline, Lanes};
 use crate::batch::{self, Walk};
 use crate::hash::prefix::PrefixHashes;
 use crate::mem::word::Read;
@@ -56,9 +56,8 @@ impl<V> Wormhole<V> {
     /// Step 1: asks the table's tags for the key's prefixes.
     #[inline(always)]
     fn probe<'g>(&self, key: &[u8], guard: &'g Guard) -> (Tag, Probe<'g>) {
-        let hashes = PrefixHashes::new(self.seed(), key);
-        let probe = self.table.probe(&hashes, guard);
-        (Tag::of(hashes.full()), probe)
+        let probe = self.table.probe(&PrefixHashes::new(self.seed(), key), guard);
+        (Tag::of(probe.full_hash()), probe)
     }
 
     /// Step 2: reads the node and asks for the leaf.
@@ -69,9 +68,9 @@ impl<V> Wormhole<V> {
         let home = tag.home(super::layout::LARGE_LINES);
         let leaf = self.memory.leaf(route.first);
         leaf.prefetch::<V>(home);
-        if let Some(second) = route.second {
-            self.memory.leaf(second).prefetch::<V>(home);
-        }
+        // Without a second leaf the first is asked for again, which costs less than a branch that is guessed wrong
+        // and found out only when the node arrives.
+        self.memory.leaf(route.second.unwrap_or(route.first)).prefetch::<V>(home);
         Some(Hint { leaf, second: route.second })
     }
 
@@ -90,9 +89,23 @@ impl<V> Wormhole<V> {
         tag: Tag,
         hint: Hint<'g>,
     ) -> Option<(Leaf<'g>, Slot, Read<'g, V>)> {
+        match self.avx512 {
+            Some(kernel) => self.find_with(kernel, key, tag, hint),
+            None => self.find_with(Baseline, key, tag, hint),
+        }
+    }
+
+    #[inline(always)]
+    fn find_with<'g>(
+        &'g self,
+        kernel: impl Lanes,
+        key: &[u8],
+        tag: Tag,
+        hint: Hint<'g>,
+    ) -> Option<(Leaf<'g>, Slot, Read<'g, V>)> {
         let Hint { mut leaf, mut second } = hint;
         loop {
-            match self.look(leaf, key, tag, &mut second) {
+            match self.look(kernel, leaf, key, tag, &mut second) {
                 Look::Found(slot, read) => return Some((leaf, slot, read)),
                 Look::Absent => return None,
                 Look::Elsewhere(there) => leaf = there,
@@ -119,6 +132,7 @@ impl<V> Wormhole<V> {
     #[inline(always)]
     fn look<'g>(
         &'g self,
+        kernel: impl Lanes,
         leaf: Leaf<'g>,
         key: &[u8],
         tag: Tag,
@@ -134,7 +148,7 @@ impl<V> Wormhole<V> {
                 loop {
                     let line = home ^ step;
                     let words = leaf.words(line);
-                    let mut hits = arch::match_u64(shim::line(words), form.want, form.mask);
+                    let mut hits = kernel.match_u64(shim::line(words), form.want, form.mask);
                     while hits != 0 {
                         let slot = line * 8 + hits.trailing_zeros() as usize;
                         hits &= hits - 1;
@@ -269,22 +283,12 @@ impl<V> Wormhole<V> {
 
     /// The key of an entry.
     #[inline(always)]
-    pub(super) fn key_of<'g>(&'g self, prefix: &[u8], word: Word) -> Key<'g> {
+    pub(super) fn key_of<'g>(&'g self, prefix: &ShortPrefix, word: Word) -> Key<'g> {
         match word.record() {
             Some(unit) => Key::long(self.memory.record::<V>(unit).key()),
-            None => inline_key(prefix, word),
+            None => prefix.key(word),
         }
     }
-}
-
-/// Puts an inline key together.
-#[inline(always)]
-pub(super) fn inline_key(prefix: &[u8], word: Word) -> Key<'static> {
-    let mut bytes = [0; crate::api::SHORT_KEY_BYTES];
-    let rest = word.inline_bytes();
-    bytes[..prefix.len()].copy_from_slice(prefix);
-    bytes[prefix.len()..prefix.len() + rest].copy_from_slice(&word.inline_rest()[..rest]);
-    Key::short(bytes, (prefix.len() + rest) as u8)
 }
 
 /// The search of `get`, one step at a time.
