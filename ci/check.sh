@@ -41,7 +41,9 @@ apt_install() { # installs the packages named, as root
 }
 
 apt_offers() { # whether apt knows a version of the package that can be installed
-  apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [0-9]'
+  local policy
+  policy=$(apt-cache policy "$1" 2>/dev/null)
+  [[ $policy =~ Candidate:\ [0-9] ]]
 }
 
 install_rust() {
