@@ -34,5 +34,5 @@ mod mem;
 mod prefix;
 mod sync;
 
-pub use api::{InsertError, Key, MemoryUsage, Options, Ref};
+pub use api::{InsertError, Key, LoadError, MemoryUsage, Options, Ref};
 pub use index::wormhole::{self, Wormhole};

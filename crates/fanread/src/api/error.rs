@@ -23,6 +23,48 @@ pub enum InsertError<V> {
     },
 }
 
+/// Why a map could not be built from sorted entries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// A key is not above the one before it.
+    NotAscending {
+        /// Which entry, counted from 0.
+        index: usize,
+    },
+    /// A key is longer than the map takes.
+    KeyTooLong {
+        /// Which entry, counted from 0.
+        index: usize,
+        /// Length of the key in bytes.
+        key_bytes: usize,
+        /// The longest key the map takes.
+        max_bytes: usize,
+    },
+    /// The system gave no memory.
+    OutOfMemory {
+        /// How many bytes were asked for.
+        bytes: usize,
+    },
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAscending { index } => {
+                write!(f, "the key of entry {index} is not above the one before it")
+            }
+            Self::KeyTooLong { index, key_bytes, max_bytes } => write!(
+                f,
+                "the key of entry {index} has {key_bytes} bytes, the longest possible one {max_bytes}"
+            ),
+            Self::OutOfMemory { bytes } => write!(f, "no memory for {bytes} more bytes"),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
+
 impl<V> InsertError<V> {
     /// Returns the value that was not inserted.
     pub fn into_value(self) -> V {

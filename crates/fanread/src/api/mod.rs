@@ -6,5 +6,5 @@ mod options;
 
 pub(crate) use entry::SHORT_KEY_BYTES;
 pub use entry::{Key, Ref};
-pub use error::InsertError;
+pub use error::{InsertError, LoadError};
 pub use options::{MemoryUsage, Options};

@@ -50,19 +50,33 @@ pub(super) struct Plan<'a> {
     pub(super) lines: usize,
 }
 
+impl Plan<'_> {
+    /// How many bytes all keys between the borders share.
+    pub(super) fn prefix_bytes(&self) -> usize {
+        self.high.map_or(0, |(_, high)| arch::common_prefix(self.low.1, high))
+    }
+}
+
 /// A leaf under construction: lines are filled from their starts.
-struct Filling<'g> {
-    leaf: Leaf<'g>,
-    shape: Shape,
+pub(super) struct Filling<'g> {
+    pub(super) leaf: Leaf<'g>,
+    pub(super) shape: Shape,
     /// Words in each line so far.
     filled: [u8; LARGE_LINES],
     meta: Meta,
 }
 
-impl Filling<'_> {
+impl<'g> Filling<'g> {
+    /// Ends the construction: the order of the `count` entries is known.
+    pub(super) fn finish(self, order: &[u8; SLOTS], count: usize) -> Leaf<'g> {
+        self.leaf.set_order(order);
+        self.leaf.set_meta(self.meta.with_counts(count, count));
+        self.leaf
+    }
+
     /// Puts a word where its tag belongs, or as near as there is a free slot.
     #[inline]
-    fn put<V>(&mut self, tag: Tag, word: Word, value: Option<word::Word>) -> Slot {
+    pub(super) fn put<V>(&mut self, tag: Tag, word: Word, value: Option<word::Word>) -> Slot {
         let home = tag.home(usize::from(self.shape.lines));
         let mut step = 0;
         while usize::from(self.filled[home ^ step]) == LINE_WORDS {
@@ -160,16 +174,38 @@ impl<V> Wormhole<V> {
         plan: Plan<'_>,
         draft: &mut Draft,
     ) -> Result<Leaf<'_>, AllocError> {
-        let prefix_bytes = plan.high.map_or(0, |(_, high)| arch::common_prefix(plan.low.1, high));
-        let inline = is_inline_map::<V>() && prefix_bytes <= INLINE_PREFIX_BYTES && {
-            let short = |entry: &&Entry<'_>| match entry.word.record() {
-                Some(unit) => {
-                    self.memory.record::<V>(unit).key().len() <= prefix_bytes + INLINE_BYTES
-                }
-                None => entry.prefix.key_bytes(entry.word) <= prefix_bytes + INLINE_BYTES,
-            };
-            2 * entries.iter().filter(short).count() >= entries.len()
+        let prefix_bytes = plan.prefix_bytes();
+        let short = |entry: &&Entry<'_>| match entry.word.record() {
+            Some(unit) => {
+                self.memory.record::<V>(unit).key().len() <= prefix_bytes + INLINE_BYTES
+            }
+            None => entry.prefix.key_bytes(entry.word) <= prefix_bytes + INLINE_BYTES,
         };
+        let mut filling =
+            self.start_leaf(thread, plan, || 2 * entries.iter().filter(short).count() >= entries.len())?;
+        let mut order = [0; SLOTS];
+        for (place, entry) in order.iter_mut().zip(entries) {
+            match self.place_entry(thread, &mut filling, entry, draft) {
+                Ok(slot) => *place = slot as u8,
+                Err(error) => {
+                    self.discard_leaf(thread, filling.leaf);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(filling.finish(&order, entries.len()))
+    }
+
+    /// Starts a leaf that nobody else can see. `mostly_short` says whether half of the keys have at most 7 bytes behind
+    /// the prefix: then an inline leaf takes less memory than records do.
+    pub(super) fn start_leaf<'g>(
+        &'g self,
+        thread: usize,
+        plan: Plan<'_>,
+        mostly_short: impl FnOnce() -> bool,
+    ) -> Result<Filling<'g>, AllocError> {
+        let prefix_bytes = plan.prefix_bytes();
+        let inline = is_inline_map::<V>() && prefix_bytes <= INLINE_PREFIX_BYTES && mostly_short();
         let value_lines = if inline && Leaf::has_values::<V>() { plan.lines } else { 0 };
         let shape = Shape {
             prefix_bytes: prefix_bytes as u16,
@@ -181,20 +217,7 @@ impl<V> Wormhole<V> {
         };
         let name = self.new_leaf(thread, shape)?;
         let leaf = self.memory.format(name, shape, plan.low, plan.high.unwrap_or((0, &[])));
-        let mut filling = Filling { leaf, shape, filled: [0; LARGE_LINES], meta: Meta::default() };
-        let mut order = [0; SLOTS];
-        for (place, entry) in order.iter_mut().zip(entries) {
-            match self.place_entry(thread, &mut filling, entry, draft) {
-                Ok(slot) => *place = slot as u8,
-                Err(error) => {
-                    self.discard_leaf(thread, leaf);
-                    return Err(error);
-                }
-            }
-        }
-        leaf.set_order(&order);
-        leaf.set_meta(filling.meta.with_counts(entries.len(), entries.len()));
-        Ok(leaf)
+        Ok(Filling { leaf, shape, filled: [0; LARGE_LINES], meta: Meta::default() })
     }
 
     /// Puts an entry into a leaf under construction, in the form it has there (L4).
@@ -261,7 +284,7 @@ impl<V> Wormhole<V> {
     }
 
     /// A record for a border.
-    fn new_border(&self, thread: usize, border: &[u8]) -> Result<u64, AllocError> {
+    pub(super) fn new_border(&self, thread: usize, border: &[u8]) -> Result<u64, AllocError> {
         let units = Record::<()>::units(border.len());
         let unit = self.shard_of(thread).0.lock().heap.allocate(&self.memory.records, units)?;
         self.memory.write_record(unit, border, ());
