@@ -218,7 +218,12 @@ impl Ops {
         {
             std::mem::swap(&mut from, &mut to);
         }
-        let most = if self.rng.one_in(16) { 500 } else { 20 };
+        // An answer of long keys is megabytes: mostly time to copy.
+        let most = match self.keys {
+            Keys::Long => 6,
+            _ if self.rng.one_in(16) => 500,
+            _ => 20,
+        };
         let count = self.rng.below(most);
         let walk = match self.rng.below(3) {
             0 => Walk::Forward,
