@@ -44,11 +44,22 @@ pub(crate) struct Tally {
     latency: Latency,
 }
 
+/// One thread's tally, with when it ran and how long it had a core.
+#[derive(Debug)]
+struct Share {
+    start: Instant,
+    end: Instant,
+    cpu_seconds: f64,
+    tally: Tally,
+}
+
 /// What all threads found out together.
 #[derive(Debug)]
 pub(crate) struct Timing {
     /// From the first start to the last end.
     pub(crate) seconds: f64,
+    /// How much of a core the thread had that had least.
+    pub(crate) core_share: f64,
     pub(crate) wrong: u64,
     pub(crate) latency: Option<Percentiles>,
 }
@@ -64,11 +75,7 @@ pub(crate) trait Work: Sync {
 /// Runs `work` on `threads` threads and takes the time of the slowest.
 pub(crate) fn timed<S: Subject>(map: &mut S, threads: usize, work: &impl Work) -> Timing {
     if threads == 1 {
-        let mut handle = map.own();
-        let start = Instant::now();
-        let tally = work.run(&mut handle, 0);
-        let seconds = start.elapsed().as_secs_f64();
-        return Timing { seconds, wrong: tally.wrong, latency: tally.latency.percentiles() };
+        return Timing::of(vec![share_of(&mut map.own(), 0, work)]);
     }
     let (map, barrier) = (&*map, Barrier::new(threads));
     let cores = core_affinity::get_core_ids().unwrap_or_default();
@@ -78,22 +85,44 @@ pub(crate) fn timed<S: Subject>(map: &mut S, threads: usize, work: &impl Work) -
         }
         let mut handle = map.share();
         barrier.wait();
-        let start = Instant::now();
-        let tally = work.run(&mut handle, thread);
-        (start, Instant::now(), tally)
+        share_of(&mut handle, thread, work)
     };
-    let done: Vec<_> = std::thread::scope(|scope| {
+    let shares = std::thread::scope(|scope| {
         let one = &one;
         let all: Vec<_> = (0..threads).map(|t| scope.spawn(move || one(t))).collect();
         all.into_iter().map(|t| t.join().expect("a measuring thread panicked")).collect()
     });
-    let start = done.iter().map(|(start, ..)| *start).min().expect("there are threads");
-    let end = done.iter().map(|(_, end, _)| *end).max().expect("there are threads");
-    let wrong = done.iter().map(|(.., tally)| tally.wrong).sum();
-    let mut tallies = done.into_iter().map(|(.., tally)| tally.latency);
-    let mut latency = tallies.next().expect("there are threads");
-    tallies.for_each(|other| latency.add(&other));
-    Timing { seconds: (end - start).as_secs_f64(), wrong, latency: latency.percentiles() }
+    Timing::of(shares)
+}
+
+fn share_of<H: Handle>(handle: &mut H, thread: usize, work: &impl Work) -> Share {
+    let cpu = cpu_seconds();
+    let start = Instant::now();
+    let tally = work.run(handle, thread);
+    let end = Instant::now();
+    Share { start, end, cpu_seconds: cpu_seconds() - cpu, tally }
+}
+
+/// Returns how long this thread has had a core.
+fn cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+impl Timing {
+    fn of(shares: Vec<Share>) -> Self {
+        let start = shares.iter().map(|share| share.start).min().expect("there are threads");
+        let end = shares.iter().map(|share| share.end).max().expect("there are threads");
+        let wall = |share: &Share| (share.end - share.start).as_secs_f64();
+        let core_share = shares.iter().map(|share| share.cpu_seconds / wall(share));
+        let core_share = core_share.fold(1.0, f64::min);
+        let wrong = shares.iter().map(|share| share.tally.wrong).sum();
+        let mut latencies = shares.into_iter().map(|share| share.tally.latency);
+        let mut latency = latencies.next().expect("there are threads");
+        latencies.for_each(|other| latency.add(&other));
+        let latency = latency.percentiles();
+        Self { seconds: (end - start).as_secs_f64(), core_share, wrong, latency }
+    }
 }
 
 /// Calls `step` with 0, 1, 2, ... `calls - 1`; it returns 0 if the answer was right.

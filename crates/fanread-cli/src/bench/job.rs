@@ -54,6 +54,8 @@ pub(crate) enum Line {
         case: Case,
         /// Millions of operations a second, all threads together.
         mops: f64,
+        /// How much of a core each thread had, at least.
+        core_share: f64,
         latency: Option<Percentiles>,
     },
     /// The map cannot do this.

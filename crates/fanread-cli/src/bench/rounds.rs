@@ -57,6 +57,7 @@ struct Findings {
 #[derive(Debug, Default)]
 struct Runs {
     mops: Vec<f64>,
+    core_shares: Vec<f64>,
     latencies: Vec<Percentiles>,
     trouble: Option<(Outcome, String)>,
 }
@@ -134,7 +135,7 @@ impl Campaign {
         machine: &Machine,
     ) -> Result<Vec<Record>, Failure> {
         let most = (QUERY_BYTES as f64 / (keys.key_bytes + 24.0)) as usize;
-        let queries = (keys.present * 2).clamp(*QUERIES.start(), *QUERIES.end()).min(most);
+        let queries = (keys.present / 4).clamp(*QUERIES.start(), *QUERIES.end()).min(most);
         let mut findings: Vec<Findings> = Vec::new();
         findings.resize_with(self.indexes.len(), Findings::default);
         for round in 1..=self.rounds {
@@ -210,8 +211,9 @@ impl Findings {
     fn add(&mut self, line: Line) {
         match line {
             Line::Memory { overhead_bytes_per_key } => self.overhead.push(overhead_bytes_per_key),
-            Line::Measured { case, mops, latency } => {
+            Line::Measured { case, mops, core_share, latency } => {
                 let runs = self.runs_of(case);
+                runs.core_shares.push(core_share);
                 runs.mops.push(mops);
                 runs.latencies.extend(latency);
             }
@@ -267,6 +269,7 @@ impl Findings {
                 mops_min: low,
                 mops_max: high,
                 runs: runs.mops.len(),
+                core_share: runs.core_shares.iter().copied().reduce(f64::min),
                 key_bytes: keys.key_bytes,
                 outcome,
                 note,

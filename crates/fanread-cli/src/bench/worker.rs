@@ -131,8 +131,8 @@ impl Context<'_> {
             return Ok(false);
         }
         let mops = operations as f64 / timing.seconds / 1e6;
-        let (case, latency) = (step.case(), timing.latency);
-        (self.out)(Line::Measured { case, mops, latency })?;
+        let Timing { core_share, latency, .. } = *timing;
+        (self.out)(Line::Measured { case: step.case(), mops, core_share, latency })?;
         Ok(true)
     }
 

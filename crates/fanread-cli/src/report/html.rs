@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::bench::machine::Machine;
 use crate::report::plot::{self, Row};
 use crate::report::record::Record;
-use crate::report::table::{groups, headings, short_count, troubles};
+use crate::report::table::{disturbance, groups, headings, short_count, troubles};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -23,7 +23,11 @@ pub(crate) fn render(records: &[Record], machine: &Machine) -> String {
     for (name, value) in machine.facts() {
         let _ = write!(page, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value));
     }
-    page += "</dl></section>\n";
+    page += "</dl>";
+    if let Some(line) = disturbance(records) {
+        let _ = write!(page, "<p class=\"warning\">{line}</p>");
+    }
+    page += "</section>\n";
     throughput(&mut page, records);
     memory(&mut page, records);
     latency(&mut page, records);

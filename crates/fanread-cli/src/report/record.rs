@@ -47,6 +47,10 @@ pub(crate) struct Record {
     pub(crate) mops_min: Option<f64>,
     pub(crate) mops_max: Option<f64>,
     pub(crate) runs: usize,
+    /// How much of a core the thread had that had least, in the worst run: well below 1, and
+    /// other programs took part of the machine.
+    #[serde(default)]
+    pub(crate) core_share: Option<f64>,
     /// The mean length of a key.
     pub(crate) key_bytes: f64,
     pub(crate) outcome: Outcome,
@@ -127,6 +131,7 @@ pub(crate) fn write_csv(out: &mut dyn Write, records: &[Record]) -> io::Result<(
         "mops_min",
         "mops_max",
         "runs",
+        "core_share",
         "key_bytes",
         "outcome",
         "note",
@@ -154,6 +159,7 @@ pub(crate) fn write_csv(out: &mut dyn Write, records: &[Record]) -> io::Result<(
             number(r.mops_min),
             number(r.mops_max),
             r.runs.to_string(),
+            number(r.core_share),
             number(Some(r.key_bytes)),
             outcome.as_str().unwrap_or_default().to_string(),
             r.note.clone().unwrap_or_default(),

@@ -46,6 +46,9 @@ pub(crate) fn render(records: &[Record], machine: &Machine) -> String {
          for the answer before. Every answer was checked."
     );
     let _ = writeln!(text, "{}", machine.line());
+    if let Some(line) = disturbance(records) {
+        let _ = writeln!(text, "{line}");
+    }
     for line in troubles(records) {
         let _ = writeln!(text, "{line}");
     }
@@ -116,6 +119,21 @@ pub(crate) fn troubles(records: &[Record]) -> Vec<String> {
     }
     let line = |(reason, headings): (String, Vec<_>)| format!("{reason} ({})", headings.join(", "));
     lines.into_iter().map(line).collect()
+}
+
+/// Returns a warning if other programs took part of the machine.
+pub(crate) fn disturbance(records: &[Record]) -> Option<String> {
+    const ENOUGH: f64 = 0.95;
+    let disturbed = records.iter().filter(|r| r.core_share.is_some_and(|share| share < ENOUGH));
+    let least = records.iter().filter_map(|r| r.core_share).fold(1.0, f64::min);
+    let (count, all) = (disturbed.count(), records.len());
+    (count > 0).then(|| {
+        format!(
+            "The machine was not quiet: {count} of {all} figures had less than 95 % of a core at \
+             times, the worst {:.0} %.",
+            least * 100.0
+        )
+    })
 }
 
 /// Writes 2000000 as `2M`.
