@@ -13,6 +13,9 @@ pub struct SkipMap<K: Form>(crossbeam_skiplist::SkipMap<K, u64>);
 
 impl<K: Form> Subject for SkipMap<K> {
     const NAME: &'static str = "crossbeam-skiplist";
+    /// It takes the old entry out before it puts the new one in: a reader in between misses the
+    /// key.
+    const SHARED_UPDATES: bool = false;
 
     type Owned<'a> = &'a Self;
     type Shared<'a> = &'a Self;

@@ -86,7 +86,12 @@ impl Workload {
 
     /// Tells whether it writes to a loaded map.
     pub fn writes(self) -> bool {
-        matches!(self, Self::YcsbA | Self::YcsbB | Self::YcsbD | Self::YcsbE | Self::YcsbF)
+        self.updates() || self.inserts()
+    }
+
+    /// Tells whether it changes values.
+    pub fn updates(self) -> bool {
+        matches!(self, Self::YcsbA | Self::YcsbB | Self::YcsbF)
     }
 
     /// Tells whether it inserts keys that were kept out.

@@ -16,6 +16,8 @@ pub trait Subject: Sized + Send + Sync {
     const ORDERED: bool = true;
     /// Whether several threads may write at once.
     const SHARED_WRITES: bool = true;
+    /// Whether a reader always finds a key that another thread updates.
+    const SHARED_UPDATES: bool = true;
     /// Whether `get_batch` is more than a loop of `get`.
     const BATCHES: bool = false;
     /// The longest key it takes.

@@ -25,7 +25,7 @@ use crate::report::record::{Outcome, Record};
 pub(crate) const JOB_OPTION: &str = "--job";
 
 /// Queries of a run: enough for a steady figure, few enough for many maps in two minutes.
-const QUERIES: std::ops::RangeInclusive<usize> = 50_000..=1_000_000;
+const QUERIES: std::ops::RangeInclusive<usize> = 20_000..=1_000_000;
 
 /// Most bytes that the queries of one run take.
 const QUERY_BYTES: usize = 256 << 20;

@@ -150,6 +150,8 @@ impl Context<'_> {
         } else if several && !S::SHARED_WRITES && (workload.writes() || workload == Workload::Load)
         {
             Some("one thread writes")
+        } else if several && !S::SHARED_UPDATES && workload.updates() {
+            Some("a key is absent while it is updated")
         } else if self.keys.absent() < needed {
             Some("too few keys to keep some out")
         } else {
