@@ -13,6 +13,7 @@
 //! * **I2** A key present from before the range was made until it ends is yielded.
 //! * **I3** Each end has yielded all it will yield of `View`s before its current one.
 
+use core::cmp::Ordering as Order;
 use core::iter::FusedIterator;
 use core::marker::PhantomData;
 use core::ops::{Bound, RangeBounds};
@@ -80,6 +81,8 @@ struct View<'g, V> {
     /// Entries still to be yielded: `entries[from..to]`.
     from: usize,
     to: usize,
+    /// Where the front has something to do before it goes on; at most `to`.
+    pause: usize,
     values: PhantomData<&'g V>,
 }
 
@@ -94,6 +97,10 @@ impl<'g, V> View<'g, V> {
             let seen = version.begin();
             if seen.is_dead() {
                 return Err(entries);
+            }
+            // The next leaf is on its way while this one is copied and read.
+            if let Some(next) = leaf.next() {
+                map.memory.leaf(next).prefetch_all::<V>();
             }
             let meta = leaf.meta();
             let mut count = meta.count();
@@ -128,46 +135,58 @@ impl<'g, V> View<'g, V> {
         }
         let to = entries.len();
         let mut view =
-            Self { leaf, prefix: leaf.short_prefix(), entries, from: 0, to, values: PhantomData };
+            Self { leaf, prefix: leaf.short_prefix(), entries, from: 0, to, pause: 0, values: PhantomData };
         if sorted < to {
-            view.sort(map, seen, &order, usize::from(leaf.header().shape.prefix_bytes));
+            view.sort(map, seen, &order, sorted);
         }
         Ok(view)
     }
 
-    /// Sorts the entries, and offers the order to the leaf.
-    fn sort(&mut self, map: &'g Wormhole<V>, seen: Seen, order: &[u8; SLOTS], prefix_bytes: usize) {
-        let mut numbered: Vec<(u64, u8)> = self
-            .entries
-            .iter()
-            .enumerate()
-            .map(|(at, entry)| {
-                let number = match entry.word.record() {
-                    Some(_) => sort_number(&self.key(map, at), prefix_bytes),
-                    None => entry.word.sort_number(),
-                };
-                (number, at as u8)
-            })
-            .collect();
-        // A stable sort makes use of the sorted run at the start.
-        numbered.sort_by(|a, b| {
-            a.0.cmp(&b.0).then_with(|| {
-                if a.0 & 0xff == SORT_TIE {
-                    self.key(map, a.1.into()).cmp(&self.key(map, b.1.into()))
-                } else {
-                    core::cmp::Ordering::Equal
+    /// Sorts the entries, of which the first `sorted` are in order, and offers the order to the leaf.
+    #[cold]
+    fn sort(&mut self, map: &'g Wormhole<V>, seen: Seen, order: &[u8; SLOTS], sorted: usize) {
+        let prefix_bytes = usize::from(self.leaf.header().shape.prefix_bytes);
+        let count = self.entries.len();
+        let mut numbers = [0; SLOTS];
+        for (number, entry) in numbers.iter_mut().zip(&self.entries) {
+            *number = match entry.word.record() {
+                Some(unit) => sort_number(map.memory.record::<V>(unit).key(), prefix_bytes),
+                None => entry.word.sort_number(),
+            };
+        }
+        let before = |a: u8, b: u8| {
+            let (a, b) = (usize::from(a), usize::from(b));
+            match numbers[a].cmp(&numbers[b]) {
+                Order::Equal if numbers[a] & 0xff == SORT_TIE => {
+                    self.key(map, a).cmp(&self.key(map, b))
                 }
-            })
-        });
-        let mut slots = [0; SLOTS];
+                unequal => unequal,
+            }
+        };
+        // Sort what came after the run at the start, and merge the two.
+        let mut late: [u8; SLOTS] = core::array::from_fn(|at| at as u8);
+        let late = &mut late[sorted..count];
+        late.sort_unstable_by(|a, b| before(*a, *b));
+        let (mut run, mut slots) = (0, [0; SLOTS]);
         let mut entries = Vec::with_capacity(SLOTS);
-        for (at, (_, from)) in numbered.iter().enumerate() {
-            slots[at] = order[usize::from(*from)];
-            entries.push(self.entries[usize::from(*from)]);
+        let mut late = late.iter().copied().peekable();
+        while entries.len() < count {
+            let from = match late.peek() {
+                Some(next) if run == sorted || before(*next, run as u8).is_lt() => *next,
+                _ => {
+                    run += 1;
+                    run as u8 - 1
+                }
+            };
+            if late.peek() == Some(&from) {
+                late.next();
+            }
+            slots[entries.len()] = order[usize::from(from)];
+            entries.push(self.entries[usize::from(from)]);
         }
         self.entries = entries;
         if !seen.is_changing() {
-            map.offer_order(self.leaf, seen, &slots[..numbered.len()]);
+            map.offer_order(self.leaf, seen, &slots[..count]);
         }
     }
 
@@ -207,13 +226,14 @@ struct Course<'g, V> {
     end: Edge,
     front: Option<View<'g, V>>,
     back: Option<View<'g, V>>,
-    /// The last keys yielded at both ends: nothing at or beyond them comes again (I1).
+    /// Whether the front's view holds the end of the range.
+    end_in_front: bool,
     ended: bool,
 }
 
 impl<'g, V> Course<'g, V> {
     fn new(pinned: &'g Pinned<'_, V>, start: Edge, end: Edge) -> Self {
-        Self { map: pinned.map, guard: &pinned.guard, start, end, front: None, back: None, ended: false }
+        Self { map: pinned.map, guard: &pinned.guard, start, end, front: None, back: None, end_in_front: false, ended: false }
     }
 
     /// A view of the leaf of `key`, or of the first leaf.
@@ -294,7 +314,6 @@ impl<'g, V> Course<'g, V> {
         match &mut self.front {
             Some(view) => {
                 view.from = view.seek(self.map, |key| self.start.starts_after(key));
-                Self::prefetch_next(self.map, view.leaf);
             }
             None => self.ended = true,
         }
@@ -314,12 +333,6 @@ impl<'g, V> Course<'g, V> {
         }
     }
 
-    fn prefetch_next(map: &'g Wormhole<V>, leaf: Leaf<'g>) {
-        if let Some(next) = leaf.next() {
-            map.memory.leaf(next).prefetch_all::<V>();
-        }
-    }
-
     /// Asks for the records of the next leaf, whose words should have arrived by now.
     #[cold]
     fn prefetch_records(map: &'g Wormhole<V>, leaf: Leaf<'g>) {
@@ -334,40 +347,69 @@ impl<'g, V> Course<'g, V> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<(Key<'g>, Ref<'g, V>)> {
+        if let Some(view) = &mut self.front
+            && view.from < view.pause
+        {
+            let at = view.from;
+            view.from = at + 1;
+            return Some(view.entry(self.map, at));
+        }
+        self.next_after_pause()
+    }
+
+    /// Does what is due at the front's pause, and goes on.
+    #[inline(never)]
+    fn next_after_pause(&mut self) -> Option<(Key<'g>, Ref<'g, V>)> {
         if self.ended {
             return None;
         }
         if self.front.is_none() {
             self.start_front();
+            self.enter_front();
         }
         loop {
             let view = self.front.as_mut()?;
-            if view.from < view.to {
-                let at = view.from;
-                let (key, value) = view.entry(self.map, at);
-                if self.end.ends_before(&key) {
-                    self.ended = true;
-                    return None;
-                }
+            let at = view.from;
+            if at < view.to {
+                let entry = view.entry(self.map, at);
                 view.from = at + 1;
-                if at == view.to / 2 {
+                if self.back.is_some() {
+                    // The other end must not pass this key, nor this one what the other has yielded.
+                    if self.end.ends_before(&entry.0) {
+                        self.ended = true;
+                        return None;
+                    }
+                    self.start = Edge::Excluded((*entry.0).into());
+                } else if view.pause < view.to {
+                    // Half of the leaf is read: time to ask for the records of the next.
+                    view.pause = view.to;
                     Self::prefetch_records(self.map, view.leaf);
                 }
-                if self.back.is_some() {
-                    // The other end must not pass this key.
-                    self.start = Edge::Excluded((*key).into());
-                }
-                return Some((key, value));
+                return Some(entry);
+            }
+            if self.end_in_front {
+                self.ended = true;
+                return None;
             }
             let view = self.front.take()?;
             self.front = self.view_behind(view);
-            match &self.front {
-                Some(view) => Self::prefetch_next(self.map, view.leaf),
-                None => self.ended = true,
-            }
+            self.ended = self.front.is_none();
+            self.enter_front();
         }
+    }
+
+    /// Finds out how far the front may go in its new view.
+    fn enter_front(&mut self) {
+        let (map, end) = (self.map, &self.end);
+        let Some(view) = &mut self.front else { return };
+        let last = view.to.checked_sub(1).map(|last| view.key(map, last));
+        self.end_in_front = last.is_some_and(|last| end.ends_before(&last));
+        if self.end_in_front {
+            view.to = view.seek(map, |key| !end.ends_before(key)).max(view.from);
+        }
+        view.pause = if self.back.is_some() { 0 } else { view.from.midpoint(view.to) };
     }
 
     /// Makes the first view from the back.
@@ -389,7 +431,8 @@ impl<'g, V> Course<'g, V> {
             self.ended = true;
         }
         // From now on each end has to know where the other is.
-        if let Some(view) = &self.front {
+        if let Some(view) = &mut self.front {
+            view.pause = 0;
             let yielded = view.from.checked_sub(1).map(|at| view.key(self.map, at));
             let low = self.map.memory.border(view.leaf.border().low);
             match yielded {

@@ -196,6 +196,20 @@ impl Word {
             .then(|| Self((rest.len() as u64 + 1) << 56 | slice_at(rest, 0) >> 8))
     }
 
+    /// The word of `key` behind `prefix_bytes` of its bytes, if what is left is short enough.
+    #[inline(always)]
+    pub(super) fn of_key(key: &[u8], prefix_bytes: usize) -> Option<Self> {
+        let rest = key.len().checked_sub(prefix_bytes)?;
+        if rest > INLINE_BYTES {
+            return None;
+        }
+        let Some(last) = key.last_chunk::<8>() else { return Self::of_inline(&key[prefix_bytes..]) };
+        // What is left is the end of the key's last eight bytes; a shift by 64 leaves nothing.
+        let last = u64::from_be_bytes(*last);
+        let rest_bits = last.checked_shl(64 - 8 * rest as u32).unwrap_or(0);
+        Some(Self((rest as u64 + 1) << 56 | rest_bits >> 8))
+    }
+
     /// Whether the slot is free.
     #[inline(always)]
     pub(super) fn is_free(self) -> bool {
@@ -330,6 +344,13 @@ mod tests {
             assert_eq!(word.sort_number(), sort_number(&rest, 0));
         }
         assert!(Word::of_inline(&[0; 8]).is_none());
+        let key: Vec<u8> = (1..=20).collect();
+        for len in 0..=key.len() {
+            for prefix in 0..=len + 1 {
+                let word = key[..len].get(prefix..).and_then(Word::of_inline);
+                assert_eq!(Word::of_key(&key[..len], prefix), word, "{len} {prefix}");
+            }
+        }
     }
 
     #[test]

@@ -118,11 +118,14 @@ impl<V> Wormhole<V> {
     pub(super) fn form(leaf: Leaf<'_>, key: &[u8], tag: Tag) -> Option<Form> {
         let shape = leaf.header().shape;
         if shape.inline {
-            let rest = key.get(usize::from(shape.prefix_bytes)..)?;
-            if let Some(word) = Word::of_inline(rest) {
+            let prefix_bytes = usize::from(shape.prefix_bytes);
+            if let Some(word) = Word::of_key(key, prefix_bytes) {
                 return leaf
                     .has_short_prefix(key)
                     .then_some(Form { want: word.0, mask: !0 });
+            }
+            if key.len() < prefix_bytes {
+                return None;
             }
         }
         Some(Form { want: Word::of_record(tag, 0).0, mask: Word::TAG_MASK })
