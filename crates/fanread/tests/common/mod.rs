@@ -4,14 +4,16 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::thread;
 
 use fanread::{Key, Ref, Wormhole};
-use testkit::Op;
+use testkit::{Op, Rng};
 use testkit::model::{Answer, Subject, slice};
 use testkit::stress::Shared;
 
 /// A value that stands for a number.
-pub trait Value: Clone + PartialEq + Send + Sync + 'static {
+pub(crate) trait Value: Clone + PartialEq + Send + Sync + 'static {
     fn of(number: u64) -> Self;
     fn number(&self) -> u64;
 }
@@ -46,7 +48,7 @@ impl Value for [u64; 3] {
 
 /// A map for one thread.
 #[derive(Default)]
-pub struct Ordered<M>(pub M);
+pub(crate) struct Ordered<M>(pub(crate) M);
 
 fn value<V: Value>(found: Option<Ref<'_, V>>) -> Answer {
     Answer::Value(found.map(|found| found.number()))
@@ -102,7 +104,7 @@ impl<V: Value> Subject for Ordered<Wormhole<V>> {
 
 /// Which bytes key number `n` has: always in the order of the numbers.
 #[derive(Clone, Copy, Debug)]
-pub enum Spelling {
+pub(crate) enum Spelling {
     /// Eight bytes, as integers.
     Integers,
     /// A long common start.
@@ -112,9 +114,9 @@ pub enum Spelling {
 }
 
 impl Spelling {
-    pub const ALL: [Self; 3] = [Self::Integers, Self::LongPrefix, Self::Nuls];
+    pub(crate) const ALL: [Self; 3] = [Self::Integers, Self::LongPrefix, Self::Nuls];
 
-    pub fn key(self, n: u32) -> Vec<u8> {
+    pub(crate) fn key(self, n: u32) -> Vec<u8> {
         match self {
             Self::Integers => (u64::from(n) << 20).to_be_bytes().to_vec(),
             Self::LongPrefix => format!("{}{n:08}", "a long common start/".repeat(5)).into_bytes(),
@@ -122,7 +124,7 @@ impl Spelling {
         }
     }
 
-    pub fn number(self, key: &[u8]) -> u32 {
+    pub(crate) fn number(self, key: &[u8]) -> u32 {
         match self {
             Self::Integers => (u64::from_be_bytes(key.try_into().unwrap()) >> 20) as u32,
             Self::LongPrefix => std::str::from_utf8(&key[100..]).unwrap().parse().unwrap(),
@@ -131,18 +133,24 @@ impl Spelling {
     }
 }
 
-/// A map for threads: each call pins for itself. Between the keys of the test lie others, so that the leaves around
-/// them are split and merged meanwhile.
-pub struct Threads<V> {
-    pub map: Wormhole<V>,
-    pub spelling: Spelling,
-    /// Test key `n` is key `n * spread`.
-    pub spread: u32,
+/// Makes a value and lets other threads have a turn: between what a call has read and what it writes.
+fn slowly<V: Value>(number: u64) -> V {
+    thread::yield_now();
+    V::of(number)
+}
+
+/// A map for threads: each call pins for itself. Test key `n` is key `n * spread`; what lies between is for others.
+pub(crate) struct Threads<V> {
+    pub(crate) map: Wormhole<V>,
+    pub(crate) spelling: Spelling,
+    pub(crate) spread: u32,
+    scans: AtomicU32,
 }
 
 impl<V: Value> Threads<V> {
-    pub fn new(entries: &BTreeMap<u32, u64>, spelling: Spelling, spread: u32) -> Self {
-        let threads = Self { map: Wormhole::new(), spelling, spread };
+    pub(crate) fn new(entries: &BTreeMap<u32, u64>, spelling: Spelling, spread: u32) -> Self {
+        let scans = AtomicU32::new(0);
+        let threads = Self { map: Wormhole::new(), spelling, spread, scans };
         for (key, value) in entries {
             threads.map.pin().insert(&threads.key(*key), V::of(*value));
         }
@@ -168,11 +176,11 @@ impl<V: Value> Shared for Threads<V> {
     }
 
     fn update(&self, key: u32, value: u64) -> Option<Option<u64>> {
-        Some(self.map.pin().update(&self.key(key), |_| V::of(value)).map(|old| old.number()))
+        Some(self.map.pin().update(&self.key(key), |_| slowly(value)).map(|old| old.number()))
     }
 
     fn get_or_insert(&self, key: u32, value: u64) -> Option<u64> {
-        Some(self.map.pin().get_or_insert_with(&self.key(key), || V::of(value)).number())
+        Some(self.map.pin().get_or_insert_with(&self.key(key), || slowly(value)).number())
     }
 
     fn compare_exchange(&self, key: u32, expected: u64, value: u64) -> Option<Option<u64>> {
@@ -183,24 +191,110 @@ impl<V: Value> Shared for Threads<V> {
         })
     }
 
+    /// Every third scan is made from both ends at once.
     fn scan(&self, keys: RangeInclusive<u32>, back: bool) -> Option<Vec<(u32, u64)>> {
         let (from, to) = (self.key(*keys.start()), self.key(*keys.end()));
         let pinned = self.map.pin();
-        let range = pinned.range(from.as_slice()..=to.as_slice());
-        let entry = |(key, value): (Key<'_>, Ref<'_, V>)| {
-            (self.spelling.number(&key), value.number())
-        };
-        let ours = |(key, value): (u32, u64)| {
-            (key % self.spread == 0).then_some((key / self.spread, value))
-        };
-        Some(if back {
-            range.rev().map(entry).filter_map(ours).collect()
-        } else {
-            range.map(entry).filter_map(ours).collect()
-        })
+        let mut range = pinned.range(from.as_slice()..=to.as_slice());
+        let mut entries = Vec::new();
+        let (mut front, mut step) = (0, 0_u32);
+        let both = self.scans.fetch_add(1, Relaxed) % 3 == 0;
+        loop {
+            step += 1;
+            let from_back = if both { step % 5 < 2 } else { back };
+            let next = if from_back { range.next_back() } else { range.next() };
+            let Some((key, value)) = next else { break };
+            let (number, value) = (self.spelling.number(&key), value.number());
+            if number % self.spread != 0 {
+                continue;
+            }
+            let entry = (number / self.spread, value);
+            // What came from the front is kept in front.
+            if from_back { entries.push(entry) } else { entries.insert(front, entry) }
+            front += usize::from(!from_back);
+        }
+        entries[front..].reverse();
+        if back {
+            entries.reverse();
+        }
+        Some(entries)
     }
 
     fn check(&self) -> Result<(), String> {
         self.map.pin().check().map_err(|broken| broken.to_string())
+    }
+}
+
+/// As [`Threads`], and every fourth call of a thread fills or empties a stretch between the keys of the test first, so
+/// that leaves split and merge under the calls of the others.
+pub(crate) struct Churned<V> {
+    threads: Threads<V>,
+    calls: AtomicU32,
+    seed: u64,
+}
+
+/// Keys from one key of the test to the next. With 64 a leaf holds at most one of them.
+const SPREAD: u32 = 64;
+
+/// Keys that are filled or emptied together: two or three leaves.
+const STRETCH: u32 = 128;
+
+impl<V: Value> Churned<V> {
+    pub(crate) fn new(entries: &BTreeMap<u32, u64>, spelling: Spelling, seed: u64) -> Self {
+        let threads = Threads::new(entries, spelling, SPREAD);
+        Self { threads, calls: AtomicU32::new(0), seed }
+    }
+
+    fn churn(&self) {
+        let call = self.calls.fetch_add(1, Relaxed);
+        if call % 4 != 0 {
+            return;
+        }
+        let mut rng = Rng::part(self.seed, u64::from(call));
+        let start = rng.below(4) as u32 * STRETCH;
+        let (fill, spelling) = (rng.one_in(2), self.threads.spelling);
+        let pinned = self.threads.map.pin();
+        for n in (start..start + STRETCH).filter(|n| n % SPREAD != 0) {
+            let key = spelling.key(n);
+            let old = if fill { pinned.insert(&key, V::of(n.into())) } else { pinned.remove(&key) };
+            assert!(old.is_none_or(|old| old.number() == n.into()), "key {n} had a foreign value");
+        }
+    }
+}
+
+impl<V: Value> Shared for Churned<V> {
+    fn insert(&self, key: u32, value: u64) -> Option<u64> {
+        self.churn();
+        self.threads.insert(key, value)
+    }
+
+    fn remove(&self, key: u32) -> Option<u64> {
+        self.churn();
+        self.threads.remove(key)
+    }
+
+    fn get(&self, key: u32) -> Option<u64> {
+        self.churn();
+        self.threads.get(key)
+    }
+
+    fn update(&self, key: u32, value: u64) -> Option<Option<u64>> {
+        self.threads.update(key, value)
+    }
+
+    fn get_or_insert(&self, key: u32, value: u64) -> Option<u64> {
+        self.threads.get_or_insert(key, value)
+    }
+
+    fn compare_exchange(&self, key: u32, expected: u64, value: u64) -> Option<Option<u64>> {
+        self.threads.compare_exchange(key, expected, value)
+    }
+
+    fn scan(&self, keys: RangeInclusive<u32>, back: bool) -> Option<Vec<(u32, u64)>> {
+        self.threads.scan(keys, back)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.threads.check()
     }
 }
