@@ -113,7 +113,11 @@ impl PrefixTable {
             (block, state, marks) = self.landmark(kernel, table, hashes, blocks);
         }
         let full = states.finish(hashes.key());
-        let mut last = Last::new(kernel, table, hashes.behind(block, state), block);
+        // Without landmarks there is nothing to find there; how many to look at was known early.
+        let mut last = Last::new(kernel, table, hashes.behind(block, state));
+        if blocks > 0 {
+            last.try_landmark(block);
+        }
         last.try_length::<1>();
         last.try_length::<2>();
         last.try_length::<3>();
@@ -313,13 +317,17 @@ struct Last<'t, 'k, K> {
 }
 
 impl<'t, 'k, K: Lanes> Last<'t, 'k, K> {
-    /// Starts with the landmark itself; the root is not among the tags.
     #[inline(always)]
-    fn new(kernel: K, table: &'t Table, behind: Behind<'k>, block: usize) -> Self {
-        let hash = behind.at(0);
-        let (lanes, _) = answers(kernel, table, hash);
-        let lanes = select_unpredictable(block == 0, 0, lanes);
-        Self { kernel, table, behind, marks: 0, hash, lanes, rest: 0 }
+    fn new(kernel: K, table: &'t Table, behind: Behind<'k>) -> Self {
+        Self { kernel, table, behind, marks: 0, hash: 0, lanes: 0, rest: 0 }
+    }
+
+    /// Tries the landmark itself, number `block`; number 0 is the root, which is not among the tags.
+    #[inline(always)]
+    fn try_landmark(&mut self, block: usize) {
+        self.hash = self.behind.at(0);
+        let (lanes, _) = answers(self.kernel, self.table, self.hash);
+        self.lanes = select_unpredictable(block == 0, 0, lanes);
     }
 
     #[inline(always)]

@@ -303,6 +303,19 @@ fn a_large_table_guesses_right() {
 }
 
 #[test]
+fn nodes_behind_a_full_bucket_are_found() {
+    let mut model = Model::new(Seed::fixed(12), 12);
+    let mut n = 0;
+    while model.writer.books.marks < 5 {
+        model.split(&any_bytes(n));
+        n += 1;
+        assert!(n < 100_000, "no bucket overflows");
+    }
+    model.check();
+    model.check_routes(1);
+}
+
+#[test]
 fn colliding_hashes_cost_time_but_no_anchor() {
     for (seed, is_total) in [(Seed::weak(), false), (Seed::colliding(), true)] {
         for (_, shape, steps) in &SHAPES {
