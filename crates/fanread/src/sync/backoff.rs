@@ -23,7 +23,7 @@ impl Backoff {
 
     /// Waits a little longer than the last time.
     pub(crate) fn wait(&mut self) {
-        shim::point();
+        shim::wait_for_others();
         #[cfg(all(test, loom))]
         loom::thread::yield_now();
         if cfg!(any(shuttle, loom)) {

@@ -30,6 +30,14 @@ pub(crate) use scheduled::line;
 /// Gives the scheduler of a model run a chance to switch; nothing in an ordinary build.
 #[inline(always)]
 pub(crate) fn point() {
+    // Not a yield: the scheduler takes a yield as a wish to wait, and would put every thread last at every access.
+    #[cfg(shuttle)]
+    shuttle::thread::sleep(core::time::Duration::ZERO);
+}
+
+/// Tells the scheduler of a model run that this thread waits for another; nothing in an ordinary build.
+#[inline(always)]
+pub(crate) fn wait_for_others() {
     #[cfg(shuttle)]
     shuttle::thread::yield_now();
 }
