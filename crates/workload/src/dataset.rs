@@ -70,7 +70,7 @@ impl fmt::Display for Dataset {
                 Some(name) => f.write_str(&name.to_string_lossy()),
                 None => write!(f, "{}", path.display()),
             },
-            Self::Stdin => f.write_str("-"),
+            Self::Stdin => f.write_str("stdin"),
         }
     }
 }

@@ -118,7 +118,7 @@ pub(crate) fn bars(rows: &[Row<f64>], unit: &str) -> String {
                     chart.draw_series([bar]).expect("drawing into memory");
                 }
                 let label = match value {
-                    Some(value) if *value > high => format!("> {}", short(*value)),
+                    Some(value) if *value > high => format!("... {}", short(*value)),
                     Some(value) => short(*value),
                     None => "-".into(),
                 };
@@ -137,8 +137,10 @@ pub(crate) fn bars(rows: &[Row<f64>], unit: &str) -> String {
 pub(crate) fn ranges(rows: &[Row<[f64; 3]>]) -> String {
     let series = rows.first().map_or(1, |row| row.values.len()).max(1);
     let values = rows.iter().flat_map(|row| row.values.iter().flatten().flatten());
+    // Whole decades, so that there are at least two marks on the axis.
     let low = values.clone().copied().fold(f64::MAX, f64::min).clamp(1.0, 1e9);
-    let high = values.copied().fold(low * 2.0, f64::max);
+    let low = 10f64.powf(low.log10().floor());
+    let high = 10f64.powf(values.copied().fold(low * 2.0, f64::max).log10().ceil());
     let height = 46 + rows.len() as u32 * (series as u32 * 13 + 9);
     svg(height, |area| {
         let mut chart = ChartBuilder::on(area)
@@ -146,7 +148,7 @@ pub(crate) fn ranges(rows: &[Row<[f64; 3]>]) -> String {
             .margin_right(24)
             .x_label_area_size(40)
             .y_label_area_size(LABELS)
-            .build_cartesian_2d((low * 0.8..high * 1.2).log_scale(), rows.len() as f64..0.0)
+            .build_cartesian_2d((low..high * 1.1).log_scale(), rows.len() as f64..0.0)
             .expect("drawing into memory");
         mesh(&mut chart, "time of one call, log scale", |x| duration(*x));
         let share = 0.82 / series as f64;
@@ -154,7 +156,7 @@ pub(crate) fn ranges(rows: &[Row<[f64; 3]>]) -> String {
             for (s, value) in row.values.iter().enumerate() {
                 let Some(points) = value else { continue };
                 let y = i as f64 + 0.09 + share * (s as f64 + 0.5);
-                let [p50, p99, max] = points.map(|x| (x.max(low * 0.8), y));
+                let [p50, p99, max] = points.map(|x| (x.max(low), y));
                 let c = color(s);
                 let path = PathElement::new([p50, p99, max], c.stroke_width(1));
                 chart.draw_series([path]).expect("drawing into memory");
@@ -163,7 +165,7 @@ pub(crate) fn ranges(rows: &[Row<[f64; 3]>]) -> String {
                 chart.draw_series([Cross::new(max, 3, c.stroke_width(2))]).expect("into memory");
             }
         }
-        let at = |i| chart.backend_coord(&(low * 0.8, i as f64 + 0.5));
+        let at = |i| chart.backend_coord(&(low, i as f64 + 0.5));
         name_rows(area, rows, at);
     })
 }
@@ -208,9 +210,9 @@ pub(crate) fn curves(rows: &[Row<f64>], counts: &[usize], unit: &str) -> String 
                 .iter()
                 .zip(&row.values)
                 .filter_map(|(count, value)| Some((*count as f64, (*value)?)))
-                .filter(|(_, value)| *value <= high * 1.05)
                 .collect();
-            let Some(end) = points.last() else { continue };
+            let off_scale = points.iter().any(|(_, value)| *value > high * 1.05);
+            let Some(end) = points.last().filter(|_| !off_scale) else { continue };
             ends.push((chart.backend_coord(end).1, i));
             let c = color(i);
             let width = if row.ours { 3 } else { 2 };
