@@ -59,18 +59,6 @@ pub(crate) fn prefetch<T>(at: *const T) {
     let _ = at;
 }
 
-/// As [`prefetch`], for a line that is not expected to be read again soon.
-#[inline(always)]
-pub(crate) fn prefetch_once<T>(at: *const T) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: as in `prefetch`.
-    unsafe {
-        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_NTA }>(at.cast());
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    prefetch(at);
-}
-
 /// Twins of `match_u16` and `match_u64` that are picked at run time, once per search: its probes are most of what a search does.
 ///
 /// The value is proof that the processor can run it.
