@@ -16,6 +16,7 @@ use super::search::Hint;
 use super::{Garbage, Pinned, Ref, Wormhole};
 use crate::api::{InsertError, LoadError};
 use crate::arch::common_prefix;
+use crate::batch::DEPTH;
 use crate::mem::AllocError;
 use crate::mem::record::Record;
 use crate::mem::word::{self, Read};
@@ -52,13 +53,27 @@ impl<V: Send + Sync> Wormhole<V> {
         value: V,
         rule: Rule,
     ) -> Result<Written<'g, V>, InsertError<V>> {
+        let hint = self.hint(key, &pinned.guard);
+        self.write_from(pinned, hint, key, value, rule)
+    }
+
+    /// As `write`, from where steps 1 and 2 of the search for `key` led.
+    fn write_from<'g>(
+        &'g self,
+        pinned: &'g Pinned<'_, V>,
+        mut start: Option<(Tag, Hint<'g>)>,
+        key: &[u8],
+        value: V,
+        rule: Rule,
+    ) -> Result<Written<'g, V>, InsertError<V>> {
         if key.len() > MAX_KEY_BYTES {
             let (key_bytes, max_bytes) = (key.len(), MAX_KEY_BYTES);
             return Err(InsertError::KeyTooLong { key_bytes, max_bytes, value });
         }
         let failed = |error: AllocError, value| InsertError::OutOfMemory { bytes: error.bytes, value };
         loop {
-            let Some((tag, hint)) = self.hint(key, &pinned.guard) else {
+            let found = start.take().or_else(|| self.hint(key, &pinned.guard));
+            let Some((tag, hint)) = found else {
                 if let Rule::Same(_) = rule {
                     return Ok(Written::Refused(None, value));
                 }
@@ -359,7 +374,8 @@ impl<V: Send + Sync> Wormhole<V> {
         })?;
         let mut order = [0; SLOTS];
         for (number, place) in order[..count].iter_mut().enumerate() {
-            let Some((key, _)) = ahead.front() else { break };
+            let Some((key, value)) = ahead.pop_front() else { break };
+            // Asked for its bytes once: a second answer could be longer than the record.
             let key = key.as_ref();
             let tag = Tag::of(self.seed().hash(key));
             let inline = Word::of_inline(&key[at..]).filter(|_| filling.shape.inline);
@@ -374,11 +390,10 @@ impl<V: Send + Sync> Wormhole<V> {
                     }
                 },
             };
-            let Some((key, value)) = ahead.pop_front() else { break };
             let slot = match inline {
                 Some(word) => filling.put::<V>(tag, word, Some(word::pack(value))),
                 None => {
-                    self.memory.write_record(record, key.as_ref(), value);
+                    self.memory.write_record(record, key, value);
                     filling.put::<V>(tag, Word::of_record(tag, record), None)
                 }
             };
@@ -484,14 +499,48 @@ impl<V: Send + Sync> Pinned<'_, V> {
         })
     }
 
-    /// Inserts all `entries`, as many calls of [`insert`](Self::insert) would; later entries win.
+    /// Inserts all `entries` in their order; later ones win.
+    ///
+    /// # Cost
+    ///
+    /// The line fetches of as many [`insert`](Self::insert)s, up to 16 keys' at a time. Allocates nothing beyond what
+    /// they do.
     ///
     /// # Panics
     ///
     /// As `insert`; entries before the one that panicked are in the map.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::Wormhole;
+    ///
+    /// let map = Wormhole::new();
+    /// let pinned = map.pin();
+    /// let keys: [&[u8]; 2] = [b"ant", b"bee"];
+    /// pinned.insert_batch(keys.into_iter().zip(1..));
+    /// assert_eq!(pinned.len(), 2);
+    /// ```
     pub fn insert_batch<'k>(&self, entries: impl IntoIterator<Item = (&'k [u8], V)>) {
-        for (key, value) in entries {
-            self.insert(key, value);
+        let map = self.map;
+        let mut entries = entries.into_iter();
+        loop {
+            let mut batch: [Option<(&[u8], V)>; DEPTH] = core::array::from_fn(|_| entries.next());
+            let probes = batch.each_ref().map(|entry| {
+                entry.as_ref().map(|(key, _)| (*key, map.probe(key, &self.guard)))
+            });
+            let hints = probes.map(|probe| {
+                let (key, (tag, probe)) = probe?;
+                let hint = map.route(key, tag, probe)?;
+                hint.leaf.prefetch_for_write();
+                Some((tag, hint))
+            });
+            for (entry, hint) in batch.iter_mut().zip(hints) {
+                let Some((key, value)) = entry.take() else { return };
+                if let Err(error) = map.write_from(self, hint, key, value, Rule::Always) {
+                    panic!("{error}");
+                }
+            }
         }
     }
 
