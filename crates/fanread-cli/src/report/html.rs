@@ -111,7 +111,8 @@ fn throughput(page: &mut String, records: &[Record]) {
     let series = compared(records);
     *page += "<section><h2>Throughput</h2><p>Millions of operations a second, all threads \
               together; longer is better. <b>dep.</b>: each query waits for the answer before. \
-              A scan visits 100 entries.</p>\n";
+              A scan visits 100 entries. A bar is cut off where it \
+              is more than three times as long as all others.</p>\n";
     legend(page, &series);
     *page += "<div class=\"plots\">\n";
     for heading in headings(records) {
@@ -182,8 +183,8 @@ fn growth(page: &mut String, records: &[Record]) {
         }
     }
     if !plots.is_empty() {
-        *page += "<section><h2>Growth</h2><p>Throughput as the number of keys grows. A map more than three \
-                  times as fast as all others is off the scale and left out.</p>\n\
+        *page += "<section><h2>Growth</h2><p>Throughput as the number of keys grows; both axes are \
+                  logarithmic.</p>\n\
                   <div class=\"plots\">\n";
         *page += &plots;
         *page += "</div></section>\n";

@@ -84,10 +84,16 @@ fn scale_of(rows: &[Row<f64>]) -> f64 {
     let mut tops: Vec<f64> = rows.iter().map(highest).collect();
     tops.sort_by(|a, b| b.total_cmp(a));
     match tops[..] {
-        [top, second, ..] if second > 0.0 && top > 3.0 * second => second * 1.25,
+        [top, second, _, ..] if second > 0.0 && top > 3.0 * second => second * 1.25,
         [top, ..] => top.max(f64::MIN_POSITIVE),
         [] => f64::MIN_POSITIVE,
     }
+}
+
+/// Returns bounds of a logarithmic axis: whole decades, so that it has at least two marks.
+fn decades(low: f64, high: f64) -> (f64, f64) {
+    let low = low.clamp(1e-6, 1e12).log10().floor();
+    (10f64.powf(low), 10f64.powf(high.max(1e-6).log10().ceil().max(low + 1.0)))
 }
 
 /// Draws a bar for each map and series; absent figures are marked with a dash.
@@ -137,10 +143,8 @@ pub(crate) fn bars(rows: &[Row<f64>], unit: &str) -> String {
 pub(crate) fn ranges(rows: &[Row<[f64; 3]>]) -> String {
     let series = rows.first().map_or(1, |row| row.values.len()).max(1);
     let values = rows.iter().flat_map(|row| row.values.iter().flatten().flatten());
-    // Whole decades, so that there are at least two marks on the axis.
-    let low = values.clone().copied().fold(f64::MAX, f64::min).clamp(1.0, 1e9);
-    let low = 10f64.powf(low.log10().floor());
-    let high = 10f64.powf(values.copied().fold(low * 2.0, f64::max).log10().ceil());
+    let low = values.clone().copied().fold(f64::MAX, f64::min).max(1.0);
+    let (low, high) = decades(low, values.copied().fold(low, f64::max));
     let height = 46 + rows.len() as u32 * (series as u32 * 13 + 9);
     svg(height, |area| {
         let mut chart = ChartBuilder::on(area)
@@ -170,18 +174,18 @@ pub(crate) fn ranges(rows: &[Row<[f64; 3]>]) -> String {
     })
 }
 
-/// Draws a curve for each map over the number of keys, on a logarithmic axis. What is off the
-/// scale of the others is left out.
+/// Draws a curve for each map over the number of keys, both axes logarithmic.
 pub(crate) fn curves(rows: &[Row<f64>], counts: &[usize], unit: &str) -> String {
     let (first, last) = (counts[0] as f64, counts[counts.len() - 1] as f64);
-    let high = scale_of(rows);
+    let values = || rows.iter().flat_map(|row| row.values.iter().flatten().copied());
+    let (low, high) = decades(values().fold(f64::MAX, f64::min), values().fold(0.0, f64::max));
     svg(300, |area| {
         let mut chart = ChartBuilder::on(area)
             .margin_top(12)
             .margin_right(140)
             .x_label_area_size(40)
             .y_label_area_size(48)
-            .build_cartesian_2d((first * 0.92..last * 1.08).log_scale(), 0.0..high * 1.05)
+            .build_cartesian_2d((first * 0.92..last * 1.08).log_scale(), (low..high).log_scale())
             .expect("drawing into memory");
         chart
             .configure_mesh()
@@ -199,7 +203,7 @@ pub(crate) fn curves(rows: &[Row<f64>], counts: &[usize], unit: &str) -> String 
             .draw()
             .expect("drawing into memory");
         for count in counts {
-            let (x, y) = chart.backend_coord(&(*count as f64, 0.0));
+            let (x, y) = chart.backend_coord(&(*count as f64, low));
             let label = crate::report::table::short_count(*count);
             let label = Text::new(label, (x, y + 12), text(11, false, HPos::Center));
             area.draw(&label).expect("drawing into memory");
@@ -211,8 +215,7 @@ pub(crate) fn curves(rows: &[Row<f64>], counts: &[usize], unit: &str) -> String 
                 .zip(&row.values)
                 .filter_map(|(count, value)| Some((*count as f64, (*value)?)))
                 .collect();
-            let off_scale = points.iter().any(|(_, value)| *value > high * 1.05);
-            let Some(end) = points.last().filter(|_| !off_scale) else { continue };
+            let Some(end) = points.last() else { continue };
             ends.push((chart.backend_coord(end).1, i));
             let c = color(i);
             let width = if row.ours { 3 } else { 2 };
@@ -226,7 +229,7 @@ pub(crate) fn curves(rows: &[Row<f64>], counts: &[usize], unit: &str) -> String 
         for i in 1..ends.len() {
             ends[i].0 = ends[i].0.max(ends[i - 1].0 + LINE_HEIGHT);
         }
-        let (x, mut floor) = chart.backend_coord(&(last * 1.08, 0.0));
+        let (x, mut floor) = chart.backend_coord(&(last * 1.08, low));
         for (y, _) in ends.iter_mut().rev() {
             *y = (*y).min(floor);
             floor = *y - LINE_HEIGHT;
