@@ -305,7 +305,7 @@ impl<V: Send + Sync> Wormhole<V> {
         entries: impl IntoIterator<Item = (K, V)>,
     ) -> Result<Self, LoadError> {
         let map = Self::new();
-        let mut entries = entries.into_iter();
+        let mut entries = entries.into_iter().fuse();
         let mut ahead: VecDeque<(K, V)> = VecDeque::with_capacity(SLOTS);
         let (mut index, mut done) = (0, false);
         let mut low: (u64, Vec<u8>) = (0, Vec::new());
@@ -523,7 +523,7 @@ impl<V: Send + Sync> Pinned<'_, V> {
     /// ```
     pub fn insert_batch<'k>(&self, entries: impl IntoIterator<Item = (&'k [u8], V)>) {
         let map = self.map;
-        let mut entries = entries.into_iter();
+        let mut entries = entries.into_iter().fuse();
         loop {
             let mut batch: [Option<(&[u8], V)>; DEPTH] = core::array::from_fn(|_| entries.next());
             let probes = batch.each_ref().map(|entry| {

@@ -14,6 +14,8 @@ mod raw;
 mod remove;
 mod resize;
 mod search;
+#[cfg(all(test, not(loom), not(shuttle)))]
+mod tests;
 
 use core::marker::PhantomData;
 

@@ -55,14 +55,14 @@ pub(super) struct Form {
 impl<V> Wormhole<V> {
     /// Step 1: asks the table's tags for the key's prefixes.
     #[inline(always)]
-    fn probe<'g>(&self, key: &[u8], guard: &'g Guard) -> (Tag, Probe<'g>) {
+    pub(super) fn probe<'g>(&self, key: &[u8], guard: &'g Guard) -> (Tag, Probe<'g>) {
         let probe = self.table.probe(&PrefixHashes::new(self.seed(), key), guard);
         (Tag::of(probe.full_hash()), probe)
     }
 
     /// Step 2: reads the node and asks for the leaf.
     #[inline(always)]
-    fn route(&self, key: &[u8], tag: Tag, probe: Probe<'_>) -> Option<Hint<'_>> {
+    pub(super) fn route(&self, key: &[u8], tag: Tag, probe: Probe<'_>) -> Option<Hint<'_>> {
         let route = self.table.route(key, probe)?;
         // The leaf is large, or so small that all its lines are near.
         let home = tag.home(super::layout::LARGE_LINES);
