@@ -86,7 +86,9 @@ pub struct Wormhole<V> {
     entries: AtomicU64,
     /// More shards, once the map is large enough to be worth them.
     shards: OnceLock<Box<[CachePadded<OneShard>]>>,
-    values: PhantomData<V>,
+    /// The map owns values, and takes them through a shared reference: a map of long-lived values must not pass for one
+    /// of shorter-lived ones, so `V` is invariant.
+    values: PhantomData<(V, fn(V) -> V)>,
 }
 
 /// What one of many threads counts and recycles.
