@@ -112,7 +112,6 @@ impl PrefixTable {
         } else {
             (block, state, marks) = self.landmark(kernel, table, hashes, blocks);
         }
-        let full = states.finish(hashes.key());
         // Without landmarks there is nothing to find there; how many to look at was known early.
         let mut last = Last::new(kernel, table, hashes.behind(block, state));
         if blocks > 0 {
@@ -129,17 +128,22 @@ impl PrefixTable {
         }
         marks |= last.marks;
         let mut probe = last.probe(block * 8);
+        // Ask before anything else is done: the fewer instructions lie before this one, the more often the request
+        // leaves while the search before this one still waits for its leaf.
+        prefetch(table.nodes().as_ptr().wrapping_add(probe.slot as usize));
+        probe.full = states.finish(hashes.key());
         // A marked bucket, a landmark that is gone by now, a length behind the key's end, or more landmarks than were
         // looked at.
         let is_lost = probe.slot == ROOT && block > 0;
         let is_behind = probe.len as usize > hashes.key().len();
         let is_last_of_many = block == WINDOW_BLOCKS && landmarks > WINDOW_BLOCKS;
         if is_marked(marks) | is_lost | is_behind | is_last_of_many {
+            let full = probe.full;
             probe = self.search_again::<false>(table, hashes.key());
-        }
-        probe.full = full;
-        if let Some(node) = table.nodes().get(probe.slot as usize) {
-            prefetch(node);
+            probe.full = full;
+            if let Some(node) = table.nodes().get(probe.slot as usize) {
+                prefetch(node);
+            }
         }
         probe
     }
