@@ -13,7 +13,7 @@ use super::layout::{
 use super::raw::{Leaf, read_inline};
 use super::resize::{Draft, Plan};
 use super::search::Hint;
-use super::{Garbage, Pinned, Ref, Wormhole};
+use super::{DropValues, Garbage, Pinned, Ref, Wormhole};
 use crate::api::{InsertError, LoadError};
 use crate::arch::common_prefix;
 use crate::batch::DEPTH;
@@ -372,6 +372,9 @@ impl<V: Send + Sync> Wormhole<V> {
         let mut filling = self.start_leaf(thread, plan, || {
             2 * ahead.iter().take(count).filter(short).count() >= count
         })?;
+        // Keys are user code: if one panics, the values that are in the leaf already are dropped.
+        let mut placed =
+            DropValues { map: self, limbos: Vec::new(), leaf: Some(filling.leaf), at: 0 };
         let mut order = [0; SLOTS];
         for (number, place) in order[..count].iter_mut().enumerate() {
             let Some((key, value)) = ahead.pop_front() else { break };
@@ -385,6 +388,7 @@ impl<V: Send + Sync> Wormhole<V> {
                     Ok(record) => record,
                     Err(error) => {
                         // What is in the leaf so far belongs to the map and is dropped with it.
+                        placed.leaf = None;
                         self.append_leaf(pinned, filling.finish(&order, number), &plan, last)?;
                         return Err(error);
                     }
@@ -399,6 +403,7 @@ impl<V: Send + Sync> Wormhole<V> {
             };
             *place = slot as u8;
         }
+        placed.leaf = None;
         let leaf = filling.finish(&order, count);
         self.append_leaf(pinned, leaf, &plan, last)?;
         // Relaxed: a counter.

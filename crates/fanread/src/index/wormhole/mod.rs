@@ -258,18 +258,25 @@ impl<V> Wormhole<V> {
 
     /// Takes what has been unlinked, and takes back into use what nobody can be reading any more.
     fn retire(&self, pinned: &Pinned<'_, V>, garbage: impl IntoIterator<Item = Garbage>) {
-        let (shard, _) = self.shard_of(pinned.thread);
-        let free = {
-            let mut shard = shard.lock();
-            for item in garbage {
-                shard.limbo.retire(item, &pinned.guard);
-            }
-            shard.limbo.collect()
-        };
-        if let Some(items) = free {
-            // User code runs here, in `Drop` of values: no lock is held.
-            Recycle { map: self, shard, items }.run();
+        // User code runs here, in `Drop` of values: no lock is held.
+        self.exchange(pinned, garbage).run();
+    }
+
+    /// Takes what has been unlinked; returns what nobody can be reading any more. The caller drops its locks before it
+    /// runs that.
+    fn exchange(
+        &self,
+        pinned: &Pinned<'_, V>,
+        garbage: impl IntoIterator<Item = Garbage>,
+    ) -> Recycle<'_, V> {
+        let (lock, _) = self.shard_of(pinned.thread);
+        let mut shard = lock.lock();
+        for item in garbage {
+            shard.limbo.retire(item, &pinned.guard);
         }
+        let items = shard.limbo.collect().unwrap_or_default();
+        drop(shard);
+        Recycle { map: self, shard: lock, items }
     }
 
     fn record_units(&self, unit: u64) -> u64 {

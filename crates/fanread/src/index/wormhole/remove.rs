@@ -75,13 +75,16 @@ impl<V: Send + Sync> Pinned<'_, V> {
         Wormhole::<V>::take_out(leaf, &mut locked, slot);
         // Relaxed: a counter.
         map.shard_of(self.thread).1.fetch_sub(1, Relaxed);
+        // The record is handed over before the merge, which drops other values: if one of them panics, this one is not
+        // lost.
+        let garbage = word.record().map(|unit| map.exchange(self, [Garbage::Record(unit)]));
         if leaf.meta().count() <= MERGE_AT / 2 {
             map.try_merge(self, leaf, locked);
         } else {
             drop(locked);
         }
-        if let Some(unit) = word.record() {
-            map.retire(self, [Garbage::Record(unit)]);
+        if let Some(mut garbage) = garbage {
+            garbage.run();
         }
         Some(old)
     }
