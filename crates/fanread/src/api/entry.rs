@@ -61,7 +61,7 @@ impl<V: PartialEq> PartialEq for Ref<'_, V> {
 impl<V: Eq> Eq for Ref<'_, V> {}
 
 /// Room for a key in the `Key` itself.
-pub(crate) const SHORT_KEY_BYTES: usize = 24;
+pub(crate) const SHORT_KEY_BYTES: usize = 16;
 
 /// A key found in a map.
 ///

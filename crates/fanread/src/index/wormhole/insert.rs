@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use super::layout::{
-    INLINE_BYTES, LARGE_LINES, LINE_WORDS, MAX_KEY_BYTES, SLOTS, SMALL_LINES, Slot, Tag, Word, full_at,
+    INLINE_BYTES, LARGE_LINES, LINE_WORDS, MAX_KEY_BYTES, SLOTS, SMALL_LINES, Slot, Tag, Word, full_at, lines_for,
 };
 use super::raw::{Leaf, read_inline};
 use super::resize::{Draft, Plan};
@@ -276,7 +276,8 @@ pub(super) fn publish(leaf: Leaf<'_>, tag: Tag, slot: Slot, step: usize, word: W
 
 /// Entries of a leaf that is built from sorted input: nearly full, with room for some insertions before it splits.
 /// The cut is made where the border is shortest between these two numbers.
-const LOADED_ENTRIES: core::ops::RangeInclusive<usize> = 44..=54;
+const LOADED_ENTRIES: core::ops::RangeInclusive<usize> =
+    full_at(LARGE_LINES) * 12 / 16..=full_at(LARGE_LINES) * 14 / 16;
 
 impl<V: Send + Sync> Wormhole<V> {
     /// Builds a map of entries whose keys ascend strictly.
@@ -360,11 +361,7 @@ impl<V: Send + Sync> Wormhole<V> {
             high.0 = self.new_border(thread, &high.1)?;
         }
         let bounded = high.0 != 0;
-        let lines = if !bounded && last.is_none() && count <= full_at(SMALL_LINES) {
-            SMALL_LINES
-        } else {
-            LARGE_LINES
-        };
+        let lines = if bounded { LARGE_LINES } else { lines_for(count) };
         let plan =
             Plan { low: (low.0, &low.1), high: bounded.then_some((high.0, &high.1)), lines };
         let at = plan.prefix_bytes();

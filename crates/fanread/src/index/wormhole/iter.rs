@@ -104,7 +104,7 @@ impl<'g, V> View<'g, V> {
             }
             let meta = leaf.meta();
             let mut count = meta.count();
-            order = leaf.copy_order();
+            order = leaf.copy_order(count);
             sorted = meta.sorted();
             entries.clear();
             if seen.is_changing() {
@@ -341,7 +341,8 @@ impl<'g, V> Course<'g, V> {
         if next.header().shape.inline {
             return;
         }
-        for slot in &next.copy_order()[..next.meta().count().min(SLOTS)] {
+        let count = next.meta().count();
+        for slot in &next.copy_order(count)[..count] {
             let slot = usize::from(*slot) & (next.lines() * super::layout::LINE_WORDS - 1);
             map.prefetch_entry(next.word(slot));
         }

@@ -1,26 +1,31 @@
-//! A leaf: the entries between two borders, in 7 to 19 lines.
+//! A leaf: the entries between two borders, in 5 to 70 lines.
 //!
 //! ```text
-//! line 0   0        8     12    16      24      32         40          48            64
-//!          +--------+-----+-----+-------+-------+----------+-----------+-------------+
-//!          |version |next |prev | meta  | shape | low slice| high slice| prefix 0..16|
-//!          +--------+-----+-----+-------+-------+----------+-----------+-------------+
-//! line 1   low record 8, high record 8, prefix 16..64
-//! line 2   order: up to 64 slot numbers, one byte each
-//! line 3.. words: 2 or 8 lines of 8
+//! line 0   0        8     12    16      24      32     40         48          56        64
+//!          +--------+-----+-----+-------+-------+------+----------+-----------+---------+
+//!          |version |next |prev | meta  | shape | tail | low slice| high slice|prefix 8 |
+//!          +--------+-----+-----+-------+-------+------+----------+-----------+---------+
+//! line 1   low record 8, high record 8, prefix 8..56
+//! line 2.. words: 2, 8 or 32 lines of 8
 //! then     values: as many lines again, in an inline leaf whose values have bytes
+//! then     order: up to 256 slot numbers, one byte each, in 1 or 4 lines
 //! ```
 //!
 //! * *prefix* is what `low` and `high` have in common, and so every key between them; the *slices* are the eight
 //!   bytes of `low` and `high` behind it, big-endian. A key is usually placed by them alone.
-//! * *meta* counts: entries 8 bits, sorted entries 8 bits, and for each home line 4 bits of *reach*: entries of that
-//!   home lie in lines `home ^ j`, `j <= reach`.
+//! * *meta* counts: entries 8 bits, sorted entries 8 bits, *reach* 8 bits, and a bit for each home line that has
+//!   overflowed: entries of such a home lie in lines `home ^ j`, `j <= reach`, those of others in the home line.
+//! * *tail* is the last word of the order, so that a writer who appends to it need not read it.
 //! * A *word* is 0 (free), a record word or an inline word:
 //!
 //! ```text
 //! record   bit 63 = 1 | tag: 23 bits | record: 40 bits, in units of 8 bytes
 //! inline   bits 63..56 = 1 + length | up to 7 bytes of key behind the prefix, first byte on top
 //! ```
+//!
+//! A leaf of more keys makes fewer leaves, and so fewer nodes of the prefix table, which then stays in nearer caches: a
+//! point search looks at one line of words however many there are. A scan pays, because neighbours in order lie in
+//! many lines.
 //!
 //! Invariants L1 to L10 are in `docs/design/wormhole.md`; `check.rs` verifies them.
 
@@ -38,18 +43,21 @@ pub(super) type Leaves = Arena<6, 3>;
 pub(super) const MAX_KEY_BYTES: usize = u16::MAX as usize;
 
 /// Lines before the words.
-pub(super) const FIXED_LINES: usize = 3;
+pub(super) const FIXED_LINES: usize = 2;
 
 /// Words in a line.
 pub(super) const LINE_WORDS: usize = 8;
 
-/// Lines of words in a large leaf. More keys in a leaf make the prefix table smaller and splits rarer but dearer,
-/// and 8 lines are what 64 slot numbers in one order line allow. 32 slots cost 2 to 3 bytes a key more in
-/// borders and headers.
-pub(super) const LARGE_LINES: usize = 8;
+/// Lines of words in a large leaf: 256 slots, as many as a byte of the order can name. With 8 lines a map has four times
+/// as many leaves and nodes: at 10 million random 8-byte keys the nodes take 4 MB instead of 1 MB, and dependent gets
+/// a quarter longer. Shorter scans and single splits would be cheaper.
+pub(super) const LARGE_LINES: usize = if cfg!(shuttle) { 1 } else { 32 };
 
 /// Lines of words in a small leaf, which a map of up to 15 entries has.
-pub(super) const SMALL_LINES: usize = 2;
+pub(super) const SMALL_LINES: usize = if cfg!(shuttle) { 1 } else { 2 };
+
+/// How many times as large a leaf becomes that is full and not large.
+const GROWTH: usize = 4;
 
 /// Slots of a large leaf.
 pub(super) const SLOTS: usize = LARGE_LINES * LINE_WORDS;
@@ -60,14 +68,28 @@ pub(super) const fn full_at(lines: usize) -> usize {
     lines * LINE_WORDS - lines.div_ceil(2)
 }
 
+/// Lines of words of the smallest leaf that holds `count` entries and has room for more.
+pub(super) fn lines_for(count: usize) -> usize {
+    let mut lines = SMALL_LINES;
+    while lines < LARGE_LINES && count * 4 > full_at(lines) * 3 {
+        lines *= GROWTH;
+    }
+    lines
+}
+
+/// Lines of the order of a leaf of `lines` lines of words.
+pub(super) const fn order_lines(lines: usize) -> usize {
+    lines.div_ceil(LINE_WORDS)
+}
+
 /// Bytes of an inline key behind the prefix.
 pub(super) const INLINE_BYTES: usize = 7;
 
 /// Longest prefix of an inline leaf, so that line 0 alone confirms an inline key.
-pub(super) const INLINE_PREFIX_BYTES: usize = 16;
+pub(super) const INLINE_PREFIX_BYTES: usize = 8;
 
 /// Prefix bytes that a leaf keeps. Longer prefixes are compared with the border records.
-pub(super) const KEPT_PREFIX_BYTES: usize = 64;
+pub(super) const KEPT_PREFIX_BYTES: usize = 56;
 
 /// Line 0 of a leaf.
 #[derive(Debug)]
@@ -80,9 +102,11 @@ pub(super) struct Header {
     pub(super) prev: AtomicU32,
     pub(super) meta: AtomicU64,
     pub(super) shape: Shape,
+    /// The last word of the order; its writer's own copy.
+    pub(super) tail: AtomicU64,
     pub(super) low_slice: u64,
     pub(super) high_slice: u64,
-    pub(super) prefix: [u8; 16],
+    pub(super) prefix: [u8; 8],
 }
 
 /// Line 1 of a leaf.
@@ -116,10 +140,10 @@ pub(super) struct Shape {
 const _: () = assert!(size_of::<Header>() == LINE_BYTES && size_of::<Border>() == LINE_BYTES);
 const _: () = assert!(offset_of!(Header, next) == 8 && offset_of!(Header, prev) == 12);
 const _: () = assert!(offset_of!(Header, meta) == 16 && offset_of!(Header, shape) == 24);
-const _: () = assert!(offset_of!(Header, low_slice) == 32 && offset_of!(Header, high_slice) == 40);
-const _: () = assert!(offset_of!(Header, prefix) == 48 && offset_of!(Border, prefix) == 16);
-const _: () = assert!(size_of::<Shape>() == 8);
-const _: () = assert!(SLOTS == 64 && KEPT_PREFIX_BYTES == 16 + 48);
+const _: () = assert!(offset_of!(Header, tail) == 32 && offset_of!(Header, low_slice) == 40);
+const _: () = assert!(offset_of!(Header, high_slice) == 48 && offset_of!(Header, prefix) == 56);
+const _: () = assert!(offset_of!(Border, prefix) == 16 && size_of::<Shape>() == 8);
+const _: () = assert!(SLOTS <= 256 && full_at(LARGE_LINES) < 256 && KEPT_PREFIX_BYTES == 8 + 48);
 
 /// The counts of a leaf, as one word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -128,6 +152,7 @@ pub(super) struct Meta(pub(super) u64);
 impl Meta {
     const SORTED_AT: u32 = 8;
     const REACH_AT: u32 = 16;
+    const OVERFLOWED_AT: u32 = 24;
 
     /// How many entries the leaf has.
     #[inline(always)]
@@ -144,24 +169,28 @@ impl Meta {
     /// How far entries of a home line may lie from it.
     #[inline(always)]
     pub(super) fn reach(self, home: usize) -> usize {
-        (self.0 >> (Self::REACH_AT + 4 * home as u32) & 0xf) as usize
+        if self.0 >> (Self::OVERFLOWED_AT + home as u32) & 1 == 0 {
+            return 0;
+        }
+        (self.0 >> Self::REACH_AT & 0xff) as usize
     }
 
     /// The same with other counts.
     #[inline(always)]
     pub(super) fn with_counts(self, count: usize, sorted: usize) -> Self {
-        debug_assert!(sorted <= count && count <= SLOTS);
+        debug_assert!(sorted <= count && count <= full_at(LARGE_LINES));
         Self(self.0 & !0xffff | count as u64 | (sorted as u64) << Self::SORTED_AT)
     }
 
     /// The same with a reach of at least `reach` (L5).
     #[inline(always)]
     pub(super) fn with_reach(self, home: usize, reach: usize) -> Self {
-        if reach <= self.reach(home) {
+        if reach == 0 {
             return self;
         }
-        let at = Self::REACH_AT + 4 * home as u32;
-        Self(self.0 & !(0xf << at) | (reach as u64) << at)
+        let most = (self.0 >> Self::REACH_AT & 0xff).max(reach as u64);
+        let others = self.0 & !(0xff << Self::REACH_AT);
+        Self(others | most << Self::REACH_AT | 1 << (Self::OVERFLOWED_AT + home as u32))
     }
 }
 
@@ -356,10 +385,11 @@ mod tests {
     #[test]
     fn counts_do_not_disturb_each_other() {
         let mut meta = Meta::default().with_counts(60, 30);
-        for home in 0..8 {
+        assert!((0..32).all(|home| meta.reach(home) == 0));
+        for home in [0, 7, 31] {
             meta = meta.with_reach(home, home).with_reach(home, 0);
         }
         assert_eq!((meta.count(), meta.sorted()), (60, 30));
-        assert!((0..8).all(|home| meta.reach(home) == home));
+        assert_eq!([0, 1, 7, 31].map(|home| meta.reach(home)), [0, 0, 31, 31]);
     }
 }

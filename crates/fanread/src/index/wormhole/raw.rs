@@ -9,8 +9,8 @@ use core::cmp::Ordering as Order;
 use core::marker::PhantomData;
 
 use super::layout::{
-    Border, FIXED_LINES, Header, INLINE_PREFIX_BYTES, KEPT_PREFIX_BYTES, LINE_WORDS, Leaves, Meta, SLOTS, Shape,
-    Slot, Word, slice_at,
+    Border, FIXED_LINES, Header, INLINE_PREFIX_BYTES, KEPT_PREFIX_BYTES, LARGE_LINES, LINE_WORDS, Leaves, Meta, SLOTS,
+    Shape, Slot, Word, order_lines, slice_at,
 };
 use crate::api::{Key, SHORT_KEY_BYTES};
 use crate::arch;
@@ -103,15 +103,16 @@ impl Memory {
         let mut prefix = [0_u8; KEPT_PREFIX_BYTES];
         let kept = at.min(KEPT_PREFIX_BYTES);
         prefix[..kept].copy_from_slice(&low.1[..kept]);
-        let (mut first, mut second) = ([0; 16], [0; 48]);
-        first.copy_from_slice(&prefix[..16]);
-        second.copy_from_slice(&prefix[16..]);
+        let (mut first, mut second) = ([0; 8], [0; 48]);
+        first.copy_from_slice(&prefix[..8]);
+        second.copy_from_slice(&prefix[8..]);
         let header = Header {
             version: Version::default(),
             next: AtomicU32::new(0),
             prev: AtomicU32::new(0),
             meta: AtomicU64::new(0),
             shape,
+            tail: AtomicU64::new(0),
             low_slice: slice_at(low.1, at),
             high_slice: if shape.bounded { slice_at(high.1, at) } else { u64::MAX },
             prefix: first,
@@ -163,19 +164,24 @@ impl<'g> Leaf<'g> {
         unsafe { &*self.at.add(LINE_BYTES).cast::<Border>() }
     }
 
-    /// Line 2: slot numbers, eight in a word, the first in the low byte.
+    /// The order: slot numbers, eight in a word, the first in the low byte.
     #[inline(always)]
-    pub(super) fn order(self) -> &'g LineWords {
-        // SAFETY: as `header`; the line is only touched as atomics.
-        unsafe { &*self.at.add(2 * LINE_BYTES).cast::<LineWords>() }
+    fn order(self) -> &'g [AtomicU64] {
+        let shape = self.header().shape;
+        let at = usize::from(shape.all_lines) - order_lines(usize::from(shape.lines));
+        // SAFETY: as `header`; the order is the leaf's last lines and has as many words as the leaf has lines of words.
+        // It is only touched as atomics.
+        unsafe {
+            core::slice::from_raw_parts(self.at.add(at * LINE_BYTES).cast::<AtomicU64>(), self.lines())
+        }
     }
 
     /// A line of words.
     #[inline(always)]
     pub(super) fn words(self, line: usize) -> &'g LineWords {
         debug_assert!(line < self.lines());
-        // SAFETY: as `order`; a leaf has lines 3 .. 3 + lines, and callers stay below `lines` (which is 2 or 8, and
-        // line numbers come from a tag or an exclusive or of two, both below it).
+        // SAFETY: as `header`; a leaf has lines 2 .. 2 + lines, and callers stay below `lines`, which is a power of two:
+        // line numbers come from a tag below it or an exclusive or of two such.
         unsafe { &*self.at.add((FIXED_LINES + line) * LINE_BYTES).cast::<LineWords>() }
     }
 
@@ -240,23 +246,22 @@ impl<'g> Leaf<'g> {
         if self.name.get() & INLINE_BIT == 0 {
             line(1);
         } else if const { Self::has_values::<V>() } {
-            line(FIXED_LINES + super::layout::LARGE_LINES + home);
+            line(FIXED_LINES + LARGE_LINES + home);
         }
     }
 
-    /// Asks for what a writer needs beside the lines of a search: the border and the order.
+    /// Asks for what a writer needs beside the lines of a search: the border.
     #[inline(always)]
     pub(super) fn prefetch_for_write(self) {
         arch::prefetch(self.at.wrapping_add(LINE_BYTES));
-        arch::prefetch(self.at.wrapping_add(2 * LINE_BYTES));
     }
 
     /// Asks for all lines, for a scan.
     #[inline]
     pub(super) fn prefetch_all<V>(self) {
         let inline = self.name.get() & INLINE_BIT != 0 && const { Self::has_values::<V>() };
-        let lines = FIXED_LINES + super::layout::LARGE_LINES * if inline { 2 } else { 1 };
-        for line in 0..lines {
+        let lines = LARGE_LINES * if inline { 2 } else { 1 } + order_lines(LARGE_LINES);
+        for line in 0..FIXED_LINES + lines {
             arch::prefetch(self.at.wrapping_add(line * LINE_BYTES));
         }
     }
@@ -298,31 +303,41 @@ impl<'g> Leaf<'g> {
     /// Appends a slot number to the order. The caller holds the leaf's lock or has not published the leaf.
     #[inline(always)]
     pub(super) fn append_order(self, at: usize, slot: Slot) {
-        let word = &self.order()[at / 8];
-        let shift = 8 * (at % 8);
-        // Relaxed: readers learn of the entry from `meta`, which is stored after this.
-        let old = word.load(Relaxed) & !(0xff << shift);
-        word.store(old | (slot as u64) << shift, Relaxed);
+        let tail = &self.header().tail;
+        // Relaxed: only the lock's holder uses the tail. Readers learn of the entry from `meta`, which is stored after
+        // this. The order's line is not read, so nobody waits for it.
+        let before = if at % 8 == 0 { 0 } else { tail.load(Relaxed) };
+        let word = before | (slot as u64) << (8 * (at % 8));
+        tail.store(word, Relaxed);
+        self.order()[at / 8].store(word, Relaxed);
     }
 
-    /// Copies the order.
+    /// Copies the first `count` numbers of the order.
     #[inline]
-    pub(super) fn copy_order(self) -> [u8; SLOTS] {
+    pub(super) fn copy_order(self, count: usize) -> [u8; SLOTS] {
         let mut copy = [0; SLOTS];
-        for (eight, word) in copy.as_chunks_mut::<8>().0.iter_mut().zip(self.order()) {
+        let words = self.order().iter().take(count.div_ceil(8));
+        for (eight, word) in copy.as_chunks_mut::<8>().0.iter_mut().zip(words) {
             // Relaxed: the caller validates the copy by the leaf's version.
             *eight = word.load(Relaxed).to_le_bytes();
         }
         copy
     }
 
-    /// Replaces the order. The caller is between `begin_change` and `end_change`, or has not published the leaf.
+    /// Replaces the order from number `from` on; it has `count` numbers. The caller is between `begin_change` and
+    /// `end_change`, or has not published the leaf.
     #[inline]
-    pub(super) fn set_order(self, order: &[u8; SLOTS]) {
-        for (eight, word) in order.as_chunks::<8>().0.iter().zip(self.order()) {
+    pub(super) fn set_order(self, order: &[u8; SLOTS], from: usize, count: usize) {
+        let words = order.as_chunks::<8>().0.iter().zip(self.order());
+        let mut last = 0;
+        for (eight, word) in words.take(count.div_ceil(8)).skip(from / 8) {
+            last = u64::from_le_bytes(*eight);
             // Relaxed: ordered by the version's fences.
-            word.store(u64::from_le_bytes(*eight), Relaxed);
+            word.store(last, Relaxed);
         }
+        // What lies behind the last number would be added to.
+        let kept = if count % 8 == 0 { 0 } else { last & (1 << (8 * (count % 8))) - 1 };
+        self.header().tail.store(kept, Relaxed);
     }
 
     /// The next leaf; of a dead leaf, the one that replaces it.
@@ -357,12 +372,9 @@ impl<'g> Leaf<'g> {
         let header = self.header();
         let bytes = usize::from(header.shape.prefix_bytes);
         debug_assert!(bytes <= INLINE_PREFIX_BYTES && key.len() >= bytes);
-        if bytes <= 8 {
-            // Both slices keep only the prefix's bytes; a shift by 64 is none at all.
-            let differ = slice_at(key, 0) ^ slice_at(&header.prefix, 0);
-            return differ.checked_shr(64 - 8 * bytes as u32).unwrap_or(0) == 0;
-        }
-        key[..bytes] == header.prefix[..bytes]
+        // Both words keep only the prefix's bytes; of none a shift by 64 leaves nothing.
+        let differ = slice_at(key, 0) ^ u64::from_be_bytes(header.prefix);
+        differ.checked_shr(64 - 8 * bytes as u32).unwrap_or(0) == 0
     }
 
     /// Where `key` belongs: in this leaf (`Equal`), before it or behind it (L3).
@@ -395,14 +407,14 @@ impl<'g> Leaf<'g> {
     fn compare_prefix(self, key: &[u8], bytes: usize, memory: &Memory) -> Order {
         let start = &key[..key.len().min(bytes)];
         let (header, border) = (self.header(), self.border());
-        if bytes <= 16 {
+        if bytes <= 8 {
             return start.cmp(&header.prefix[..bytes]);
         }
         if bytes > KEPT_PREFIX_BYTES {
             return start.cmp(&memory.border(border.low)[..bytes]);
         }
-        let (first, second) = start.split_at(start.len().min(16));
-        first.cmp(&header.prefix[..]).then_with(|| second.cmp(&border.prefix[..bytes - 16]))
+        let (first, second) = start.split_at(start.len().min(8));
+        first.cmp(&header.prefix[..]).then_with(|| second.cmp(&border.prefix[..bytes - 8]))
     }
 
     /// The prefix of an inline leaf, to put keys together with; empty in other leaves.

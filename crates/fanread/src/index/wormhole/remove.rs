@@ -5,7 +5,7 @@
 //!
 //! PAPER: Algorithm 2, `DEL`. Neighbours are merged when both fit in half a leaf (`resize.rs`).
 
-use super::layout::{SLOTS, Slot, Word};
+use super::layout::{Slot, Word};
 use super::raw::Leaf;
 use super::resize::MERGE_AT;
 use super::{Garbage, Key, Pinned, Ref, Wormhole};
@@ -17,14 +17,14 @@ impl<V> Wormhole<V> {
     fn take_out(leaf: Leaf<'_>, locked: &mut Locked<'_>, slot: Slot) {
         let meta = leaf.meta();
         let (count, sorted) = (meta.count(), meta.sorted());
-        let mut order = leaf.copy_order();
+        let mut order = leaf.copy_order(count);
         let Some(at) = order[..count].iter().position(|other| usize::from(*other) == slot) else {
             unreachable!("an occupied slot is in the order (L9)");
         };
-        order.copy_within(at + 1..SLOTS, at);
+        order.copy_within(at + 1..count, at);
         locked.begin_change();
         leaf.set_word(slot, Word::FREE);
-        leaf.set_order(&order);
+        leaf.set_order(&order, at, count - 1);
         leaf.set_meta(meta.with_counts(count - 1, sorted - usize::from(at < sorted)));
         locked.end_change();
     }

@@ -12,8 +12,8 @@
 
 use super::insert::is_inline_map;
 use super::layout::{
-    FIXED_LINES, INLINE_BYTES, INLINE_PREFIX_BYTES, LARGE_LINES, LINE_WORDS, Meta, SLOTS, SMALL_LINES, SORT_TIE,
-    Shape, Slot, Tag, Word, full_at, sort_number,
+    FIXED_LINES, INLINE_BYTES, INLINE_PREFIX_BYTES, LARGE_LINES, LINE_WORDS, Meta, SLOTS, SORT_TIE,
+    Shape, Slot, Tag, Word, full_at, lines_for, order_lines, sort_number,
 };
 use super::raw::{Leaf, Memory, ShortPrefix};
 use super::{Garbage, Pinned, Wormhole};
@@ -69,7 +69,7 @@ pub(super) struct Filling<'g> {
 impl<'g> Filling<'g> {
     /// Ends the construction: the order of the `count` entries is known.
     pub(super) fn finish(self, order: &[u8; SLOTS], count: usize) -> Leaf<'g> {
-        self.leaf.set_order(order);
+        self.leaf.set_order(order, 0, count);
         self.leaf.set_meta(self.meta.with_counts(count, count));
         self.leaf
     }
@@ -108,7 +108,7 @@ impl<V> Wormhole<V> {
     pub(super) fn entries<'g>(&'g self, leaf: Leaf<'g>, prefix: &'g ShortPrefix) -> Vec<Entry<'g>> {
         let meta = leaf.meta();
         let (count, sorted) = (meta.count(), meta.sorted());
-        let order = &leaf.copy_order()[..count];
+        let order = &leaf.copy_order(count)[..count];
         let (words, values) = (leaf.all_words(), leaf.all_values::<V>());
         let prefix_bytes = usize::from(leaf.header().shape.prefix_bytes);
         // Relaxed: the caller holds the lock, or has made the leaf.
@@ -211,7 +211,7 @@ impl<V> Wormhole<V> {
             prefix_bytes: prefix_bytes as u16,
             lines: plan.lines as u8,
             inline,
-            all_lines: (FIXED_LINES + plan.lines + value_lines) as u8,
+            all_lines: (FIXED_LINES + plan.lines + value_lines + order_lines(plan.lines)) as u8,
             bounded: plan.high.is_some(),
             unused: 0,
         };
@@ -303,7 +303,7 @@ impl<V> Wormhole<V> {
         Plan { low: (border.low, self.memory.border(border.low)), high, lines }
     }
 
-    /// Makes room in a full leaf: a small one grows, a large one is split. `key` is what is to be inserted.
+    /// Makes room in a full leaf: it grows as far as it can, and is split then. `key` is what is to be inserted.
     pub(super) fn make_room(
         &self,
         pinned: &Pinned<'_, V>,
@@ -312,18 +312,18 @@ impl<V> Wormhole<V> {
         key: &[u8],
     ) -> Result<(), AllocError> {
         self.add_shards();
-        if leaf.lines() == SMALL_LINES {
+        if leaf.lines() < LARGE_LINES {
             self.grow_leaf(pinned, leaf, locked)
         } else {
             self.split(pinned, leaf, locked, key)
         }
     }
 
-    /// Replaces a small leaf by a large one.
+    /// Replaces a leaf by a larger one.
     fn grow_leaf(&self, pinned: &Pinned<'_, V>, old: Leaf<'_>, locked: Locked<'_>) -> Result<(), AllocError> {
         let prefix = old.short_prefix();
         let entries = self.entries(old, &prefix);
-        let plan = self.borders(old, LARGE_LINES);
+        let plan = self.borders(old, lines_for(entries.len() + 1));
         let mut draft = Draft::default();
         let new = match self.draft_leaf(pinned.thread, &entries, plan, &mut draft) {
             Ok(new) => new,
@@ -405,7 +405,7 @@ impl<V> Wormhole<V> {
         if last_leaf && *key > *self.key(&entries[count - 1]) {
             return count - 1;
         }
-        let reach = count / 8;
+        let reach = count / 16;
         let from_middle = |at: usize| at.abs_diff(count / 2);
         let common = |at: usize| {
             let (a, b) = (&entries[at - 1], &entries[at]);
@@ -507,7 +507,8 @@ impl<V> Wormhole<V> {
         let mut entries = self.entries(left.0, &prefixes.0);
         entries.extend(self.entries(right.0, &prefixes.1));
         let gone = right.0.border().low;
-        let plan = Plan { high: self.borders(right.0, LARGE_LINES).high, ..self.borders(left.0, LARGE_LINES) };
+        let lines = lines_for(entries.len());
+        let plan = Plan { high: self.borders(right.0, lines).high, ..self.borders(left.0, lines) };
         let mut draft = Draft::default();
         let Ok(merged) = self.draft_leaf(pinned.thread, &entries, plan, &mut draft) else {
             self.discard_records(pinned.thread, draft.records);
@@ -535,7 +536,7 @@ impl<V> Wormhole<V> {
         let mut line = [0; SLOTS];
         line[..order.len()].copy_from_slice(order);
         locked.begin_change();
-        leaf.set_order(&line);
+        leaf.set_order(&line, 0, order.len());
         leaf.set_meta(meta.with_counts(order.len(), order.len()));
         locked.end_change();
     }
