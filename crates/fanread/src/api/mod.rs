@@ -1,5 +1,7 @@
 //! What all maps share: options, errors, and the types a lookup returns.
 
+#![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
+
 mod entry;
 mod error;
 mod options;

@@ -4,6 +4,8 @@
 //! and says so; [`drive`] starts up to [`DEPTH`] walks and takes the next step of each in turn, so that the waits
 //! of one hide behind the steps of the others. A single search takes the same steps without stopping.
 
+#![allow(clippy::inline_always, reason = "the driver is to become part of the search it drives")]
+
 /// How many searches a batched call keeps in flight.
 ///
 /// Each waits for one to four lines at a time, and current cores track 10 to 50 outstanding misses: fewer searches

@@ -1,5 +1,8 @@
 //! Memory: where the bytes of the indexes live and how they are named.
 
+#![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
+#![allow(clippy::missing_errors_doc, reason = "the one error is that there is no memory")]
+#![allow(clippy::cast_ptr_alignment, reason = "each place says how it is aligned")]
 #![expect(unsafe_code, reason = "hands out raw memory; every block says what it relies on")]
 
 pub(crate) mod arena;

@@ -49,6 +49,7 @@ impl Pages {
     }
 
     /// How many bytes the block has.
+    #[cfg(test)]
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }

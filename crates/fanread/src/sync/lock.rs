@@ -6,7 +6,7 @@
 //!
 //! # Invariants
 //!
-//! * **K1** `data` is touched only by the thread that holds `state` = 1, or through `&mut Lock`.
+//! * **K1** `data` is touched only by the thread that holds `state` = 1.
 
 #![expect(unsafe_code, reason = "a lock lends its data from behind a cell")]
 
@@ -45,11 +45,6 @@ impl<T> Lock<T> {
             backoff.wait();
         }
         Held { lock: self }
-    }
-
-    /// The data, of a lock that is not shared.
-    pub(crate) fn get_mut(&mut self) -> &mut T {
-        self.data.get_mut()
     }
 }
 

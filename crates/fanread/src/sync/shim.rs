@@ -27,11 +27,10 @@ pub(crate) fn line(words: &LineWords) -> &[core::sync::atomic::AtomicU64; 8] {
 #[cfg(shuttle)]
 pub(crate) use scheduled::line;
 
-/// Gives the scheduler of a model run a chance to switch; nothing in an ordinary build.
-#[inline(always)]
-pub(crate) fn point() {
+/// Gives the scheduler of a model run a chance to switch.
+#[cfg(shuttle)]
+fn point() {
     // Not a yield: the scheduler takes a yield as a wish to wait, and would put every thread last at every access.
-    #[cfg(shuttle)]
     shuttle::thread::sleep(core::time::Duration::ZERO);
 }
 

@@ -99,7 +99,7 @@ impl<V> Wormhole<V> {
         let mut last = None;
         for (place, slot) in order[..meta.count()].iter().enumerate() {
             let slot = usize::from(*slot);
-            let word = leaf.word(slot);
+            let word = leaf.word::<V>(slot);
             if word.is_free() {
                 return Err(broken("L9", at("the order names a free slot")));
             }
@@ -116,7 +116,7 @@ impl<V> Wormhole<V> {
             }
             last = Some(key);
         }
-        let occupied = (0..slots).filter(|slot| !leaf.word(*slot).is_free()).count();
+        let occupied = (0..slots).filter(|slot| !leaf.word::<V>(*slot).is_free()).count();
         if occupied != meta.count() {
             return Err(broken("L9", at(&format!("{occupied} slots in use, {} listed", meta.count()))));
         }

@@ -134,13 +134,13 @@ impl<V: Send + Sync> Wormhole<V> {
         tag: Tag,
         value: V,
     ) -> Result<Read<'g, V>, (AllocError, V)> {
-        let (slot, step) = free_slot(leaf, tag);
+        let (slot, step) = free_slot::<V>(leaf, tag);
         match inline_word(leaf, key, is_inline_map::<V>()) {
             Some(word) => {
                 let value = word::pack(value);
                 locked.reuse();
                 leaf.set_value::<V>(slot, value);
-                publish(leaf, tag, slot, step, word);
+                publish::<V>(leaf, tag, slot, step, word);
                 Ok(read_inline(value))
             }
             None => {
@@ -151,7 +151,7 @@ impl<V: Send + Sync> Wormhole<V> {
                 self.memory.write_record(unit, key, value);
                 let new = self.memory.record::<V>(unit).value();
                 locked.reuse();
-                publish(leaf, tag, slot, step, Word::of_record(tag, unit));
+                publish::<V>(leaf, tag, slot, step, Word::of_record(tag, unit));
                 Ok(new)
             }
         }
@@ -178,7 +178,7 @@ impl<V: Send + Sync> Wormhole<V> {
         match self.new_record(pinned.thread, record.key().len()) {
             Ok(new) => {
                 self.memory.write_record(new, record.key(), value);
-                leaf.set_word(slot, Word::of_record(word.tag(), new));
+                leaf.set_word::<V>(slot, Word::of_record(word.tag(), new));
                 Ok(Some(Garbage::Record(unit)))
             }
             Err(error) => Err((error, value)),
@@ -246,12 +246,12 @@ pub(super) fn inline_word(leaf: Leaf<'_>, key: &[u8], inline_map: bool) -> Optio
 }
 
 /// A free slot for a tag and how far it is from the home line. The leaf is not full.
-pub(super) fn free_slot(leaf: Leaf<'_>, tag: Tag) -> (Slot, usize) {
+pub(super) fn free_slot<V>(leaf: Leaf<'_>, tag: Tag) -> (Slot, usize) {
     let lines = leaf.lines();
     let home = tag.home(lines);
     for step in 0..lines {
         let line = home ^ step;
-        let free = crate::arch::match_u64(crate::sync::shim::line(leaf.words(line)), 0, !0);
+        let free = crate::arch::match_u64(crate::sync::shim::line(leaf.words::<V>(line)), 0, !0);
         if free != 0 {
             return (line * LINE_WORDS + free.trailing_zeros() as usize, step);
         }
@@ -261,7 +261,7 @@ pub(super) fn free_slot(leaf: Leaf<'_>, tag: Tag) -> (Slot, usize) {
 
 /// Makes an entry findable whose value or record is in place. The caller holds the lock, or has not published the
 /// leaf.
-pub(super) fn publish(leaf: Leaf<'_>, tag: Tag, slot: Slot, step: usize, word: Word) {
+pub(super) fn publish<V>(leaf: Leaf<'_>, tag: Tag, slot: Slot, step: usize, word: Word) {
     let meta = leaf.meta();
     let count = meta.count();
     // The reach first: whoever can see the word looks as far as it is (L4).
@@ -269,7 +269,7 @@ pub(super) fn publish(leaf: Leaf<'_>, tag: Tag, slot: Slot, step: usize, word: W
     if step > 0 {
         leaf.set_meta(meta);
     }
-    leaf.set_word(slot, word);
+    leaf.set_word::<V>(slot, word);
     leaf.append_order(count, slot);
     leaf.set_meta(meta.with_counts(count + 1, meta.sorted()));
 }
@@ -489,7 +489,7 @@ impl<V: Send + Sync> Pinned<'_, V> {
     /// let map = Wormhole::new();
     /// let pinned = map.pin();
     /// assert!(pinned.try_insert(b"wombat", 1)?.is_none());
-    /// let error = pinned.try_insert(&[0; 70_000], 2).unwrap_err();
+    /// let error = pinned.try_insert(&vec![0; 70_000], 2).unwrap_err();
     /// assert_eq!(error.into_value(), 2);
     /// # Ok::<(), fanread::InsertError<u64>>(())
     /// ```

@@ -19,13 +19,12 @@ use core::marker::PhantomData;
 use core::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
-use super::layout::{SLOTS, SORT_TIE, Word, sort_number};
+use super::layout::{LINE_WORDS, SLOTS, SORT_TIE, Word, sort_number};
 use super::raw::{Leaf, ShortPrefix, read_inline};
 use super::{Pinned, Wormhole};
 use crate::api::{Key, Ref};
 use crate::mem::word;
 use crate::sync::epoch::Guard;
-use crate::sync::shim::Ordering::{Acquire, Relaxed};
 use crate::sync::version::Seen;
 
 /// A bound of a range, kept while the range runs.
@@ -90,7 +89,8 @@ impl<'g, V> View<'g, V> {
     /// Copies a leaf. `None` if it is dead.
     fn of(map: &'g Wormhole<V>, leaf: Leaf<'g>, mut entries: Vec<Copied>) -> Result<Self, Vec<Copied>> {
         let version = &leaf.header().version;
-        let (words, values) = (leaf.all_words(), leaf.all_values::<V>());
+        let slots = leaf.lines() * LINE_WORDS;
+        let inline = leaf.header().shape.inline;
         let mut order;
         let mut sorted;
         let seen = loop {
@@ -109,18 +109,17 @@ impl<'g, V> View<'g, V> {
             entries.clear();
             if seen.is_changing() {
                 // The order is being rewritten: take the words as they stand.
-                (count, sorted) = (words.len(), 0);
+                (count, sorted) = (slots, 0);
                 for (slot, entry) in order.iter_mut().enumerate() {
                     *entry = slot as u8;
                 }
             }
             entries.extend(order[..count.min(SLOTS)].iter().map(|slot| {
                 // A torn order may name slots that a small leaf does not have; the copy is dropped then.
-                let slot = usize::from(*slot) & (words.len() - 1);
-                // ORDER: Acquire, pairs with the Release store in `Leaf::set_word`: a record's bytes are there.
-                let word = Word(words[slot].load(Acquire));
-                // Relaxed: the pair is validated below.
-                let value = values.get(slot).map_or(core::ptr::null_mut(), |value| value.load(Relaxed));
+                let slot = usize::from(*slot) & (slots - 1);
+                let word = leaf.word::<V>(slot);
+                // Of a record word it is nothing; the copy does not ask which it is.
+                let value = if inline { leaf.value::<V>(slot) } else { core::ptr::null_mut() };
                 map.prefetch_entry(word);
                 Copied { word, value }
             }));
@@ -344,7 +343,7 @@ impl<'g, V> Course<'g, V> {
         let count = next.meta().count();
         for slot in &next.copy_order(count)[..count] {
             let slot = usize::from(*slot) & (next.lines() * super::layout::LINE_WORDS - 1);
-            map.prefetch_entry(next.word(slot));
+            map.prefetch_entry(next.word::<V>(slot));
         }
     }
 

@@ -6,8 +6,7 @@
 //!          |version |next |prev | meta  | shape | tail | low slice| high slice|prefix 8 |
 //!          +--------+-----+-----+-------+-------+------+----------+-----------+---------+
 //! line 1   low record 8, high record 8, prefix 8..56
-//! line 2.. words: 2, 8 or 32 lines of 8
-//! then     values: as many lines again, in an inline leaf whose values have bytes
+//! line 2.. words: 2, 8 or 32 lines of 8; in an inline leaf whose values have bytes, each with its values' line behind it
 //! then     order: up to 256 slot numbers, one byte each, in 1 or 4 lines
 //! ```
 //!

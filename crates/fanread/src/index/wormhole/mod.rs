@@ -6,6 +6,9 @@
 //!
 //! How it works, its invariants and its budget of line fetches are in `docs/design/wormhole.md`.
 
+#![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
+#![allow(clippy::missing_errors_doc, reason = "inside, the one error is that there is no memory")]
+
 mod check;
 mod insert;
 mod iter;
@@ -119,7 +122,7 @@ enum Garbage {
     /// A record of a border.
     Border(u64),
     /// A piece of the prefix table, freed by being dropped.
-    Table(#[expect(dead_code, reason = "held until it may be dropped")] prefix::Garbage),
+    Table(prefix::Garbage),
 }
 
 /// How many shards a large map has. More than the writers that really run at once is memory for nothing: each holds
@@ -365,7 +368,7 @@ impl<V> DropValues<'_, V> {
         }
         while let Some(leaf) = self.leaf {
             while self.at < leaf.lines() * layout::LINE_WORDS {
-                let word = leaf.word(self.at);
+                let word = leaf.word::<V>(self.at);
                 self.at += 1;
                 if let Some(unit) = word.record() {
                     self.map.memory.drop_record::<V>(unit);

@@ -176,38 +176,28 @@ impl<'g> Leaf<'g> {
         }
     }
 
+    /// How many lines lie from one line of words to the next: in an inline leaf the line of their values is in between.
+    #[inline(always)]
+    fn stride<V>(self) -> usize {
+        if const { Self::has_values::<V>() } { 1 + usize::from(self.header().shape.inline) } else { 1 }
+    }
+
     /// A line of words.
     #[inline(always)]
-    pub(super) fn words(self, line: usize) -> &'g LineWords {
+    pub(super) fn words<V>(self, line: usize) -> &'g LineWords {
         debug_assert!(line < self.lines());
-        // SAFETY: as `header`; a leaf has lines 2 .. 2 + lines, and callers stay below `lines`, which is a power of two:
-        // line numbers come from a tag below it or an exclusive or of two such.
-        unsafe { &*self.at.add((FIXED_LINES + line) * LINE_BYTES).cast::<LineWords>() }
+        let at = FIXED_LINES + line * self.stride::<V>();
+        // SAFETY: as `header`; a leaf has lines of words 0 .. lines, `stride` apart, and callers stay below `lines`, which
+        // is a power of two: line numbers come from a tag below it or an exclusive or of two such.
+        unsafe { &*self.at.add(at * LINE_BYTES).cast::<LineWords>() }
     }
 
     /// A line of values, of an inline leaf whose values have bytes.
     #[inline(always)]
     fn values(self, line: usize) -> &'g ValueLine {
-        debug_assert!(FIXED_LINES + self.lines() + line < usize::from(self.header().shape.all_lines));
-        // SAFETY: as `words`; the value lines stand behind the lines of words.
-        unsafe { &*self.at.add((FIXED_LINES + self.lines() + line) * LINE_BYTES).cast::<ValueLine>() }
-    }
-
-    /// All words, by slot.
-    #[inline(always)]
-    pub(super) fn all_words(self) -> &'g [AtomicU64] {
-        // SAFETY: as `words`: `lines` lines of eight words follow each other.
-        unsafe { core::slice::from_raw_parts(self.words(0).as_ptr(), self.lines() * LINE_WORDS) }
-    }
-
-    /// All values, by slot; none if the leaf has no lines for them.
-    #[inline(always)]
-    pub(super) fn all_values<V>(self) -> &'g [AtomicPtr<()>] {
-        if !self.header().shape.inline || !const { Self::has_values::<V>() } {
-            return &[];
-        }
-        // SAFETY: as `all_words`, behind them.
-        unsafe { core::slice::from_raw_parts(self.values(0).as_ptr(), self.lines() * LINE_WORDS) }
+        debug_assert!(self.header().shape.inline && line < self.lines());
+        // SAFETY: as `words`; the values of a line of words stand behind it.
+        unsafe { &*self.at.add((FIXED_LINES + 2 * line + 1) * LINE_BYTES).cast::<ValueLine>() }
     }
 
     /// Whether this type's values have a line of their own in inline leaves.
@@ -242,11 +232,12 @@ impl<'g> Leaf<'g> {
     pub(super) fn prefetch<V>(self, home: usize) {
         let line = |line: usize| arch::prefetch(self.at.wrapping_add(line * LINE_BYTES));
         line(0);
-        line(FIXED_LINES + home);
-        if self.name.get() & INLINE_BIT == 0 {
+        if self.name.get() & INLINE_BIT != 0 && const { Self::has_values::<V>() } {
+            line(FIXED_LINES + 2 * home);
+            line(FIXED_LINES + 2 * home + 1);
+        } else {
+            line(FIXED_LINES + home);
             line(1);
-        } else if const { Self::has_values::<V>() } {
-            line(FIXED_LINES + LARGE_LINES + home);
         }
     }
 
@@ -288,16 +279,16 @@ impl<'g> Leaf<'g> {
 
     /// A word.
     #[inline(always)]
-    pub(super) fn word(self, slot: Slot) -> Word {
+    pub(super) fn word<V>(self, slot: Slot) -> Word {
         // ORDER: Acquire, pairs with the Release store in `set_word`: a record's bytes are there.
-        Word(self.words(slot / LINE_WORDS)[slot % LINE_WORDS].load(Acquire))
+        Word(self.words::<V>(slot / LINE_WORDS)[slot % LINE_WORDS].load(Acquire))
     }
 
     /// Stores a word. The caller holds the leaf's lock or has not published the leaf.
     #[inline(always)]
-    pub(super) fn set_word(self, slot: Slot, word: Word) {
+    pub(super) fn set_word<V>(self, slot: Slot, word: Word) {
         // ORDER: Release, pairs with `word`: what the word names was written before.
-        self.words(slot / LINE_WORDS)[slot % LINE_WORDS].store(word.0, Release);
+        self.words::<V>(slot / LINE_WORDS)[slot % LINE_WORDS].store(word.0, Release);
     }
 
     /// Appends a slot number to the order. The caller holds the leaf's lock or has not published the leaf.

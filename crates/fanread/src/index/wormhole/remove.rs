@@ -23,7 +23,7 @@ impl<V> Wormhole<V> {
         };
         order.copy_within(at + 1..count, at);
         locked.begin_change();
-        leaf.set_word(slot, Word::FREE);
+        leaf.set_word::<V>(slot, Word::FREE);
         leaf.set_order(&order, at, count - 1);
         leaf.set_meta(meta.with_counts(count - 1, sorted - usize::from(at < sorted)));
         locked.end_change();

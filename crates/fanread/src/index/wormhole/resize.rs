@@ -23,7 +23,6 @@ use crate::mem::AllocError;
 use crate::mem::record::Record;
 use crate::mem::word;
 use crate::prefix;
-use crate::sync::shim::Ordering::Relaxed;
 use crate::sync::version::Locked;
 
 /// Entries up to which two neighbours become one leaf. Half of a full one: a merged leaf is neither split nor merged
@@ -89,7 +88,7 @@ impl<'g> Filling<'g> {
         if let Some(value) = value {
             self.leaf.set_value::<V>(slot, value);
         }
-        self.leaf.set_word(slot, word);
+        self.leaf.set_word::<V>(slot, word);
         slot
     }
 }
@@ -109,10 +108,8 @@ impl<V> Wormhole<V> {
         let meta = leaf.meta();
         let (count, sorted) = (meta.count(), meta.sorted());
         let order = &leaf.copy_order(count)[..count];
-        let (words, values) = (leaf.all_words(), leaf.all_values::<V>());
         let prefix_bytes = usize::from(leaf.header().shape.prefix_bytes);
-        // Relaxed: the caller holds the lock, or has made the leaf.
-        let word = |slot: u8| Word(words[usize::from(slot)].load(Relaxed));
+        let word = |slot: u8| leaf.word::<V>(usize::from(slot));
         for slot in order {
             self.prefetch_entry(word(*slot));
         }
@@ -120,12 +117,14 @@ impl<V> Wormhole<V> {
             .iter()
             .map(|slot| {
                 let word = word(*slot);
-                let number = match word.record() {
-                    Some(unit) => sort_number(self.memory.record::<V>(unit).key(), prefix_bytes),
-                    None => word.sort_number(),
+                let (number, value) = match word.record() {
+                    Some(unit) => {
+                        let key = self.memory.record::<V>(unit).key();
+                        (sort_number(key, prefix_bytes), core::ptr::null_mut())
+                    }
+                    None => (word.sort_number(), leaf.value::<V>(usize::from(*slot))),
                 };
-                let value = values.get(usize::from(*slot)).map(|value| value.load(Relaxed));
-                Entry { number, word, value: value.unwrap_or(core::ptr::null_mut()), prefix }
+                Entry { number, word, value, prefix }
             })
             .collect();
         if sorted == count {

@@ -150,12 +150,12 @@ impl<V> Wormhole<V> {
                 let mut step = 0;
                 loop {
                     let line = home ^ step;
-                    let words = leaf.words(line);
+                    let words = leaf.words::<V>(line);
                     let mut hits = kernel.match_u64(shim::line(words), form.want, form.mask);
                     while hits != 0 {
                         let slot = line * 8 + hits.trailing_zeros() as usize;
                         hits &= hits - 1;
-                        let word = leaf.word(slot);
+                        let word = leaf.word::<V>(slot);
                         if word.0 & form.mask != form.want {
                             continue;
                         }
@@ -249,11 +249,11 @@ impl<V> Wormhole<V> {
         let home = tag.home(leaf.lines());
         for step in 0..=leaf.meta().reach(home) {
             let line = home ^ step;
-            let mut hits = arch::match_u64(shim::line(leaf.words(line)), form.want, form.mask);
+            let mut hits = arch::match_u64(shim::line(leaf.words::<V>(line)), form.want, form.mask);
             while hits != 0 {
                 let slot = line * 8 + hits.trailing_zeros() as usize;
                 hits &= hits - 1;
-                let word = leaf.word(slot);
+                let word = leaf.word::<V>(slot);
                 let same = word.record().is_none_or(|unit| self.memory.record::<V>(unit).key() == key);
                 if same {
                     return Some((slot, word));
@@ -268,9 +268,9 @@ impl<V> Wormhole<V> {
     fn prefetch_record(&self, leaf: Leaf<'_>, key: &[u8], tag: Tag) {
         let Some(form) = Self::form(leaf, key, tag) else { return };
         let line = tag.home(leaf.lines());
-        let hits = arch::match_u64(shim::line(leaf.words(line)), form.want, form.mask);
+        let hits = arch::match_u64(shim::line(leaf.words::<V>(line)), form.want, form.mask);
         if hits != 0 {
-            self.prefetch_entry(leaf.word(line * 8 + hits.trailing_zeros() as usize));
+            self.prefetch_entry(leaf.word::<V>(line * 8 + hits.trailing_zeros() as usize));
         }
     }
 

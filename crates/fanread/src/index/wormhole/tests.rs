@@ -153,7 +153,7 @@ fn a_write_that_panics_for_want_of_memory_changes_nothing() {
         let inserted = catch_unwind(AssertUnwindSafe(|| {
             pinned.get_or_insert_with(&key, || Box::new(n));
         }));
-        let updated = catch_unwind(AssertUnwindSafe(|| pinned.update(&key, |n| n.clone()).is_some()));
+        let updated = catch_unwind(AssertUnwindSafe(|| pinned.update(&key, Clone::clone).is_some()));
         failing::never();
         if inserted.is_err() {
             panics += 1;
