@@ -38,7 +38,7 @@ fn come_and_go<V: Value>(keys: &[Vec<u8>], seed: u64) {
     for (n, key) in (0..).zip(keys) {
         let old = map.pin().insert(key, V::of(n)).map(|old| old.number());
         assert_eq!(old, model.insert(key.clone(), n));
-        if n as usize % often == 0 {
+        if (n as usize).is_multiple_of(often) {
             assert_same(&map, &model);
         }
     }
@@ -49,7 +49,7 @@ fn come_and_go<V: Value>(keys: &[Vec<u8>], seed: u64) {
     for (n, key) in order.into_iter().enumerate() {
         let old = map.pin().remove(key).map(|old| old.number());
         assert_eq!(old, model.remove(key));
-        if n % often == 0 {
+        if n.is_multiple_of(often) {
             assert_same(&map, &model);
         }
     }
@@ -154,7 +154,7 @@ fn a_value_is_never_seen_half_replaced() {
                         let found = pinned.get(&spelling.key(n)).map(|found| found.number());
                         assert!(found.is_none_or(|value| value as u32 == n));
                     }
-                    for (key, value) in pinned.iter() {
+                    for (key, value) in &pinned {
                         assert_eq!(value.number() as u32, spelling.number(&key));
                     }
                 }

@@ -26,7 +26,7 @@ fn runs(pool: usize, steps: usize) -> impl Iterator<Item = (Keys, usize, usize)>
 fn wormhole_agrees_with_a_btreemap_on_small_pools() {
     for seed in seeds() {
         for (keys, pool, steps) in runs(1_000, 25_000) {
-            agree_at_size(|| Ordered::<Wormhole<u64>>::default(), seed, keys, pool, steps);
+            agree_at_size(Ordered::<Wormhole<u64>>::default, seed, keys, pool, steps);
         }
     }
 }
@@ -35,7 +35,7 @@ fn wormhole_agrees_with_a_btreemap_on_small_pools() {
 fn wormhole_agrees_with_a_btreemap_on_large_pools() {
     for seed in seeds() {
         for (keys, pool, steps) in runs(10_000, 40_000) {
-            agree_at_size(|| Ordered::<Wormhole<u64>>::default(), seed, keys, pool, steps);
+            agree_at_size(Ordered::<Wormhole<u64>>::default, seed, keys, pool, steps);
         }
     }
 }
@@ -44,8 +44,8 @@ fn wormhole_agrees_with_a_btreemap_on_large_pools() {
 fn wormhole_with_large_values_agrees_with_a_btreemap() {
     for seed in seeds() {
         for (keys, pool, steps) in runs(1_000, 12_500) {
-            agree_at_size(|| Ordered::<Wormhole<Box<u64>>>::default(), seed, keys, pool, steps);
-            agree_at_size(|| Ordered::<Wormhole<[u64; 3]>>::default(), seed, keys, pool, steps);
+            agree_at_size(Ordered::<Wormhole<Box<u64>>>::default, seed, keys, pool, steps);
+            agree_at_size(Ordered::<Wormhole<[u64; 3]>>::default, seed, keys, pool, steps);
         }
     }
 }

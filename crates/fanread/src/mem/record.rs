@@ -67,7 +67,7 @@ impl<'g, V> Record<'g, V> {
     /// The key has at most 65,535 bytes.
     #[inline]
     pub(crate) unsafe fn write(at: *mut u8, key: &[u8], value: V) {
-        debug_assert!(key.len() <= usize::from(u16::MAX));
+        debug_assert!(u16::try_from(key.len()).is_ok());
         // SAFETY: both parts lie in the caller's units, the value part is aligned to 8.
         unsafe {
             if word::is_inline::<V>() {

@@ -48,6 +48,10 @@ pub(crate) trait Word {
     /// Stores `value`.
     fn store(&self, value: u64, order: Ordering);
     /// Replaces `old` by `new`; may fail although the word is `old`.
+    ///
+    /// # Errors
+    ///
+    /// The word that was there instead.
     fn compare_exchange_weak(
         &self,
         old: u64,

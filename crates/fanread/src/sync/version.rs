@@ -169,6 +169,7 @@ impl<W: Word> Locked<'_, W> {
 
     /// To be called before the first store into a slot that may have been used before.
     #[inline(always)]
+    #[expect(clippy::unused_self, reason = "only who holds the lock may call it")]
     pub(crate) fn reuse(&self) {
         // ORDER: Release fence, pairs with the Acquire fence in `end`: whoever sees the store that follows
         // also sees the `end_change` that freed the slot.

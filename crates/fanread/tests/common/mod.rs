@@ -198,7 +198,7 @@ impl<V: Value> Shared for Threads<V> {
         let mut range = pinned.range(from.as_slice()..=to.as_slice());
         let mut entries = Vec::new();
         let (mut front, mut step) = (0, 0_u32);
-        let both = self.scans.fetch_add(1, Relaxed) % 3 == 0;
+        let both = self.scans.fetch_add(1, Relaxed).is_multiple_of(3);
         loop {
             step += 1;
             let from_back = if both { step % 5 < 2 } else { back };
@@ -247,7 +247,7 @@ impl<V: Value> Churned<V> {
 
     fn churn(&self) {
         let call = self.calls.fetch_add(1, Relaxed);
-        if call % 4 != 0 {
+        if !call.is_multiple_of(4) {
             return;
         }
         let mut rng = Rng::part(self.seed, u64::from(call));

@@ -185,7 +185,7 @@ impl<'g, V> View<'g, V> {
         }
         self.entries = entries;
         if !seen.is_changing() {
-            map.offer_order(self.leaf, seen, &slots[..count]);
+            Wormhole::<V>::offer_order(self.leaf, seen, &slots[..count]);
         }
     }
 
@@ -420,7 +420,7 @@ impl<'g, V> Course<'g, V> {
             Edge::Open => self.map.last_leaf(self.guard).and_then(|last| match View::of(self.map, last, spare) {
                 Ok(view) => Some(view),
                 // It has just been replaced: the way round by the longest possible key.
-                Err(spare) => self.view_at(Some(&[u8::MAX; super::MAX_KEY_BYTES]), spare),
+                Err(spare) => self.view_at(Some(&vec![u8::MAX; super::MAX_KEY_BYTES]), spare),
             }),
             Edge::Included(key) | Edge::Excluded(key) => self.view_at(Some(key), spare),
         };
@@ -553,7 +553,7 @@ fn inverted(start: Bound<&[u8]>, end: Bound<&[u8]>) -> bool {
     }
 }
 
-impl<'m, V> Pinned<'m, V> {
+impl<V> Pinned<'_, V> {
     /// Returns the entries between two bounds, in key order, from both ends.
     ///
     /// # Cost
@@ -645,6 +645,15 @@ impl<'m, V> Pinned<'m, V> {
     /// Returns the last entry at or below the bound: `Included(key)` includes `key` itself.
     pub fn upper_bound(&self, bound: Bound<&[u8]>) -> Option<(Key<'_>, Ref<'_, V>)> {
         self.range((Bound::Unbounded, bound)).next_back()
+    }
+}
+
+impl<'g, V> IntoIterator for &'g Pinned<'_, V> {
+    type Item = (Key<'g>, Ref<'g, V>);
+    type IntoIter = Iter<'g, V>;
+
+    fn into_iter(self) -> Iter<'g, V> {
+        self.iter()
     }
 }
 

@@ -8,6 +8,7 @@
 
 #![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
 #![allow(clippy::missing_errors_doc, reason = "inside, the one error is that there is no memory")]
+#![allow(clippy::single_match_else, reason = "the two forms of an entry stand side by side")]
 
 mod check;
 mod insert;
@@ -89,10 +90,12 @@ pub struct Wormhole<V> {
     entries: AtomicU64,
     /// More shards, once the map is large enough to be worth them.
     shards: OnceLock<Box<[CachePadded<OneShard>]>>,
-    /// The map owns values, and takes them through a shared reference: a map of long-lived values must not pass for one
-    /// of shorter-lived ones, so `V` is invariant.
-    values: PhantomData<(V, fn(V) -> V)>,
+    values: PhantomData<OwnsAndTakes<V>>,
 }
+
+/// A map owns values, and takes them through a shared reference: a map of long-lived values must not pass for one of
+/// shorter-lived ones, so `V` is invariant.
+type OwnsAndTakes<V> = (V, fn(V) -> V);
 
 /// What one of many threads counts and recycles.
 #[derive(Debug)]
@@ -151,6 +154,7 @@ impl<V> Wormhole<V> {
     }
 
     /// Makes an empty map.
+    #[expect(clippy::needless_pass_by_value, reason = "options are made for one map and handed over")]
     pub fn with_options(options: Options) -> Self {
         let (table, writer) = PrefixTable::new(options.seed.map_or_else(Seed::random, Seed::fixed));
         if let Some(lengths) = options.probe_width {
@@ -187,7 +191,7 @@ impl<V> Wormhole<V> {
         let more = self.shards.get().into_iter().flatten();
         // Relaxed: counters bring nothing along.
         let all = more.map(|one| one.entries.load(Relaxed)).fold(0, u64::wrapping_add);
-        let sum = all.wrapping_add(self.entries.load(Relaxed)) as i64;
+        let sum = all.wrapping_add(self.entries.load(Relaxed)).cast_signed();
         usize::try_from(sum).unwrap_or(0)
     }
 

@@ -3,6 +3,7 @@
 //! Nothing here decides anything. Each view is made from a reference that invariant L8 covers, and lives as long as
 //! the guard of the one who found it.
 
+#![allow(clippy::cast_ptr_alignment, reason = "leaves start at a line")]
 #![expect(unsafe_code, reason = "views over the arenas' bytes; every block cites the invariant it relies on")]
 
 use core::cmp::Ordering as Order;
@@ -297,7 +298,7 @@ impl<'g> Leaf<'g> {
         let tail = &self.header().tail;
         // Relaxed: only the lock's holder uses the tail. Readers learn of the entry from `meta`, which is stored after
         // this. The order's line is not read, so nobody waits for it.
-        let before = if at % 8 == 0 { 0 } else { tail.load(Relaxed) };
+        let before = if at.is_multiple_of(8) { 0 } else { tail.load(Relaxed) };
         let word = before | (slot as u64) << (8 * (at % 8));
         tail.store(word, Relaxed);
         self.order()[at / 8].store(word, Relaxed);
@@ -327,7 +328,7 @@ impl<'g> Leaf<'g> {
             word.store(last, Relaxed);
         }
         // What lies behind the last number would be added to.
-        let kept = if count % 8 == 0 { 0 } else { last & (1 << (8 * (count % 8))) - 1 };
+        let kept = if count.is_multiple_of(8) { 0 } else { last & ((1 << (8 * (count % 8))) - 1) };
         self.header().tail.store(kept, Relaxed);
     }
 

@@ -144,7 +144,7 @@ impl<V: Send + Sync> Pinned<'_, V> {
     /// assert_eq!(pinned.len(), 2);
     /// ```
     pub fn retain(&self, mut keep: impl FnMut(&[u8], &V) -> bool) {
-        for (key, value) in self.iter() {
+        for (key, value) in self {
             if !keep(&key, &value) {
                 self.remove_if(&key, |now| core::ptr::eq(now.word(), value.word()));
             }
@@ -157,7 +157,7 @@ impl<V: Send + Sync> Pinned<'_, V> {
     ///
     /// Each entry is removed by itself. An entry that another thread inserts meanwhile may stay.
     pub fn clear(&self) {
-        for (key, _) in self.iter() {
+        for (key, _) in self {
             self.remove(&key);
         }
     }

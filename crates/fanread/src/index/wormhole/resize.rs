@@ -483,14 +483,14 @@ impl<V> Wormhole<V> {
                 }
             }
         }
-        if let Some(prev) = leaf.prev().map(|prev| self.memory.leaf(prev)) {
-            if fits(prev.meta().count()) {
-                // And this one may not.
-                let Some(other) = prev.header().version.try_lock() else { return };
-                let adjacent = prev.next() == Some(leaf.name()) && !other.is_dead();
-                if adjacent && fits(prev.meta().count()) {
-                    self.merge(pinned, (prev, other), (leaf, locked));
-                }
+        if let Some(prev) = leaf.prev().map(|prev| self.memory.leaf(prev))
+            && fits(prev.meta().count())
+        {
+            // And this one may not.
+            let Some(other) = prev.header().version.try_lock() else { return };
+            let adjacent = prev.next() == Some(leaf.name()) && !other.is_dead();
+            if adjacent && fits(prev.meta().count()) {
+                self.merge(pinned, (prev, other), (leaf, locked));
             }
         }
     }
@@ -526,7 +526,7 @@ impl<V> Wormhole<V> {
 
     /// Marks a leaf's order as sorted, for scans to come, if its lock is free and nothing changed since `count`
     /// entries were seen.
-    pub(super) fn offer_order(&self, leaf: Leaf<'_>, seen: crate::sync::version::Seen, order: &[u8]) {
+    pub(super) fn offer_order(leaf: Leaf<'_>, seen: crate::sync::version::Seen, order: &[u8]) {
         let Some(mut locked) = leaf.header().version.try_lock() else { return };
         let meta = leaf.meta();
         if locked.is_dead() || !locked.seen().same_changes(seen) || meta.count() != order.len() {

@@ -335,7 +335,7 @@ impl<'g, V> Walk for Get<'g, '_, V> {
     }
 }
 
-impl<'m, V> Pinned<'m, V> {
+impl<V> Pinned<'_, V> {
     /// Returns the value of `key`.
     ///
     /// # Cost
