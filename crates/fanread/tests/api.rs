@@ -104,7 +104,10 @@ fn values_of_every_size_and_alignment_come_back() {
         let pinned = map.pin();
         for n in 0..200_u8 {
             pinned.insert(&[n], values[usize::from(n % 2)].clone());
-            pinned.insert(&[&[n; 30][..], b"a long key"].concat(), values[usize::from(n % 2)].clone());
+            pinned.insert(
+                &[&[n; 30][..], b"a long key"].concat(),
+                values[usize::from(n % 2)].clone(),
+            );
         }
         for n in 0..200_u8 {
             assert_eq!(pinned.get(&[n]).as_deref(), Some(&values[usize::from(n % 2)]));

@@ -6,8 +6,8 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 
 use common::{Spelling, Value};
@@ -292,8 +292,7 @@ fn a_key_may_be_a_border_and_borders_may_be_prefixes_of_each_other() {
 fn more_keys_than_a_leaf_holds_may_share_a_prefix_of_almost_64_kb() {
     for shared in [MAX_KEY_BYTES - 2, MAX_KEY_BYTES - 3] {
         let stem = vec![b'x'; shared];
-        let keys: Vec<_> =
-            (0..200_u8).map(|n| [&stem[..], &[n / 16, n % 16]].concat()).collect();
+        let keys: Vec<_> = (0..200_u8).map(|n| [&stem[..], &[n / 16, n % 16]].concat()).collect();
         come_and_go::<u64>(&keys, 1);
         come_and_go::<Box<u64>>(&keys, 2);
     }

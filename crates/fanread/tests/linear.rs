@@ -31,14 +31,8 @@ fn points<V: Value>(spelling: Spelling, seed: u64) {
 
 /// Point calls and scans, with four threads, while leaves split and merge.
 fn churned<V: Value>(spelling: Spelling, seed: u64) {
-    let plan = Plan {
-        threads: 4,
-        calls: 30,
-        keys: 8,
-        scan_one_in: 8,
-        seed,
-        ..Plan::new(histories(300))
-    };
+    let plan =
+        Plan { threads: 4, calls: 30, keys: 8, scan_one_in: 8, seed, ..Plan::new(histories(300)) };
     let stats = run(&plan, |initial| Churned::<V>::new(initial, spelling, seed));
     report("churned", stats);
     assert!(stats.scans > 0);

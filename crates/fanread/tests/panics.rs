@@ -272,8 +272,12 @@ fn every_value_is_dropped_once_after_threads_have_used_a_map() {
                             3..=5 => _ = pinned.remove(&key),
                             6 => _ = pinned.update(&key, Clone::clone),
                             _ => {
-                                _ = pinned.compare_exchange(&key, &census.value(3), census.value(turn));
-                            },
+                                _ = pinned.compare_exchange(
+                                    &key,
+                                    &census.value(3),
+                                    census.value(turn),
+                                );
+                            }
                         }
                         if turn == 5_000 {
                             pinned.clear();

@@ -178,7 +178,9 @@ mod tests {
             let units = n * 7 % 130 + 1;
             let unit = shard.allocate(&arena, units).unwrap();
             // SAFETY: the piece is ours and has that many units.
-            let piece = unsafe { core::slice::from_raw_parts_mut(arena.at(unit).cast::<u64>(), units as usize) };
+            let piece = unsafe {
+                core::slice::from_raw_parts_mut(arena.at(unit).cast::<u64>(), units as usize)
+            };
             piece.fill(n);
             pieces.push(piece);
         }

@@ -42,7 +42,8 @@ impl<V> Clone for Record<'_, V> {
 impl<V> Copy for Record<'_, V> {}
 
 impl<'g, V> Record<'g, V> {
-    const IN_PLACE: bool = size_of::<V>() <= IN_PLACE_BYTES && align_of::<V>() <= align_of::<Word>();
+    const IN_PLACE: bool =
+        size_of::<V>() <= IN_PLACE_BYTES && align_of::<V>() <= align_of::<Word>();
 
     /// Bytes before the length.
     const VALUE_BYTES: usize = if size_of::<V>() == 0 && align_of::<V>() <= align_of::<Word>() {

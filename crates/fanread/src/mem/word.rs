@@ -12,7 +12,9 @@ pub(crate) type Word = *mut ();
 
 /// Whether values of this type are kept inline.
 pub(crate) const fn is_inline<V>() -> bool {
-    !needs_drop::<V>() && size_of::<V>() <= size_of::<Word>() && align_of::<V>() <= align_of::<Word>()
+    !needs_drop::<V>()
+        && size_of::<V>() <= size_of::<Word>()
+        && align_of::<V>() <= align_of::<Word>()
 }
 
 /// Packs an inline value.

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 
 use fanread::{Key, Ref, Wormhole};
-use testkit::{Op, Rng};
 use testkit::model::{Answer, Subject, slice};
 use testkit::stress::Shared;
+use testkit::{Op, Rng};
 
 /// A value that stands for a number.
 pub(crate) trait Value: Clone + PartialEq + Send + Sync + 'static {
@@ -210,7 +210,11 @@ impl<V: Value> Shared for Threads<V> {
             }
             let entry = (number / self.spread, value);
             // What came from the front is kept in front.
-            if from_back { entries.push(entry) } else { entries.insert(front, entry) }
+            if from_back {
+                entries.push(entry)
+            } else {
+                entries.insert(front, entry)
+            }
             front += usize::from(!from_back);
         }
         entries[front..].reverse();

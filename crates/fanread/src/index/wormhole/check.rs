@@ -56,7 +56,10 @@ impl<V> Pinned<'_, V> {
                 Some(before) => map.memory.border(before.border().high),
             };
             if low != expected || before.is_some_and(|before| !before.header().shape.bounded) {
-                return Err(broken("L2", format!("leaf {number} begins at {low:?}, not {expected:?}")));
+                return Err(broken(
+                    "L2",
+                    format!("leaf {number} begins at {low:?}, not {expected:?}"),
+                ));
             }
             if shape.bounded != leaf.next().is_some() {
                 return Err(broken("L2", format!("leaf {number} has a wrong upper border")));
@@ -76,9 +79,7 @@ impl<V> Pinned<'_, V> {
             return Ok(());
         }
         let writer = map.structure.lock();
-        map.table
-            .check(&writer, &anchors)
-            .map_err(|error| broken("P", error.to_string()))
+        map.table.check(&writer, &anchors).map_err(|error| broken("P", error.to_string()))
     }
 }
 
@@ -118,7 +119,10 @@ impl<V> Wormhole<V> {
         }
         let occupied = (0..slots).filter(|slot| !leaf.word::<V>(*slot).is_free()).count();
         if occupied != meta.count() {
-            return Err(broken("L9", at(&format!("{occupied} slots in use, {} listed", meta.count()))));
+            return Err(broken(
+                "L9",
+                at(&format!("{occupied} slots in use, {} listed", meta.count())),
+            ));
         }
         Ok(meta.count())
     }

@@ -8,7 +8,8 @@
 use std::collections::VecDeque;
 
 use super::layout::{
-    INLINE_BYTES, LARGE_LINES, LINE_WORDS, MAX_KEY_BYTES, SLOTS, SMALL_LINES, Slot, Tag, Word, full_at, lines_for,
+    INLINE_BYTES, LARGE_LINES, LINE_WORDS, MAX_KEY_BYTES, SLOTS, SMALL_LINES, Slot, Tag, Word,
+    full_at, lines_for,
 };
 use super::raw::{Leaf, read_inline};
 use super::resize::{Draft, Plan};
@@ -70,7 +71,8 @@ impl<V: Send + Sync> Wormhole<V> {
             let (key_bytes, max_bytes) = (key.len(), MAX_KEY_BYTES);
             return Err(InsertError::KeyTooLong { key_bytes, max_bytes, value });
         }
-        let failed = |error: AllocError, value| InsertError::OutOfMemory { bytes: error.bytes, value };
+        let failed =
+            |error: AllocError, value| InsertError::OutOfMemory { bytes: error.bytes, value };
         loop {
             let found = start.take().or_else(|| self.hint(key, &pinned.guard));
             let Some((tag, hint)) = found else {
@@ -320,7 +322,11 @@ impl<V: Send + Sync> Wormhole<V> {
                 };
                 let key_bytes = key.as_ref().len();
                 if key_bytes > MAX_KEY_BYTES {
-                    return Err(LoadError::KeyTooLong { index, key_bytes, max_bytes: MAX_KEY_BYTES });
+                    return Err(LoadError::KeyTooLong {
+                        index,
+                        key_bytes,
+                        max_bytes: MAX_KEY_BYTES,
+                    });
                 }
                 if ahead.back().is_some_and(|(before, _)| before.as_ref() >= key.as_ref()) {
                     return Err(LoadError::NotAscending { index });
@@ -334,7 +340,8 @@ impl<V: Send + Sync> Wormhole<V> {
             let count = if ahead.len() <= *LOADED_ENTRIES.end() {
                 ahead.len()
             } else {
-                let common = |at: usize| common_prefix(ahead[at - 1].0.as_ref(), ahead[at].0.as_ref());
+                let common =
+                    |at: usize| common_prefix(ahead[at - 1].0.as_ref(), ahead[at].0.as_ref());
                 LOADED_ENTRIES.min_by_key(|at| (common(*at), usize::MAX - at)).unwrap_or(1)
             };
             let loaded = map.load_leaf(&pinned, &mut ahead, count, &mut low, last);
@@ -362,8 +369,7 @@ impl<V: Send + Sync> Wormhole<V> {
         }
         let bounded = high.0 != 0;
         let lines = if bounded { LARGE_LINES } else { lines_for(count) };
-        let plan =
-            Plan { low: (low.0, &low.1), high: bounded.then_some((high.0, &high.1)), lines };
+        let plan = Plan { low: (low.0, &low.1), high: bounded.then_some((high.0, &high.1)), lines };
         let at = plan.prefix_bytes();
         let short = |(key, _): &&(K, V)| key.as_ref().len() <= at + INLINE_BYTES;
         let mut filling = self.start_leaf(thread, plan, || {
@@ -528,9 +534,9 @@ impl<V: Send + Sync> Pinned<'_, V> {
         let mut entries = entries.into_iter().fuse();
         loop {
             let mut batch: [Option<(&[u8], V)>; DEPTH] = core::array::from_fn(|_| entries.next());
-            let probes = batch.each_ref().map(|entry| {
-                entry.as_ref().map(|(key, _)| (*key, map.probe(key, &self.guard)))
-            });
+            let probes = batch
+                .each_ref()
+                .map(|entry| entry.as_ref().map(|(key, _)| (*key, map.probe(key, &self.guard))));
             let hints = probes.map(|probe| {
                 let (key, (tag, probe)) = probe?;
                 let hint = map.route(key, tag, probe)?;

@@ -87,7 +87,11 @@ struct View<'g, V> {
 
 impl<'g, V> View<'g, V> {
     /// Copies a leaf. `None` if it is dead.
-    fn of(map: &'g Wormhole<V>, leaf: Leaf<'g>, mut entries: Vec<Copied>) -> Result<Self, Vec<Copied>> {
+    fn of(
+        map: &'g Wormhole<V>,
+        leaf: Leaf<'g>,
+        mut entries: Vec<Copied>,
+    ) -> Result<Self, Vec<Copied>> {
         let version = &leaf.header().version;
         let slots = leaf.lines() * LINE_WORDS;
         let inline = leaf.header().shape.inline;
@@ -133,8 +137,15 @@ impl<'g, V> View<'g, V> {
             entries.retain(|entry| !entry.word.is_free());
         }
         let to = entries.len();
-        let mut view =
-            Self { leaf, prefix: leaf.short_prefix(), entries, from: 0, to, pause: 0, values: PhantomData };
+        let mut view = Self {
+            leaf,
+            prefix: leaf.short_prefix(),
+            entries,
+            from: 0,
+            to,
+            pause: 0,
+            values: PhantomData,
+        };
         if sorted < to {
             view.sort(map, seen, &order, sorted);
         }
@@ -232,7 +243,16 @@ struct Course<'g, V> {
 
 impl<'g, V> Course<'g, V> {
     fn new(pinned: &'g Pinned<'_, V>, start: Edge, end: Edge) -> Self {
-        Self { map: pinned.map, guard: &pinned.guard, start, end, front: None, back: None, end_in_front: false, ended: false }
+        Self {
+            map: pinned.map,
+            guard: &pinned.guard,
+            start,
+            end,
+            front: None,
+            back: None,
+            end_in_front: false,
+            ended: false,
+        }
     }
 
     /// A view of the leaf of `key`, or of the first leaf.
@@ -417,10 +437,12 @@ impl<'g, V> Course<'g, V> {
     fn start_back(&mut self) {
         let spare = Vec::with_capacity(SLOTS);
         let view = match &self.end {
-            Edge::Open => self.map.last_leaf(self.guard).and_then(|last| match View::of(self.map, last, spare) {
-                Ok(view) => Some(view),
-                // It has just been replaced: the way round by the longest possible key.
-                Err(spare) => self.view_at(Some(&vec![u8::MAX; super::MAX_KEY_BYTES]), spare),
+            Edge::Open => self.map.last_leaf(self.guard).and_then(|last| {
+                match View::of(self.map, last, spare) {
+                    Ok(view) => Some(view),
+                    // It has just been replaced: the way round by the longest possible key.
+                    Err(spare) => self.view_at(Some(&vec![u8::MAX; super::MAX_KEY_BYTES]), spare),
+                }
             }),
             Edge::Included(key) | Edge::Excluded(key) => self.view_at(Some(key), spare),
         };
@@ -485,7 +507,8 @@ impl<V> Wormhole<V> {
             // The leaf before a border is the one with keys below it and an upper border at or above it.
             let low = self.memory.border(leaf.border().low);
             if !dead && low < border {
-                let reaches = !header.shape.bounded || *self.memory.border(leaf.border().high) >= *border;
+                let reaches =
+                    !header.shape.bounded || *self.memory.border(leaf.border().high) >= *border;
                 if reaches {
                     return leaf;
                 }
@@ -548,7 +571,9 @@ impl<V> FusedIterator for Range<'_, V> {}
 fn inverted(start: Bound<&[u8]>, end: Bound<&[u8]>) -> bool {
     match (start, end) {
         (Bound::Included(a), Bound::Included(b)) => a > b,
-        (Bound::Included(a) | Bound::Excluded(a), Bound::Included(b) | Bound::Excluded(b)) => a >= b,
+        (Bound::Included(a) | Bound::Excluded(a), Bound::Included(b) | Bound::Excluded(b)) => {
+            a >= b
+        }
         _ => false,
     }
 }

@@ -231,7 +231,9 @@ impl Word {
         if rest > INLINE_BYTES {
             return None;
         }
-        let Some(last) = key.last_chunk::<8>() else { return Self::of_inline(&key[prefix_bytes..]) };
+        let Some(last) = key.last_chunk::<8>() else {
+            return Self::of_inline(&key[prefix_bytes..]);
+        };
         // What is left is the end of the key's last eight bytes; a shift by 64 leaves nothing.
         let last = u64::from_be_bytes(*last);
         let rest_bits = last.checked_shl(64 - 8 * rest as u32).unwrap_or(0);

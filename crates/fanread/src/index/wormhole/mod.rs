@@ -154,7 +154,10 @@ impl<V> Wormhole<V> {
     }
 
     /// Makes an empty map.
-    #[expect(clippy::needless_pass_by_value, reason = "options are made for one map and handed over")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "options are made for one map and handed over"
+    )]
     pub fn with_options(options: Options) -> Self {
         let (table, writer) = PrefixTable::new(options.seed.map_or_else(Seed::random, Seed::fixed));
         if let Some(lengths) = options.probe_width {
@@ -257,7 +260,8 @@ impl<V> Wormhole<V> {
     fn add_shards(&self) {
         if self.memory.leaves.used_bytes() >= SHARDS_FROM_BYTES {
             self.shards.get_or_init(|| {
-                let one = || OneShard { shard: Lock::new(Shard::new()), entries: AtomicU64::new(0) };
+                let one =
+                    || OneShard { shard: Lock::new(Shard::new()), entries: AtomicU64::new(0) };
                 (0..SHARDS).map(|_| CachePadded::new(one())).collect()
             });
         }
@@ -348,8 +352,10 @@ impl<V> Drop for Wormhole<V> {
             return;
         }
         // What was unlinked still holds values.
-        let limbos: Vec<Garbage> =
-            self.all_shards().flat_map(|shard| shard.lock().limbo.drain().collect::<Vec<_>>()).collect();
+        let limbos: Vec<Garbage> = self
+            .all_shards()
+            .flat_map(|shard| shard.lock().limbo.drain().collect::<Vec<_>>())
+            .collect();
         let mut values = DropValues { map: self, limbos, leaf: self.first_leaf(), at: 0 };
         values.run();
     }

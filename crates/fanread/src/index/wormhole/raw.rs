@@ -4,14 +4,17 @@
 //! the guard of the one who found it.
 
 #![allow(clippy::cast_ptr_alignment, reason = "leaves start at a line")]
-#![expect(unsafe_code, reason = "views over the arenas' bytes; every block cites the invariant it relies on")]
+#![expect(
+    unsafe_code,
+    reason = "views over the arenas' bytes; every block cites the invariant it relies on"
+)]
 
 use core::cmp::Ordering as Order;
 use core::marker::PhantomData;
 
 use super::layout::{
-    Border, FIXED_LINES, Header, INLINE_PREFIX_BYTES, KEPT_PREFIX_BYTES, LARGE_LINES, LINE_WORDS, Leaves, Meta, SLOTS,
-    Shape, Slot, Word, order_lines, slice_at,
+    Border, FIXED_LINES, Header, INLINE_PREFIX_BYTES, KEPT_PREFIX_BYTES, LARGE_LINES, LINE_WORDS,
+    Leaves, Meta, SLOTS, Shape, Slot, Word, order_lines, slice_at,
 };
 use crate::api::{Key, SHORT_KEY_BYTES};
 use crate::arch;
@@ -98,7 +101,13 @@ impl Memory {
     }
 
     /// Starts a leaf in fresh or reused units: no entries, no neighbours.
-    pub(super) fn format(&self, name: LeafRef, shape: Shape, low: (u64, &[u8]), high: (u64, &[u8])) -> Leaf<'_> {
+    pub(super) fn format(
+        &self,
+        name: LeafRef,
+        shape: Shape,
+        low: (u64, &[u8]),
+        high: (u64, &[u8]),
+    ) -> Leaf<'_> {
         let leaf = self.leaf(name);
         let at = usize::from(shape.prefix_bytes);
         let mut prefix = [0_u8; KEPT_PREFIX_BYTES];
@@ -173,14 +182,21 @@ impl<'g> Leaf<'g> {
         // SAFETY: as `header`; the order is the leaf's last lines and has as many words as the leaf has lines of words.
         // It is only touched as atomics.
         unsafe {
-            core::slice::from_raw_parts(self.at.add(at * LINE_BYTES).cast::<AtomicU64>(), self.lines())
+            core::slice::from_raw_parts(
+                self.at.add(at * LINE_BYTES).cast::<AtomicU64>(),
+                self.lines(),
+            )
         }
     }
 
     /// How many lines lie from one line of words to the next: in an inline leaf the line of their values is in between.
     #[inline(always)]
     fn stride<V>(self) -> usize {
-        if const { Self::has_values::<V>() } { 1 + usize::from(self.header().shape.inline) } else { 1 }
+        if const { Self::has_values::<V>() } {
+            1 + usize::from(self.header().shape.inline)
+        } else {
+            1
+        }
     }
 
     /// A line of words.
@@ -388,7 +404,10 @@ impl<'g> Leaf<'g> {
         if slice == header.low_slice && key < memory.border(self.border().low) {
             return Order::Less;
         }
-        if header.shape.bounded && slice == header.high_slice && key >= memory.border(self.border().high) {
+        if header.shape.bounded
+            && slice == header.high_slice
+            && key >= memory.border(self.border().high)
+        {
             return Order::Greater;
         }
         Order::Equal

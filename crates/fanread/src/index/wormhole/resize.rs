@@ -134,7 +134,8 @@ impl<V> Wormhole<V> {
         let mut late: Vec<(u64, u8)> =
             (sorted..count).map(|at| (entries[at].number, at as u8)).collect();
         late.sort_unstable_by(|a, b| {
-            a.0.cmp(&b.0).then_with(|| self.compare(&entries[usize::from(a.1)], &entries[usize::from(b.1)]))
+            a.0.cmp(&b.0)
+                .then_with(|| self.compare(&entries[usize::from(a.1)], &entries[usize::from(b.1)]))
         });
         let mut merged = Vec::with_capacity(count);
         let mut run = entries[..sorted].iter();
@@ -156,7 +157,11 @@ impl<V> Wormhole<V> {
     #[inline]
     fn compare(&self, a: &Entry<'_>, b: &Entry<'_>) -> core::cmp::Ordering {
         a.number.cmp(&b.number).then_with(|| {
-            if a.number & 0xff == SORT_TIE { self.key(a).cmp(&self.key(b)) } else { core::cmp::Ordering::Equal }
+            if a.number & 0xff == SORT_TIE {
+                self.key(a).cmp(&self.key(b))
+            } else {
+                core::cmp::Ordering::Equal
+            }
         })
     }
 
@@ -175,13 +180,12 @@ impl<V> Wormhole<V> {
     ) -> Result<Leaf<'_>, AllocError> {
         let prefix_bytes = plan.prefix_bytes();
         let short = |entry: &&Entry<'_>| match entry.word.record() {
-            Some(unit) => {
-                self.memory.record::<V>(unit).key().len() <= prefix_bytes + INLINE_BYTES
-            }
+            Some(unit) => self.memory.record::<V>(unit).key().len() <= prefix_bytes + INLINE_BYTES,
             None => entry.prefix.key_bytes(entry.word) <= prefix_bytes + INLINE_BYTES,
         };
-        let mut filling =
-            self.start_leaf(thread, plan, || 2 * entries.iter().filter(short).count() >= entries.len())?;
+        let mut filling = self.start_leaf(thread, plan, || {
+            2 * entries.iter().filter(short).count() >= entries.len()
+        })?;
         let mut order = [0; SLOTS];
         for (place, entry) in order.iter_mut().zip(entries) {
             match self.place_entry(thread, &mut filling, entry, draft) {
@@ -319,7 +323,12 @@ impl<V> Wormhole<V> {
     }
 
     /// Replaces a leaf by a larger one.
-    fn grow_leaf(&self, pinned: &Pinned<'_, V>, old: Leaf<'_>, locked: Locked<'_>) -> Result<(), AllocError> {
+    fn grow_leaf(
+        &self,
+        pinned: &Pinned<'_, V>,
+        old: Leaf<'_>,
+        locked: Locked<'_>,
+    ) -> Result<(), AllocError> {
         let prefix = old.short_prefix();
         let entries = self.entries(old, &prefix);
         let plan = self.borders(old, lines_for(entries.len() + 1));
@@ -424,7 +433,12 @@ impl<V> Wormhole<V> {
     /// Puts `first ..= last` in the place of the old leaves, which are neighbours. From here on nothing can fail.
     ///
     /// The caller holds the structure's lock.
-    fn link<const N: usize>(&self, old: [(Leaf<'_>, Locked<'_>); N], first: Leaf<'_>, last: Leaf<'_>) {
+    fn link<const N: usize>(
+        &self,
+        old: [(Leaf<'_>, Locked<'_>); N],
+        first: Leaf<'_>,
+        last: Leaf<'_>,
+    ) {
         let before = old[0].0.prev();
         let behind = old[N - 1].0.next();
         first.set_prev(before);

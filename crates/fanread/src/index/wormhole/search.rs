@@ -120,9 +120,7 @@ impl<V> Wormhole<V> {
         if shape.inline {
             let prefix_bytes = usize::from(shape.prefix_bytes);
             if let Some(word) = Word::of_key(key, prefix_bytes) {
-                return leaf
-                    .has_short_prefix(key)
-                    .then_some(Form { want: word.0, mask: !0 });
+                return leaf.has_short_prefix(key).then_some(Form { want: word.0, mask: !0 });
             }
             if key.len() < prefix_bytes {
                 return None;
@@ -254,7 +252,8 @@ impl<V> Wormhole<V> {
                 let slot = line * 8 + hits.trailing_zeros() as usize;
                 hits &= hits - 1;
                 let word = leaf.word::<V>(slot);
-                let same = word.record().is_none_or(|unit| self.memory.record::<V>(unit).key() == key);
+                let same =
+                    word.record().is_none_or(|unit| self.memory.record::<V>(unit).key() == key);
                 if same {
                     return Some((slot, word));
                 }

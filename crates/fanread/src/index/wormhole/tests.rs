@@ -153,7 +153,8 @@ fn a_write_that_panics_for_want_of_memory_changes_nothing() {
         let inserted = catch_unwind(AssertUnwindSafe(|| {
             pinned.get_or_insert_with(&key, || Box::new(n));
         }));
-        let updated = catch_unwind(AssertUnwindSafe(|| pinned.update(&key, Clone::clone).is_some()));
+        let updated =
+            catch_unwind(AssertUnwindSafe(|| pinned.update(&key, Clone::clone).is_some()));
         failing::never();
         if inserted.is_err() {
             panics += 1;
@@ -224,6 +225,8 @@ fn anchors_that_share_a_place_in_the_table_cost_no_entry_and_no_more_memory() {
 
 #[test]
 fn values_with_something_to_drop_are_never_copied_into_words() {
-    assert!(!super::insert::is_inline_map::<Counted>() && !super::insert::is_inline_map::<Box<u8>>());
+    assert!(
+        !super::insert::is_inline_map::<Counted>() && !super::insert::is_inline_map::<Box<u8>>()
+    );
     assert!(super::insert::is_inline_map::<u64>() && super::insert::is_inline_map::<()>());
 }
