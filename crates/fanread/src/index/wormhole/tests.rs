@@ -8,8 +8,9 @@ use testkit::ops::{Keys, pool};
 
 use super::layout::Tag;
 use super::{Pinned, Wormhole};
+use crate::api::{InsertError, LoadError, Options};
 use crate::mem::failing;
-use crate::{InsertError, LoadError, Options};
+
 
 /// Compares a map with the model, entry by entry.
 fn assert_same<V: Send + Sync>(
