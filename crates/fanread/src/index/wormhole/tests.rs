@@ -11,7 +11,6 @@ use super::{Pinned, Wormhole};
 use crate::api::{InsertError, LoadError, Options};
 use crate::mem::failing;
 
-
 /// Compares a map with the model, entry by entry.
 fn assert_same<V: Send + Sync>(
     pinned: &Pinned<'_, V>,
