@@ -19,7 +19,7 @@ use core::marker::PhantomData;
 use core::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
-use super::layout::{LINE_WORDS, SLOTS, SORT_TIE, Word, sort_number};
+use super::layout::{LINE_WORDS, SLOTS, SORT_TIE, Tag, Word, sort_number};
 use super::raw::{Leaf, ShortPrefix, read_inline};
 use super::{Pinned, Wormhole};
 use crate::api::{Key, Ref};
@@ -72,11 +72,21 @@ struct Copied {
     value: word::Word,
 }
 
-/// The entries of one leaf at one instant, in key order.
+/// Entries that a view copies at a time. The records of one such part are asked for while the part before is read: a
+/// smaller part hides less of the wait, a larger one fetches more that a short scan does not read.
+const PART: usize = if cfg!(shuttle) { 2 } else { 32 };
+
+/// The entries of one leaf in key order, as they were at one instant, copied part by part.
 struct View<'g, V> {
     leaf: Leaf<'g>,
     prefix: ShortPrefix,
+    /// The version the order belongs to: no entry has left the leaf, and none has changed its place in the order, as long
+    /// as it stands.
+    seen: Seen,
+    order: [u8; SLOTS],
+    /// One for each number of the order; those in `copied` are there.
     entries: Vec<Copied>,
+    copied: core::ops::Range<usize>,
     /// Entries still to be yielded: `entries[from..to]`.
     from: usize,
     to: usize,
@@ -86,75 +96,93 @@ struct View<'g, V> {
 }
 
 impl<'g, V> View<'g, V> {
-    /// Copies a leaf. `None` if it is dead.
+    /// Makes a view of a leaf. Gives `entries` back if the leaf is dead.
     fn of(
         map: &'g Wormhole<V>,
         leaf: Leaf<'g>,
         mut entries: Vec<Copied>,
     ) -> Result<Self, Vec<Copied>> {
         let version = &leaf.header().version;
-        let slots = leaf.lines() * LINE_WORDS;
-        let inline = leaf.header().shape.inline;
-        let mut order;
-        let mut sorted;
-        let seen = loop {
+        loop {
             let seen = version.begin();
             if seen.is_dead() {
                 return Err(entries);
             }
-            // The next leaf is on its way while this one is copied and read.
-            if let Some(next) = leaf.next() {
-                map.memory.leaf(next).prefetch_all::<V>();
-            }
             let meta = leaf.meta();
-            let mut count = meta.count();
-            order = leaf.copy_order(count);
-            sorted = meta.sorted();
+            let (count, sorted) = (meta.count(), meta.sorted());
+            let order = leaf.copy_order(count);
             entries.clear();
-            if seen.is_changing() {
-                // The order is being rewritten: take the words as they stand.
-                (count, sorted) = (slots, 0);
-                for (slot, entry) in order.iter_mut().enumerate() {
-                    *entry = slot as u8;
+            let mut view = Self {
+                leaf,
+                prefix: leaf.short_prefix(),
+                seen,
+                order,
+                entries,
+                copied: 0..0,
+                from: 0,
+                to: count,
+                pause: 0,
+                values: PhantomData,
+            };
+            let is_valid = if seen.is_changing() {
+                view.copy_unordered(map)
+            } else if sorted == count {
+                view.entries.resize(count, Copied::NONE);
+                version.end(seen).is_some()
+            } else {
+                view.entries.resize(count, Copied::NONE);
+                let is_valid = view.copy(map, 0..count);
+                if is_valid {
+                    view.sort(map, sorted);
                 }
+                is_valid
+            };
+            if is_valid {
+                return Ok(view);
             }
-            entries.extend(order[..count.min(SLOTS)].iter().map(|slot| {
-                // A torn order may name slots that a small leaf does not have; the copy is dropped then.
-                let slot = usize::from(*slot) & (slots - 1);
-                let word = leaf.word::<V>(slot);
-                // Of a record word it is nothing; the copy does not ask which it is.
-                let value = if inline { leaf.value::<V>(slot) } else { core::ptr::null_mut() };
-                map.prefetch_entry(word);
-                Copied { word, value }
-            }));
-            match version.end(seen) {
-                Some(now) if now.is_dead() => return Err(entries),
-                Some(_) => break seen,
-                None => {}
+            entries = view.entries;
+        }
+    }
+
+    /// Copies a part of the entries. Returns whether the order still stands, and so the copy is good.
+    fn copy(&mut self, map: &'g Wormhole<V>, part: core::ops::Range<usize>) -> bool {
+        for (slot, entry) in self.order[part.clone()].iter().zip(&mut self.entries[part.clone()]) {
+            *entry = Copied::of(map, self.leaf, *slot);
+        }
+        if self.leaf.header().version.end(self.seen).is_none() {
+            return false;
+        }
+        self.copied = if self.copied.is_empty() {
+            part
+        } else {
+            self.copied.start.min(part.start)..self.copied.end.max(part.end)
+        };
+        true
+    }
+
+    /// Copies the words as they stand, while the order is being rewritten, and orders them. Returns whether they were
+    /// there all at once.
+    #[cold]
+    fn copy_unordered(&mut self, map: &'g Wormhole<V>) -> bool {
+        let slots = self.leaf.lines() * LINE_WORDS;
+        for slot in 0..slots {
+            let entry = Copied::of(map, self.leaf, slot as u8);
+            if !entry.word.is_free() {
+                self.order[self.entries.len()] = slot as u8;
+                self.entries.push(entry);
             }
-        };
-        if seen.is_changing() {
-            entries.retain(|entry| !entry.word.is_free());
         }
-        let to = entries.len();
-        let mut view = Self {
-            leaf,
-            prefix: leaf.short_prefix(),
-            entries,
-            from: 0,
-            to,
-            pause: 0,
-            values: PhantomData,
-        };
-        if sorted < to {
-            view.sort(map, seen, &order, sorted);
+        (self.copied, self.to) = (0..self.entries.len(), self.entries.len());
+        if self.leaf.header().version.end(self.seen).is_none() {
+            return false;
         }
-        Ok(view)
+        self.sort(map, 0);
+        true
     }
 
     /// Sorts the entries, of which the first `sorted` are in order, and offers the order to the leaf.
     #[cold]
-    fn sort(&mut self, map: &'g Wormhole<V>, seen: Seen, order: &[u8; SLOTS], sorted: usize) {
+    fn sort(&mut self, map: &'g Wormhole<V>, sorted: usize) {
         let prefix_bytes = usize::from(self.leaf.header().shape.prefix_bytes);
         let count = self.entries.len();
         let mut numbers = [0; SLOTS];
@@ -191,17 +219,20 @@ impl<'g, V> View<'g, V> {
             if late.peek() == Some(&from) {
                 late.next();
             }
-            slots[entries.len()] = order[usize::from(from)];
+            slots[entries.len()] = self.order[usize::from(from)];
             entries.push(self.entries[usize::from(from)]);
         }
         self.entries = entries;
-        if !seen.is_changing() {
-            Wormhole::<V>::offer_order(self.leaf, seen, &slots[..count]);
+        self.order = slots;
+        if !self.seen.is_changing() {
+            Wormhole::<V>::offer_order(self.leaf, self.seen, &slots[..count]);
         }
     }
 
+    /// The key of a copied entry.
     #[inline(always)]
     fn key(&self, map: &'g Wormhole<V>, at: usize) -> Key<'g> {
+        debug_assert!(self.copied.contains(&at));
         map.key_of(&self.prefix, self.entries[at].word)
     }
 
@@ -217,14 +248,54 @@ impl<'g, V> View<'g, V> {
         }
     }
 
-    /// The first place whose key is not before the edge `start`.
-    fn seek(&self, map: &'g Wormhole<V>, before: impl Fn(&[u8]) -> bool) -> usize {
+    /// The first place whose key `before` does not accept, or `None` if the order no longer stands.
+    fn seek(&self, map: &'g Wormhole<V>, before: impl Fn(&[u8]) -> bool) -> Option<usize> {
         let (mut low, mut high) = (0, self.entries.len());
         while low < high {
             let middle = low.midpoint(high);
-            if before(&self.key(map, middle)) { low = middle + 1 } else { high = middle }
+            let word = if self.copied.contains(&middle) {
+                self.entries[middle].word
+            } else {
+                self.leaf.word::<V>(usize::from(self.order[middle]))
+            };
+            if word.is_free() {
+                return None;
+            }
+            if before(&map.key_of(&self.prefix, word)) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
         }
-        low
+        self.still_stands().then_some(low)
+    }
+
+    /// The place of `key` by its hash, if it is there: no other key's record has to be read.
+    fn place_of(&self, map: &'g Wormhole<V>, key: &[u8], tag: Tag) -> Option<usize> {
+        let (slot, _) = map.look_locked(self.leaf, key, tag)?;
+        let at = self.order[..self.entries.len()].iter().position(|other| usize::from(*other) == slot)?;
+        self.still_stands().then_some(at)
+    }
+
+    /// Whether the order is still that of the leaf, as far as it was copied.
+    fn still_stands(&self) -> bool {
+        self.leaf.header().version.end(self.seen).is_some()
+    }
+}
+
+impl Copied {
+    const NONE: Self = Self { word: Word::FREE, value: core::ptr::null_mut() };
+
+    /// Copies an entry and asks for its record.
+    #[inline(always)]
+    fn of<'g, V>(map: &'g Wormhole<V>, leaf: Leaf<'g>, slot: u8) -> Self {
+        // A torn order may name slots that a small leaf does not have; the copy is dropped then.
+        let slot = usize::from(slot) & (leaf.lines() * LINE_WORDS - 1);
+        let word = leaf.word::<V>(slot);
+        map.prefetch_entry(word);
+        // Of a record word the value is nothing; the copy does not ask which it is.
+        let inline = leaf.header().shape.inline;
+        Self { word, value: if inline { leaf.value::<V>(slot) } else { core::ptr::null_mut() } }
     }
 }
 
@@ -236,8 +307,6 @@ struct Course<'g, V> {
     end: Edge,
     front: Option<View<'g, V>>,
     back: Option<View<'g, V>>,
-    /// Whether the front's view holds the end of the range.
-    end_in_front: bool,
     ended: bool,
 }
 
@@ -250,26 +319,24 @@ impl<'g, V> Course<'g, V> {
             end,
             front: None,
             back: None,
-            end_in_front: false,
             ended: false,
         }
     }
 
-    /// A view of the leaf of `key`, or of the first leaf.
-    fn view_at(&self, key: Option<&[u8]>, spare: Vec<Copied>) -> Option<View<'g, V>> {
-        let mut spare = spare;
+    /// A view of the leaf of `key`, or of the first leaf, and the key's tag.
+    fn view_at(&self, key: Option<&[u8]>, spare: &mut Vec<Copied>) -> Option<(View<'g, V>, Option<Tag>)> {
         loop {
-            let leaf = match key {
-                None => self.map.first_leaf()?,
+            let (leaf, tag) = match key {
+                None => (self.map.first_leaf()?, None),
                 Some(key) => {
-                    let (_, hint) = self.map.hint(key, self.guard)?;
+                    let (tag, hint) = self.map.hint(key, self.guard)?;
                     hint.leaf.prefetch_all::<V>();
-                    self.map.leaf_of(key, hint)
+                    (self.map.leaf_of(key, hint), Some(tag))
                 }
             };
-            match View::of(self.map, leaf, spare) {
-                Ok(view) => return Some(view),
-                Err(back) => spare = back,
+            match View::of(self.map, leaf, core::mem::take(spare)) {
+                Ok(view) => return Some((view, tag)),
+                Err(back) => *spare = back,
             }
         }
     }
@@ -287,11 +354,15 @@ impl<'g, V> Course<'g, V> {
             let next = self.map.leaf_of(border, super::search::Hint { leaf: next, second: None });
             match View::of(self.map, next, spare) {
                 Ok(mut view) => {
-                    if view.leaf.border().low != leaf.border().high {
-                        // A merge has put entries in front that have been yielded already.
-                        view.from = view.seek(self.map, |key| key < border);
+                    if view.leaf.border().low == leaf.border().high {
+                        return Some(view);
                     }
-                    return Some(view);
+                    // A merge has put entries in front that have been yielded already.
+                    if let Some(from) = view.seek(self.map, |key| key < border) {
+                        view.from = from;
+                        return Some(view);
+                    }
+                    spare = view.entries;
                 }
                 Err(back) => spare = back,
             }
@@ -312,58 +383,89 @@ impl<'g, V> Course<'g, V> {
             hint = before;
             match View::of(self.map, before, spare) {
                 Ok(mut view) => {
-                    if view.leaf.border().high != leaf.border().low {
-                        view.to = view.seek(self.map, |key| key < border);
+                    if view.leaf.border().high == leaf.border().low {
+                        return Some(view);
                     }
-                    return Some(view);
+                    if let Some(to) = view.seek(self.map, |key| key < border) {
+                        view.to = to;
+                        return Some(view);
+                    }
+                    spare = view.entries;
                 }
                 Err(back) => spare = back,
             }
         }
     }
 
-    /// Makes the first view from the front.
+    /// Makes the first view from the front, or the first after the leaf has changed under the one before.
     #[cold]
     fn start_front(&mut self) {
         let key = match &self.start {
             Edge::Open => None,
             Edge::Included(key) | Edge::Excluded(key) => Some(&**key),
         };
-        self.front = self.view_at(key, Vec::with_capacity(SLOTS));
-        match &mut self.front {
-            Some(view) => {
-                view.from = view.seek(self.map, |key| self.start.starts_after(key));
+        let mut spare = Vec::with_capacity(SLOTS);
+        loop {
+            let Some((mut view, tag)) = self.view_at(key, &mut spare) else {
+                self.ended = true;
+                return;
+            };
+            let present = key.zip(tag).and_then(|(key, tag)| view.place_of(self.map, key, tag));
+            let from = match present {
+                Some(at) => Some(at + usize::from(matches!(self.start, Edge::Excluded(_)))),
+                None => view.seek(self.map, |key| self.start.starts_after(key)),
+            };
+            if let Some(from) = from {
+                view.from = from;
+                self.front = Some(view);
+                break;
             }
-            None => self.ended = true,
+            spare = view.entries;
         }
         // From now on each end has to know where the other is.
         if let Some(view) = &self.back {
-            let yielded = (view.to < view.entries.len()).then(|| view.key(self.map, view.to));
-            match yielded {
-                Some(key) => self.end = Edge::Excluded((*key).into()),
-                None if view.leaf.header().shape.bounded => {
-                    let high = self.map.memory.border(view.leaf.border().high);
-                    if !self.end.ends_before(high) {
-                        self.end = Edge::Excluded(high.into());
-                    }
+            if view.to < view.entries.len() && view.copied.contains(&view.to) {
+                self.end = Edge::Excluded((*view.key(self.map, view.to)).into());
+            } else if view.leaf.header().shape.bounded {
+                let high = self.map.memory.border(view.leaf.border().high);
+                if !self.end.ends_before(high) {
+                    self.end = Edge::Excluded(high.into());
                 }
-                None => {}
             }
         }
     }
 
-    /// Asks for the records of the next leaf, whose words should have arrived by now.
-    #[cold]
-    fn prefetch_records(map: &'g Wormhole<V>, leaf: Leaf<'g>) {
-        let Some(next) = leaf.next() else { return };
-        let next = map.memory.leaf(next);
-        if next.header().shape.inline {
-            return;
+    /// Asks for the lines of the next leaf.
+    fn prefetch_next(map: &'g Wormhole<V>, leaf: Leaf<'g>) {
+        if let Some(next) = leaf.next() {
+            map.memory.leaf(next).prefetch_all::<V>();
         }
-        let count = next.meta().count();
-        for slot in &next.copy_order(count)[..count] {
-            let slot = usize::from(*slot) & (next.lines() * super::layout::LINE_WORDS - 1);
-            map.prefetch_entry(next.word::<V>(slot));
+    }
+
+    /// Copies the next part of the front's view. If the leaf has changed, starts over behind the last key yielded.
+    fn copy_ahead(&mut self) {
+        loop {
+            let Some(view) = &mut self.front else { return };
+            let start = view.copied.end.max(view.from);
+            let part = start..(start + PART).min(view.entries.len());
+            if part.end == view.entries.len() {
+                Self::prefetch_next(self.map, view.leaf);
+            }
+            if part.is_empty() || view.copied.end == view.entries.len() || view.copy(self.map, part) {
+                return;
+            }
+            if view.from > view.copied.start && view.copied.contains(&(view.from - 1)) {
+                self.start = Edge::Excluded((*view.key(self.map, view.from - 1)).into());
+            } else if view.leaf.border().low != 0 {
+                // Nothing of this leaf has been yielded.
+                let low = self.map.memory.border(view.leaf.border().low);
+                if !self.start.starts_after(low) {
+                    self.start = Edge::Included(low.into());
+                }
+            }
+            self.front = None;
+            self.start_front();
+            self.enter_front();
         }
     }
 
@@ -390,28 +492,31 @@ impl<'g, V> Course<'g, V> {
             self.enter_front();
         }
         loop {
+            self.copy_ahead();
             let view = self.front.as_mut()?;
             let at = view.from;
-            if at < view.to {
+            if at < view.to && view.copied.contains(&at) {
                 let entry = view.entry(self.map, at);
+                if self.end.ends_before(&entry.0) {
+                    self.ended = true;
+                    return None;
+                }
                 view.from = at + 1;
                 if self.back.is_some() {
-                    // The other end must not pass this key, nor this one what the other has yielded.
-                    if self.end.ends_before(&entry.0) {
-                        self.ended = true;
-                        return None;
-                    }
+                    // The other end must not pass this key.
                     self.start = Edge::Excluded((*entry.0).into());
-                } else if view.pause < view.to {
-                    // Half of the leaf is read: time to ask for the records of the next.
-                    view.pause = view.to;
-                    Self::prefetch_records(self.map, view.leaf);
+                    return Some(entry);
                 }
+                // Of the entries copied, read all but half a part before the next part is copied.
+                let last = view.copied.end.checked_sub(1).map(|last| view.key(self.map, last));
+                let end_is_near = last.is_some_and(|last| self.end.ends_before(&last));
+                let ahead = if view.copied.end == view.entries.len() { 0 } else { PART / 2 };
+                view.pause =
+                    if end_is_near { view.from } else { view.copied.end.saturating_sub(ahead) };
                 return Some(entry);
             }
-            if self.end_in_front {
-                self.ended = true;
-                return None;
+            if at < view.to {
+                continue;
             }
             let view = self.front.take()?;
             self.front = self.view_behind(view);
@@ -420,44 +525,50 @@ impl<'g, V> Course<'g, V> {
         }
     }
 
-    /// Finds out how far the front may go in its new view.
+    /// Makes the front begin with questions in its new view.
     fn enter_front(&mut self) {
-        let (map, end) = (self.map, &self.end);
-        let Some(view) = &mut self.front else { return };
-        let last = view.to.checked_sub(1).map(|last| view.key(map, last));
-        self.end_in_front = last.is_some_and(|last| end.ends_before(&last));
-        if self.end_in_front {
-            view.to = view.seek(map, |key| !end.ends_before(key)).max(view.from);
+        if let Some(view) = &mut self.front {
+            view.pause = 0;
         }
-        view.pause = if self.back.is_some() { 0 } else { view.from.midpoint(view.to) };
     }
 
-    /// Makes the first view from the back.
+    /// Makes the first view from the back, or the first after the leaf has changed under the one before.
     #[cold]
     fn start_back(&mut self) {
-        let spare = Vec::with_capacity(SLOTS);
-        let view = match &self.end {
-            Edge::Open => self.map.last_leaf(self.guard).and_then(|last| {
-                match View::of(self.map, last, spare) {
-                    Ok(view) => Some(view),
-                    // It has just been replaced: the way round by the longest possible key.
-                    Err(spare) => self.view_at(Some(&vec![u8::MAX; super::MAX_KEY_BYTES]), spare),
+        let mut spare = Vec::with_capacity(SLOTS);
+        loop {
+            let view = match &self.end {
+                Edge::Open => self.map.last_leaf(self.guard).and_then(|last| {
+                    match View::of(self.map, last, core::mem::take(&mut spare)) {
+                        Ok(view) => Some(view),
+                        // It has just been replaced: the way round by the longest possible key.
+                        Err(_) => {
+                            let longest = [u8::MAX; super::MAX_KEY_BYTES];
+                            self.view_at(Some(&longest), &mut spare).map(|(view, _)| view)
+                        }
+                    }
+                }),
+                Edge::Included(key) | Edge::Excluded(key) => {
+                    self.view_at(Some(key), &mut spare).map(|(view, _)| view)
                 }
-            }),
-            Edge::Included(key) | Edge::Excluded(key) => self.view_at(Some(key), spare),
-        };
-        self.back = view;
-        if let Some(view) = &mut self.back {
-            view.to = view.seek(self.map, |key| !self.end.ends_before(key));
-        } else {
-            self.ended = true;
+            };
+            let Some(mut view) = view else {
+                self.ended = true;
+                break;
+            };
+            if let Some(to) = view.seek(self.map, |key| !self.end.ends_before(key)) {
+                view.to = to;
+                self.back = Some(view);
+                break;
+            }
+            spare = view.entries;
         }
         // From now on each end has to know where the other is.
         if let Some(view) = &mut self.front {
             view.pause = 0;
-            let yielded = view.from.checked_sub(1).map(|at| view.key(self.map, at));
+            let yielded = view.from.checked_sub(1).filter(|at| view.copied.contains(at));
             let low = self.map.memory.border(view.leaf.border().low);
-            match yielded {
+            match yielded.map(|at| view.key(self.map, at)) {
                 Some(key) => self.start = Edge::Excluded((*key).into()),
                 None if !self.start.starts_after(low) => self.start = Edge::Included(low.into()),
                 None => {}
@@ -474,8 +585,24 @@ impl<'g, V> Course<'g, V> {
         }
         loop {
             let view = self.back.as_mut()?;
-            if view.to > 0 {
-                let at = view.to - 1;
+            if let Some(at) = view.to.checked_sub(1) {
+                if !view.copied.contains(&at) {
+                    let part = view.to.saturating_sub(PART)..view.to;
+                    if !view.copy(self.map, part) {
+                        // The leaf has changed: start over before the last key yielded.
+                        if view.to < view.entries.len() && view.copied.contains(&view.to) {
+                            self.end = Edge::Excluded((*view.key(self.map, view.to)).into());
+                        } else if view.leaf.header().shape.bounded {
+                            let high = self.map.memory.border(view.leaf.border().high);
+                            if !self.end.ends_before(high) {
+                                self.end = Edge::Excluded(high.into());
+                            }
+                        }
+                        self.back = None;
+                        self.start_back();
+                    }
+                    continue;
+                }
                 let (key, value) = view.entry(self.map, at);
                 if self.start.starts_after(&key) {
                     self.ended = true;
