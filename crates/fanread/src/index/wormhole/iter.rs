@@ -74,7 +74,7 @@ struct Copied {
 
 /// Entries that a view copies at a time. The records of one such part are asked for while the part before is read: a
 /// smaller part hides less of the wait, a larger one fetches more that a short scan does not read.
-const PART: usize = if cfg!(shuttle) { 2 } else { 32 };
+const PART: usize = if cfg!(shuttle) { 2 } else { 16 };
 
 /// The entries of one leaf in key order, as they were at one instant, copied part by part.
 struct View<'g, V> {
@@ -273,7 +273,9 @@ impl<'g, V> View<'g, V> {
     /// The place of `key` by its hash, if it is there: no other key's record has to be read.
     fn place_of(&self, map: &'g Wormhole<V>, key: &[u8], tag: Tag) -> Option<usize> {
         let (slot, _) = map.look_locked(self.leaf, key, tag)?;
-        let at = self.order[..self.entries.len()].iter().position(|other| usize::from(*other) == slot)?;
+        let at = self.order[..self.entries.len()]
+            .iter()
+            .position(|other| usize::from(*other) == slot)?;
         self.still_stands().then_some(at)
     }
 
@@ -324,7 +326,11 @@ impl<'g, V> Course<'g, V> {
     }
 
     /// A view of the leaf of `key`, or of the first leaf, and the key's tag.
-    fn view_at(&self, key: Option<&[u8]>, spare: &mut Vec<Copied>) -> Option<(View<'g, V>, Option<Tag>)> {
+    fn view_at(
+        &self,
+        key: Option<&[u8]>,
+        spare: &mut Vec<Copied>,
+    ) -> Option<(View<'g, V>, Option<Tag>)> {
         loop {
             let (leaf, tag) = match key {
                 None => (self.map.first_leaf()?, None),
@@ -451,7 +457,8 @@ impl<'g, V> Course<'g, V> {
             if part.end == view.entries.len() {
                 Self::prefetch_next(self.map, view.leaf);
             }
-            if part.is_empty() || view.copied.end == view.entries.len() || view.copy(self.map, part) {
+            if part.is_empty() || view.copied.end == view.entries.len() || view.copy(self.map, part)
+            {
                 return;
             }
             if view.from > view.copied.start && view.copied.contains(&(view.from - 1)) {

@@ -21,6 +21,10 @@ use crate::prefix::{LeafRef, Probe};
 use crate::sync::epoch::Guard;
 use crate::sync::shim;
 
+/// How far into a record its second line is asked for. Records of some 40 bytes that end in their first line must not fetch
+/// a second one, and a scan is bounded by the lines it fetches; at 48 those at an offset of 16 do.
+const RECORD_REACH: usize = 40;
+
 /// The leaf a search goes to first, and the one to try if the key lies before it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hint<'g> {
@@ -279,7 +283,7 @@ impl<V> Wormhole<V> {
         if let Some(unit) = word.record() {
             let at = self.memory.record::<V>(unit).at();
             arch::prefetch(at);
-            arch::prefetch(at.wrapping_add(crate::mem::LINE_BYTES - 16));
+            arch::prefetch(at.wrapping_add(RECORD_REACH));
         }
     }
 
