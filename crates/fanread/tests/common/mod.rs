@@ -211,9 +211,9 @@ impl<V: Value> Shared for Threads<V> {
             let entry = (number / self.spread, value);
             // What came from the front is kept in front.
             if from_back {
-                entries.push(entry)
+                entries.push(entry);
             } else {
-                entries.insert(front, entry)
+                entries.insert(front, entry);
             }
             front += usize::from(!from_back);
         }

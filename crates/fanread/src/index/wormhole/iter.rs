@@ -545,16 +545,18 @@ impl<'g, V> Course<'g, V> {
         let mut spare = Vec::with_capacity(SLOTS);
         loop {
             let view = match &self.end {
-                Edge::Open => self.map.last_leaf(self.guard).and_then(|last| {
-                    match View::of(self.map, last, core::mem::take(&mut spare)) {
-                        Ok(view) => Some(view),
-                        // It has just been replaced: the way round by the longest possible key.
-                        Err(_) => {
-                            let longest = [u8::MAX; super::MAX_KEY_BYTES];
-                            self.view_at(Some(&longest), &mut spare).map(|(view, _)| view)
+                Edge::Open => {
+                    let last = self.map.last_leaf(self.guard);
+                    match last.map(|last| View::of(self.map, last, core::mem::take(&mut spare))) {
+                        Some(Err(entries)) => {
+                            // The last leaf has just been replaced.
+                            spare = entries;
+                            continue;
                         }
+                        Some(Ok(view)) => Some(view),
+                        None => None,
                     }
-                }),
+                }
                 Edge::Included(key) | Edge::Excluded(key) => {
                     self.view_at(Some(key), &mut spare).map(|(view, _)| view)
                 }
