@@ -292,7 +292,8 @@ fn a_key_may_be_a_border_and_borders_may_be_prefixes_of_each_other() {
 fn more_keys_than_a_leaf_holds_may_share_a_prefix_of_almost_64_kb() {
     for shared in [MAX_KEY_BYTES - 2, MAX_KEY_BYTES - 3] {
         let stem = vec![b'x'; shared];
-        let keys: Vec<_> = (0..200_u8).map(|n| [&stem[..], &[n / 16, n % 16]].concat()).collect();
+        let keys: Vec<_> =
+            (0..600_u16).map(|n| [&stem[..], &[(n / 32) as u8, (n % 32) as u8]].concat()).collect();
         come_and_go::<u64>(&keys, 1);
         come_and_go::<Box<u64>>(&keys, 2);
     }
@@ -301,7 +302,7 @@ fn more_keys_than_a_leaf_holds_may_share_a_prefix_of_almost_64_kb() {
 #[test]
 fn a_key_of_65_536_bytes_is_refused_and_the_map_unchanged() {
     let map = Wormhole::<Box<u64>>::new();
-    let model: BTreeMap<_, _> = (0..200_u64).map(|n| (vec![b'k'; n as usize * 300], n)).collect();
+    let model: BTreeMap<_, _> = (0..600_u64).map(|n| (vec![b'k'; n as usize * 100], n)).collect();
     for (key, n) in &model {
         map.pin().insert(key, Box::new(*n));
     }

@@ -38,7 +38,11 @@ fn a_value_that_panics_on_drop_is_dropped_once_and_harms_nobody() {
         let mut rng = Rng::new(3);
         let mut model = BTreeMap::new();
         let mut bombs = 0;
-        for turn in 0..8_000_u64 {
+        // Other tests of this process may hold back what was retired, so the run is as long as it takes.
+        for turn in 0_u64.. {
+            if turn >= 8_000 && bombs > 20 {
+                break;
+            }
             let n = rng.below(300) as u32;
             let key = spelling.key(n);
             let before = map.pin().get(&key).map(|value| value.content);
@@ -65,7 +69,6 @@ fn a_value_that_panics_on_drop_is_dropped_once_and_harms_nobody() {
                 map.pin().check().unwrap();
             }
         }
-        assert!(bombs > 20, "only {bombs} bombs went off");
         let pinned = map.pin();
         pinned.check().unwrap();
         assert_eq!(pinned.len(), model.len());

@@ -49,7 +49,7 @@ impl Guard {
 
 /// How many items share one question to the epochs. Asking costs an allocation and some 100 ns, so a batch of
 /// one is slow to retire; a large batch keeps memory idle. A leaf is about 1 KB, so a batch is at most 64 KB.
-const BATCH_ITEMS: usize = if cfg!(any(shuttle, miri)) { 2 } else { 32 };
+const BATCH_ITEMS: usize = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 32 };
 
 /// Items that were unlinked and may still be read.
 pub(crate) struct Limbo<T> {

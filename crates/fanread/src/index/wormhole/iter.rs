@@ -74,7 +74,7 @@ struct Copied {
 
 /// Entries that a view copies at a time. The records of one such part are asked for while the part before is read: a
 /// smaller part hides less of the wait, a larger one fetches more that a short scan does not read.
-const PART: usize = if cfg!(shuttle) { 2 } else { 16 };
+const PART: usize = if cfg!(any(shuttle, small_leaves)) { 2 } else { 16 };
 
 /// The entries of one leaf in key order, as they were at one instant, copied part by part.
 struct View<'g, V> {

@@ -50,10 +50,10 @@ pub(super) const LINE_WORDS: usize = 8;
 /// Lines of words in a large leaf: 256 slots, as many as a byte of the order can name. With 8 lines a map has four times
 /// as many leaves and nodes: at 10 million random 8-byte keys the nodes take 4 MB instead of 1 MB, and dependent gets
 /// a quarter longer. Shorter scans and single splits would be cheaper.
-pub(super) const LARGE_LINES: usize = if cfg!(shuttle) { 1 } else { 32 };
+pub(super) const LARGE_LINES: usize = if cfg!(any(shuttle, small_leaves)) { 1 } else { 32 };
 
 /// Lines of words in a small leaf, which a map of up to 15 entries has.
-pub(super) const SMALL_LINES: usize = if cfg!(shuttle) { 1 } else { 2 };
+pub(super) const SMALL_LINES: usize = if cfg!(any(shuttle, small_leaves)) { 1 } else { 2 };
 
 /// How many times as large a leaf becomes that is full and not large.
 const GROWTH: usize = 4;
