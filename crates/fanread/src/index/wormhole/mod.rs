@@ -2,7 +2,7 @@
 //!
 //! Take [`Wormhole`] for byte strings, or for anything that [`crate::key`] turns into byte strings, when
 //! keys are looked up one by one *and* scanned in order. A `get` waits for memory twice, or three times where the
-//! key is in a record; a scan reads leaves of some 40 entries, prefetched ahead.
+//! key is in a record; a scan reads leaves of some 170 entries part by part, prefetched ahead.
 //!
 //! How it works, its invariants and its budget of line fetches are in `docs/design/wormhole.md`.
 
