@@ -110,7 +110,7 @@ pub trait Decode: Sized {
     fn decode(from: &mut &[u8]) -> Result<Self, DecodeError>;
 }
 
-/// Where encodings are written to: a `Vec<u8>`, or the array of [`array`].
+/// Where encodings are written to: a `Vec<u8>`, or the array of [`array()`].
 pub trait Sink {
     /// Appends `bytes`.
     fn put(&mut self, bytes: &[u8]);
