@@ -447,11 +447,15 @@ impl<V> Wormhole<V> {
             first.set_next(Some(last.name()));
             last.set_prev(Some(first.name()));
         }
+        // A writer that passes through one old leaf could change the new one while another old leaf still answers for
+        // the same keys: it waits until all of them are dead. A leaf that is alone is passed through by none of its keys.
+        let held = (N > 1).then(|| first.header().version.lock());
         for (leaf, locked) in old {
             // The forward reference, then the mark (L7).
             leaf.set_next(Some(first.name()));
             locked.retire();
         }
+        drop(held);
         match before {
             Some(before) => self.memory.leaf(before).set_next(Some(first.name())),
             None => self.set_first_leaf(first.name()),
