@@ -460,6 +460,7 @@ impl<V: Send + Sync> Pinned<'_, V> {
     ///
     /// If `key` is longer than [`MAX_KEY_BYTES`](super::MAX_KEY_BYTES), or if there is no memory.
     /// [`try_insert`](Self::try_insert) returns these as errors.
+    /// And if dropping a value does that was removed or replaced earlier; the write has taken effect or not then.
     ///
     /// # Examples
     ///
