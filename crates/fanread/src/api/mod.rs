@@ -2,10 +2,12 @@
 
 #![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
 
+mod cursor;
 mod entry;
 mod error;
 mod options;
 
+pub(crate) use cursor::{Edge, inverted};
 pub(crate) use entry::SHORT_KEY_BYTES;
 pub use entry::{Key, Ref};
 pub use error::{InsertError, LoadError};

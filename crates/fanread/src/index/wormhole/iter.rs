@@ -22,48 +22,10 @@ use std::sync::Arc;
 use super::layout::{LINE_WORDS, SLOTS, SORT_TIE, Tag, Word, sort_number};
 use super::raw::{Leaf, ShortPrefix, read_inline};
 use super::{Pinned, Wormhole};
-use crate::api::{Key, Ref};
+use crate::api::{Edge, Key, Ref, inverted};
 use crate::mem::word;
 use crate::sync::epoch::Guard;
 use crate::sync::version::Seen;
-
-/// A bound of a range, kept while the range runs.
-#[derive(Clone, Debug)]
-enum Edge {
-    Open,
-    Included(Box<[u8]>),
-    Excluded(Box<[u8]>),
-}
-
-impl Edge {
-    fn of(bound: Bound<&[u8]>) -> Self {
-        match bound {
-            Bound::Unbounded => Self::Open,
-            Bound::Included(key) => Self::Included(key.into()),
-            Bound::Excluded(key) => Self::Excluded(key.into()),
-        }
-    }
-
-    /// Whether a key lies behind this edge as the end of a range.
-    #[inline]
-    fn ends_before(&self, key: &[u8]) -> bool {
-        match self {
-            Self::Open => false,
-            Self::Included(edge) => *key > **edge,
-            Self::Excluded(edge) => *key >= **edge,
-        }
-    }
-
-    /// Whether a key lies before this edge as the start of a range.
-    #[inline]
-    fn starts_after(&self, key: &[u8]) -> bool {
-        match self {
-            Self::Open => false,
-            Self::Included(edge) => *key < **edge,
-            Self::Excluded(edge) => *key <= **edge,
-        }
-    }
-}
 
 /// An entry of a leaf, copied.
 #[derive(Clone, Copy)]
@@ -633,42 +595,6 @@ impl<'g, V> Course<'g, V> {
     }
 }
 
-impl<V> Wormhole<V> {
-    /// The leaf that ends where `border` begins, live at some instant of the call.
-    fn leaf_before<'g>(&'g self, border: &[u8], hint: Leaf<'g>) -> Leaf<'g> {
-        let mut leaf = hint;
-        loop {
-            let header = leaf.header();
-            let dead = header.version.begin().is_dead();
-            // The leaf before a border is the one with keys below it and an upper border at or above it.
-            let low = self.memory.border(leaf.border().low);
-            if !dead && low < border {
-                let reaches =
-                    !header.shape.bounded || *self.memory.border(leaf.border().high) >= *border;
-                if reaches {
-                    return leaf;
-                }
-            }
-            let link = if low >= border && !dead { leaf.prev() } else { leaf.next() };
-            match link {
-                Some(link) => leaf = self.memory.leaf(link),
-                None => return self.first_leaf().unwrap_or(leaf),
-            }
-        }
-    }
-
-    /// The last leaf, most likely.
-    fn last_leaf(&self, guard: &Guard) -> Option<Leaf<'_>> {
-        let longest = [u8::MAX; 64];
-        let (_, hint) = self.hint(&longest, guard)?;
-        let mut leaf = self.leaf_of(&longest, hint);
-        while leaf.header().shape.bounded {
-            leaf = self.memory.leaf(leaf.next()?);
-        }
-        Some(leaf)
-    }
-}
-
 /// The entries of a range of keys, in order; see [`Pinned::range`].
 pub struct Range<'g, V> {
     course: Course<'g, V>,
@@ -702,17 +628,6 @@ impl<V> DoubleEndedIterator for Range<'_, V> {
 }
 
 impl<V> FusedIterator for Range<'_, V> {}
-
-/// Whether a range between these bounds is empty by itself.
-fn inverted(start: Bound<&[u8]>, end: Bound<&[u8]>) -> bool {
-    match (start, end) {
-        (Bound::Included(a), Bound::Included(b)) => a > b,
-        (Bound::Included(a) | Bound::Excluded(a), Bound::Included(b) | Bound::Excluded(b)) => {
-            a >= b
-        }
-        _ => false,
-    }
-}
 
 impl<V> Pinned<'_, V> {
     /// Returns the entries between two bounds, in key order, from both ends.

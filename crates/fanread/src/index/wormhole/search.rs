@@ -297,6 +297,42 @@ impl<V> Wormhole<V> {
     }
 }
 
+impl<V> Wormhole<V> {
+    /// The leaf that ends where `border` begins, live at some instant of the call.
+    pub(super) fn leaf_before<'g>(&'g self, border: &[u8], hint: Leaf<'g>) -> Leaf<'g> {
+        let mut leaf = hint;
+        loop {
+            let header = leaf.header();
+            let dead = header.version.begin().is_dead();
+            // The leaf before a border is the one with keys below it and an upper border at or above it.
+            let low = self.memory.border(leaf.border().low);
+            if !dead && low < border {
+                let reaches =
+                    !header.shape.bounded || *self.memory.border(leaf.border().high) >= *border;
+                if reaches {
+                    return leaf;
+                }
+            }
+            let link = if low >= border && !dead { leaf.prev() } else { leaf.next() };
+            match link {
+                Some(link) => leaf = self.memory.leaf(link),
+                None => return self.first_leaf().unwrap_or(leaf),
+            }
+        }
+    }
+
+    /// The last leaf, most likely.
+    pub(super) fn last_leaf(&self, guard: &Guard) -> Option<Leaf<'_>> {
+        let longest = [u8::MAX; 64];
+        let (_, hint) = self.hint(&longest, guard)?;
+        let mut leaf = self.leaf_of(&longest, hint);
+        while leaf.header().shape.bounded {
+            leaf = self.memory.leaf(leaf.next()?);
+        }
+        Some(leaf)
+    }
+}
+
 /// The search of `get`, one step at a time.
 struct Get<'g, 'k, V> {
     map: &'g Wormhole<V>,
