@@ -36,3 +36,7 @@ mod sync;
 
 pub use api::{InsertError, Key, LoadError, MemoryUsage, Options, Ref};
 pub use index::wormhole::{self, Wormhole};
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
