@@ -6,7 +6,7 @@
 //!
 //! `RUSTFLAGS="--cfg small_leaves"` makes leaves of 7 entries, so that nearly every call meets a split or a merge.
 //!
-//! `FANREAD_HISTORIES` sets how many histories each test makes; 6,000 make 10^5 in all.
+//! `FANREAD_HISTORIES` sets how many histories each test makes; 7,500 make 10^5 in all.
 
 mod common;
 

@@ -104,6 +104,7 @@ fn an_empty_map_allocates_nothing() {
 }
 
 #[test]
+#[cfg(not(small_leaves))]
 fn a_map_of_ten_short_entries_is_small() {
     let map = Wormhole::<u64>::new();
     for n in 0..10_u64 {
