@@ -108,6 +108,10 @@ if [ "${1:-}" != quick ]; then
     say "short benchmark"
     ci/bench-smoke.sh
   fi
+
+  say "tests with tiny leaves, which split and merge all the time"
+  RUSTFLAGS="--cfg small_leaves" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/small" \
+    cargo test --locked -p fanread --test model --test linear --test faults
 fi
 
 say "tests"
