@@ -9,4 +9,4 @@ host=$(rustc -vV | sed -n 's/^host: //p')
 RUSTFLAGS="-Zsanitizer=address" \
   CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/address" \
   FANREAD_SEEDS="${FANREAD_SEEDS:-2}" \
-  cargo +nightly test --locked --target "$host" -p fanread -p testkit --lib --tests -- "$@"
+  cargo +nightly test --locked --target "$host" -p fanread --lib --tests -- "$@"
