@@ -286,7 +286,7 @@ impl<V: Send + Sync> Wormhole<V> {
     ///
     /// # Cost
     ///
-    /// Each leaf is written once, one after another; several times as fast as inserting.
+    /// Each leaf is written once, one after another, without a search or a split.
     ///
     /// # Errors
     ///
