@@ -30,6 +30,9 @@ const CHUNKS: usize = 15;
 /// Entries of the chunk table: a power of two, so that a number of four bits needs no check.
 const TABLE: usize = 16;
 
+/// Pieces for which that was asked do not go from one page to the next.
+pub(crate) const PAGE_BYTES: usize = 4096;
+
 /// An arena of units of `1 << UNIT_SHIFT` bytes whose first chunk has `1 << FIRST_SHIFT` units.
 #[derive(Debug)]
 pub(crate) struct Arena<const UNIT_SHIFT: u32, const FIRST_SHIFT: u32> {
@@ -92,11 +95,30 @@ impl<const UNIT_SHIFT: u32, const FIRST_SHIFT: u32> Arena<UNIT_SHIFT, FIRST_SHIF
 
     /// Hands out `units` fresh zeroed units in one piece.
     pub(crate) fn grow(&self, units: u64) -> Result<u64, AllocError> {
+        self.grow_from(units, |top| top)
+    }
+
+    /// The same, in one page of [`PAGE_BYTES`] if they fit into one.
+    pub(crate) fn grow_in_page(&self, units: u64) -> Result<u64, AllocError> {
+        let page = (PAGE_BYTES >> UNIT_SHIFT) as u64;
+        self.grow_from(units, |top| {
+            // Chunks of a page or more begin at one.
+            let chunk = Self::chunk_of(top);
+            let left = page - (top - Self::chunk_start(chunk)) % page;
+            if units > page || units <= left {
+                return top;
+            }
+            (top + left).min(Self::chunk_start(chunk + 1))
+        })
+    }
+
+    /// Hands out units, not before the one that `first` makes of the first that is free.
+    fn grow_from(&self, units: u64, first: impl Fn(u64) -> u64) -> Result<u64, AllocError> {
         let bytes = (units as usize) << UNIT_SHIFT;
         loop {
             let top = self.top.load(Relaxed);
-            let mut chunk = Self::chunk_of(top);
-            let mut unit = top;
+            let mut unit = first(top);
+            let mut chunk = Self::chunk_of(unit);
             // A piece that does not fit behind `top` starts the next chunk that can hold it.
             while unit + units > Self::chunk_start(chunk + 1) {
                 chunk += 1;
@@ -219,6 +241,21 @@ mod tests {
             assert!(unit > 0);
             assert!((unit..unit + size).all(|unit| seen.insert(unit)), "{unit} twice");
         }
+    }
+
+    #[test]
+    fn pieces_of_up_to_a_page_lie_in_one() {
+        type Lines = Arena<6, 3>;
+        let arena = Lines::new();
+        for units in (0..3).flat_map(|_| (1..=64).rev()) {
+            let unit = arena.grow_in_page(units).unwrap();
+            let (first, last) = (arena.at(unit).addr(), arena.at(unit + units - 1).addr());
+            assert_eq!(last - first, (units as usize - 1) * 64);
+            if Lines::chunk_bytes(Lines::chunk_of(unit)) >= PAGE_BYTES {
+                assert_eq!(first / PAGE_BYTES, last / PAGE_BYTES, "{units} units");
+            }
+        }
+        assert!(arena.grow_in_page(65).is_ok());
     }
 
     #[test]

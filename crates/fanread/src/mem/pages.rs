@@ -2,12 +2,13 @@
 //!
 //! # Invariants
 //!
-//! * **G1** A block's bytes are zero when it is handed out, are aligned to a line (to 2 MB if it is at least
+//! * **G1** A block's bytes are zero when it is handed out, are aligned to a line (to 4 KB or 2 MB if it is at least
 //!   that large), and belong to the block alone until it is dropped.
 
 use core::ptr::NonNull;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 
+use super::arena::PAGE_BYTES;
 use super::{AllocError, LINE_BYTES};
 
 /// Size of a huge page on x86-64 and on aarch64 with 4 KB granules.
@@ -71,7 +72,8 @@ impl Pages {
     }
 
     fn layout(bytes: usize) -> Option<Layout> {
-        Layout::from_size_align(bytes.max(LINE_BYTES), LINE_BYTES).ok()
+        let align = if bytes < PAGE_BYTES { LINE_BYTES } else { PAGE_BYTES };
+        Layout::from_size_align(bytes.max(LINE_BYTES), align).ok()
     }
 }
 

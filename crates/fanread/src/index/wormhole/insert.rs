@@ -8,8 +8,8 @@
 use std::collections::VecDeque;
 
 use super::layout::{
-    INLINE_BYTES, LARGE_LINES, LINE_WORDS, MAX_KEY_BYTES, SLOTS, SMALL_LINES, Slot, Tag, Word,
-    full_at, lines_for,
+    FITS_IN_ANY, INLINE_BYTES, LINE_WORDS, MAX_KEY_BYTES, SLOTS, Size, Slot, Tag, Word, full_at,
+    line_behind,
 };
 use super::raw::{Leaf, read_inline};
 use super::resize::{Draft, Plan};
@@ -194,7 +194,7 @@ impl<V: Send + Sync> Wormhole<V> {
         if self.first_leaf().is_some() {
             return Ok(());
         }
-        let plan = Plan { low: (0, &[]), high: None, lines: SMALL_LINES };
+        let plan = Plan { low: (0, &[]), high: None, size: Size::Small };
         let leaf = self.draft_leaf(pinned.thread, &[], plan, &mut Draft::default())?;
         self.table.set_first(&mut writer, leaf.name());
         self.set_first_leaf(leaf.name());
@@ -250,13 +250,13 @@ pub(super) fn inline_word(leaf: Leaf<'_>, key: &[u8], inline_map: bool) -> Optio
 /// A free slot for a tag and how far it is from the home line. The leaf is not full.
 pub(super) fn free_slot<V>(leaf: Leaf<'_>, tag: Tag) -> (Slot, usize) {
     let lines = leaf.lines();
-    let home = tag.home(lines);
+    let mut line = tag.home(lines);
     for step in 0..lines {
-        let line = home ^ step;
         let free = crate::arch::match_u64(crate::sync::shim::line(leaf.words::<V>(line)), 0, !0);
         if free != 0 {
             return (line * LINE_WORDS + free.trailing_zeros() as usize, step);
         }
+        line = line_behind(line, lines);
     }
     unreachable!("a leaf that is not full has a free slot")
 }
@@ -279,7 +279,7 @@ pub(super) fn publish<V>(leaf: Leaf<'_>, tag: Tag, slot: Slot, step: usize, word
 /// Entries of a leaf that is built from sorted input: nearly full, with room for some insertions before it splits.
 /// The cut is made where the border is shortest between these two numbers.
 const LOADED_ENTRIES: core::ops::RangeInclusive<usize> =
-    full_at(LARGE_LINES) * 12 / 16..=full_at(LARGE_LINES) * 14 / 16;
+    FITS_IN_ANY * 13 / 16..=FITS_IN_ANY * 15 / 16;
 
 impl<V: Send + Sync> Wormhole<V> {
     /// Builds a map of entries whose keys ascend strictly.
@@ -368,8 +368,8 @@ impl<V: Send + Sync> Wormhole<V> {
             high.0 = self.new_border(thread, &high.1)?;
         }
         let bounded = high.0 != 0;
-        let lines = if bounded { LARGE_LINES } else { lines_for(count) };
-        let plan = Plan { low: (low.0, &low.1), high: bounded.then_some((high.0, &high.1)), lines };
+        let size = if bounded { Size::Large } else { Size::for_entries(count) };
+        let plan = Plan { low: (low.0, &low.1), high: bounded.then_some((high.0, &high.1)), size };
         let at = plan.prefix_bytes();
         let short = |(key, _): &&(K, V)| key.as_ref().len() <= at + INLINE_BYTES;
         let mut filling = self.start_leaf(thread, plan, || {

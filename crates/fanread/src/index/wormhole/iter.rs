@@ -254,7 +254,7 @@ impl Copied {
     #[inline(always)]
     fn of<'g, V>(map: &'g Wormhole<V>, leaf: Leaf<'g>, slot: u8) -> Self {
         // A torn order may name slots that a small leaf does not have; the copy is dropped then.
-        let slot = usize::from(slot) & (leaf.lines() * LINE_WORDS - 1);
+        let slot = usize::from(slot).min(leaf.lines() * LINE_WORDS - 1);
         let word = leaf.word::<V>(slot);
         map.prefetch_entry(word);
         // Of a record word the value is nothing; the copy does not ask which it is.

@@ -1,4 +1,4 @@
-//! A leaf: the entries between two borders, in 5 to 70 lines.
+//! A leaf: the entries between two borders, in 5 to 64 lines, none of which lies in another page than the rest.
 //!
 //! ```text
 //! line 0   0        8     12    16      24      32     40         48          56        64
@@ -6,14 +6,16 @@
 //!          |version |next |prev | meta  | shape | tail | low slice| high slice|prefix 8 |
 //!          +--------+-----+-----+-------+-------+------+----------+-----------+---------+
 //! line 1   low record 8, high record 8, prefix 8..56
-//! line 2.. words: 2, 8 or 32 lines of 8; in an inline leaf whose values have bytes, each with its values' line behind it
-//! then     order: up to 256 slot numbers, one byte each, in 1 or 4 lines
+//! line 2.. words: 2, 8 or 26 lines of 8; in an inline leaf whose values have bytes, each with its values' line behind it
+//!          (29 instead of 26)
+//! then     order: up to 232 slot numbers, one byte each, in 1 or 4 lines
 //! ```
 //!
 //! * *prefix* is what `low` and `high` have in common, and so every key between them; the *slices* are the eight
 //!   bytes of `low` and `high` behind it, big-endian. A key is usually placed by them alone.
 //! * *meta* counts: entries 8 bits, sorted entries 8 bits, *reach* 8 bits, and a bit for each home line that has
-//!   overflowed: entries of such a home lie in lines `home ^ j`, `j <= reach`, those of others in the home line.
+//!   overflowed: entries of such a home lie in it and the `reach` lines behind it (behind the last is the first), those of
+//!   others in the home line.
 //! * *tail* is the last word of the order, so that a writer who appends to it need not read it.
 //! * A *word* is 0 (free), a record word or an inline word:
 //!
@@ -24,14 +26,15 @@
 //!
 //! A leaf of more keys makes fewer leaves, and so fewer nodes of the prefix table, which then stays in nearer caches: a
 //! point search looks at one line of words however many there are. A scan pays, because neighbours in order lie in
-//! many lines.
+//! many lines. The largest leaf is a page of 4 KB, or half of one: a search that needs three lines of a leaf then needs
+//! one address translation for them, and that is dear where pages of 2 MB are not granted, or a host takes them apart.
 //!
 //! Invariants L1 to L10 are in `docs/design/wormhole.md`; `check.rs` verifies them.
 
 use core::mem::{offset_of, size_of};
 
 use crate::mem::LINE_BYTES;
-use crate::mem::arena::Arena;
+use crate::mem::arena::{Arena, PAGE_BYTES};
 use crate::sync::shim::{AtomicU32, AtomicU64};
 use crate::sync::version::Version;
 
@@ -47,19 +50,50 @@ pub(super) const FIXED_LINES: usize = 2;
 /// Words in a line.
 pub(super) const LINE_WORDS: usize = 8;
 
-/// Lines of words in a large leaf: 256 slots, as many as a byte of the order can name. With 8 lines a map has four times
-/// as many leaves and nodes: at 10 million random 8-byte keys the nodes take 4 MB instead of 1 MB, and dependent gets
-/// a quarter longer. Shorter scans and single splits would be cheaper.
-pub(super) const LARGE_LINES: usize = if cfg!(any(shuttle, small_leaves)) { 1 } else { 32 };
+/// Lines of words of the largest leaf with values beside its words: with them, two fixed lines and four of the order a page
+/// of 4 KB. With 8 lines a map has four times as many leaves and nodes: at 10 million random 8-byte keys the nodes take
+/// 4 MB instead of 1 MB, and dependent gets a quarter longer. Shorter scans and single splits would be cheaper.
+pub(super) const PAGE_LINES: usize = if cfg!(any(shuttle, small_leaves)) { 1 } else { 29 };
 
-/// Lines of words in a small leaf, which a map of up to 15 entries has.
-pub(super) const SMALL_LINES: usize = if cfg!(any(shuttle, small_leaves)) { 1 } else { 2 };
+/// Lines of words of the largest leaf without values: half a page in all.
+pub(super) const HALF_PAGE_LINES: usize = if cfg!(any(shuttle, small_leaves)) { 1 } else { 26 };
 
-/// How many times as large a leaf becomes that is full and not large.
-const GROWTH: usize = 4;
+/// How many lines of words a leaf has: each size holds about four times as much as the one before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Size {
+    /// 2 lines, for maps of up to 15 entries.
+    Small,
+    /// 8 lines, for maps of up to 60 entries.
+    Middle,
+    /// A page or half of one.
+    Large,
+}
 
-/// Slots of a large leaf.
-pub(super) const SLOTS: usize = LARGE_LINES * LINE_WORDS;
+impl Size {
+    /// Lines of words of a leaf of this size, with or without values beside the words.
+    #[inline(always)]
+    pub(super) const fn lines(self, has_values: bool) -> usize {
+        match self {
+            _ if cfg!(any(shuttle, small_leaves)) => 1,
+            Self::Small => 2,
+            Self::Middle => 8,
+            Self::Large if has_values => PAGE_LINES,
+            Self::Large => HALF_PAGE_LINES,
+        }
+    }
+
+    /// The smallest size that holds `count` entries and has room for more.
+    pub(super) fn for_entries(count: usize) -> Self {
+        let fits = |size: &Self| count * 4 <= full_at(size.lines(false)) * 3;
+        [Self::Small, Self::Middle].into_iter().find(fits).unwrap_or(Self::Large)
+    }
+}
+
+/// Slots of the largest leaf.
+pub(super) const SLOTS: usize = PAGE_LINES * LINE_WORDS;
+
+/// Entries that the largest leaf of either kind holds.
+pub(super) const FITS_IN_ANY: usize = full_at(HALF_PAGE_LINES);
 
 /// Entries at which a leaf of `lines` lines is full: one slot in 16 stays free, so that a line's overflow soon
 /// finds a place.
@@ -67,18 +101,15 @@ pub(super) const fn full_at(lines: usize) -> usize {
     lines * LINE_WORDS - lines.div_ceil(2)
 }
 
-/// Lines of words of the smallest leaf that holds `count` entries and has room for more.
-pub(super) fn lines_for(count: usize) -> usize {
-    let mut lines = SMALL_LINES;
-    while lines < LARGE_LINES && count * 4 > full_at(lines) * 3 {
-        lines *= GROWTH;
-    }
-    lines
-}
-
 /// Lines of the order of a leaf of `lines` lines of words.
 pub(super) const fn order_lines(lines: usize) -> usize {
     lines.div_ceil(LINE_WORDS)
+}
+
+/// The line where those look on that did not find a place in line `line` of `lines`.
+#[inline(always)]
+pub(super) fn line_behind(line: usize, lines: usize) -> usize {
+    if line + 1 == lines { 0 } else { line + 1 }
 }
 
 /// Bytes of an inline key behind the prefix.
@@ -142,7 +173,12 @@ const _: () = assert!(offset_of!(Header, meta) == 16 && offset_of!(Header, shape
 const _: () = assert!(offset_of!(Header, tail) == 32 && offset_of!(Header, low_slice) == 40);
 const _: () = assert!(offset_of!(Header, high_slice) == 48 && offset_of!(Header, prefix) == 56);
 const _: () = assert!(offset_of!(Border, prefix) == 16 && size_of::<Shape>() == 8);
-const _: () = assert!(SLOTS <= 256 && full_at(LARGE_LINES) < 256 && KEPT_PREFIX_BYTES == 8 + 48);
+const _: () = assert!(SLOTS <= 256 && KEPT_PREFIX_BYTES == 8 + 48);
+const _: () =
+    assert!(FIXED_LINES + 2 * PAGE_LINES + order_lines(PAGE_LINES) <= PAGE_BYTES / LINE_BYTES);
+const _: () = assert!(
+    FIXED_LINES + HALF_PAGE_LINES + order_lines(HALF_PAGE_LINES) <= PAGE_BYTES / LINE_BYTES / 2
+);
 
 /// The counts of a leaf, as one word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -177,7 +213,7 @@ impl Meta {
     /// The same with other counts.
     #[inline(always)]
     pub(super) fn with_counts(self, count: usize, sorted: usize) -> Self {
-        debug_assert!(sorted <= count && count <= full_at(LARGE_LINES));
+        debug_assert!(sorted <= count && count <= full_at(PAGE_LINES));
         Self(self.0 & !0xffff | count as u64 | (sorted as u64) << Self::SORTED_AT)
     }
 
@@ -290,10 +326,10 @@ impl Tag {
         Self((hash >> 41) as u32)
     }
 
-    /// The line where a key of this tag belongs, in a leaf of `lines` lines.
+    /// The line where a key of this tag belongs, in a leaf of `lines` lines: the product maps all tags to `0..lines`.
     #[inline(always)]
     pub(super) fn home(self, lines: usize) -> usize {
-        self.0 as usize & (lines - 1)
+        (self.0 as usize * lines) >> 23
     }
 }
 

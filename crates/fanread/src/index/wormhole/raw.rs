@@ -13,8 +13,8 @@ use core::cmp::Ordering as Order;
 use core::marker::PhantomData;
 
 use super::layout::{
-    Border, FIXED_LINES, Header, INLINE_PREFIX_BYTES, KEPT_PREFIX_BYTES, LARGE_LINES, LINE_WORDS,
-    Leaves, Meta, SLOTS, Shape, Slot, Word, order_lines, slice_at,
+    Border, FIXED_LINES, Header, INLINE_PREFIX_BYTES, KEPT_PREFIX_BYTES, LINE_WORDS, Leaves, Meta,
+    SLOTS, Shape, Size, Slot, Tag, Word, order_lines, slice_at,
 };
 use crate::api::{Key, SHORT_KEY_BYTES};
 use crate::arch;
@@ -204,8 +204,8 @@ impl<'g> Leaf<'g> {
     pub(super) fn words<V>(self, line: usize) -> &'g LineWords {
         debug_assert!(line < self.lines());
         let at = FIXED_LINES + line * self.stride::<V>();
-        // SAFETY: as `header`; a leaf has lines of words 0 .. lines, `stride` apart, and callers stay below `lines`, which
-        // is a power of two: line numbers come from a tag below it or an exclusive or of two such.
+        // SAFETY: as `header`; a leaf has lines of words 0 .. lines, `stride` apart, and callers stay below `lines`: line
+        // numbers come from `Tag::home`, from `line_behind`, or from a slot number below the number of slots.
         unsafe { &*self.at.add(at * LINE_BYTES).cast::<LineWords>() }
     }
 
@@ -242,18 +242,19 @@ impl<'g> Leaf<'g> {
         }
     }
 
-    /// Asks for the lines that a search for a tag of this home needs first.
+    /// Asks for the lines that a search for `tag` needs first.
     ///
     /// The number of lines is not known before the header is there; a leaf the table names is nearly always large.
     #[inline(always)]
-    pub(super) fn prefetch<V>(self, home: usize) {
+    pub(super) fn prefetch<V>(self, tag: Tag) {
         let line = |line: usize| arch::prefetch(self.at.wrapping_add(line * LINE_BYTES));
         line(0);
         if self.name.get() & INLINE_BIT != 0 && const { Self::has_values::<V>() } {
-            line(FIXED_LINES + 2 * home);
-            line(FIXED_LINES + 2 * home + 1);
+            let home = FIXED_LINES + 2 * tag.home(Size::Large.lines(true));
+            line(home);
+            line(home + 1);
         } else {
-            line(FIXED_LINES + home);
+            line(FIXED_LINES + tag.home(Size::Large.lines(false)));
             line(1);
         }
     }
@@ -268,8 +269,9 @@ impl<'g> Leaf<'g> {
     #[inline]
     pub(super) fn prefetch_all<V>(self) {
         let inline = self.name.get() & INLINE_BIT != 0 && const { Self::has_values::<V>() };
-        let lines = LARGE_LINES * if inline { 2 } else { 1 } + order_lines(LARGE_LINES);
-        for line in 0..FIXED_LINES + lines {
+        let words = Size::Large.lines(inline);
+        let lines = FIXED_LINES + words * (1 + usize::from(inline)) + order_lines(words);
+        for line in 0..lines {
             arch::prefetch(self.at.wrapping_add(line * LINE_BYTES));
         }
     }
@@ -374,7 +376,7 @@ impl<'g> Leaf<'g> {
         self.header().prev.store(prev.map_or(0, LeafRef::get), Release);
     }
 
-    /// Whether a key starts with this leaf's prefix, of an inline leaf.
+    /// Whether a key starts with this leaf's prefix, which has at most 8 bytes.
     #[inline(always)]
     pub(super) fn has_short_prefix(self, key: &[u8]) -> bool {
         let header = self.header();
@@ -386,15 +388,32 @@ impl<'g> Leaf<'g> {
     }
 
     /// Where `key` belongs: in this leaf (`Equal`), before it or behind it (L3).
-    #[inline]
+    #[inline(always)]
     pub(super) fn place(self, key: &[u8], memory: &Memory) -> Order {
+        let header = self.header();
+        let bytes = usize::from(header.shape.prefix_bytes);
+        let slice = slice_at(key, bytes);
+        // Strictly between the borders' slices, and with the leaf's prefix: no border has to be read.
+        if bytes <= INLINE_PREFIX_BYTES
+            && key.len() >= bytes
+            && self.has_short_prefix(key)
+            && slice > header.low_slice
+            && (slice < header.high_slice || !header.shape.bounded)
+        {
+            return Order::Equal;
+        }
+        self.place_exactly(key, slice, memory)
+    }
+
+    /// The same for keys on a border, or that have another prefix.
+    #[inline(never)]
+    fn place_exactly(self, key: &[u8], slice: u64, memory: &Memory) -> Order {
         let header = self.header();
         let bytes = usize::from(header.shape.prefix_bytes);
         let placed = self.compare_prefix(key, bytes, memory);
         if placed != Order::Equal {
             return placed;
         }
-        let slice = slice_at(key, bytes);
         if slice < header.low_slice {
             return Order::Less;
         }
@@ -414,7 +433,6 @@ impl<'g> Leaf<'g> {
     }
 
     /// Compares the start of `key` with the leaf's prefix.
-    #[inline(always)]
     fn compare_prefix(self, key: &[u8], bytes: usize, memory: &Memory) -> Order {
         let start = &key[..key.len().min(bytes)];
         let (header, border) = (self.header(), self.border());

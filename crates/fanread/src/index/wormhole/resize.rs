@@ -12,8 +12,8 @@
 
 use super::insert::is_inline_map;
 use super::layout::{
-    FIXED_LINES, INLINE_BYTES, INLINE_PREFIX_BYTES, LARGE_LINES, LINE_WORDS, Meta, SLOTS, SORT_TIE,
-    Shape, Slot, Tag, Word, full_at, lines_for, order_lines, sort_number,
+    FITS_IN_ANY, FIXED_LINES, INLINE_BYTES, INLINE_PREFIX_BYTES, LINE_WORDS, Meta, PAGE_LINES,
+    SLOTS, SORT_TIE, Shape, Size, Slot, Tag, Word, line_behind, order_lines, sort_number,
 };
 use super::raw::{Leaf, Memory, ShortPrefix};
 use super::{Garbage, Pinned, Wormhole};
@@ -27,7 +27,7 @@ use crate::sync::version::Locked;
 
 /// Entries up to which two neighbours become one leaf. Half of a full one: a merged leaf is neither split nor merged
 /// again soon.
-pub(super) const MERGE_AT: usize = SLOTS / 2;
+pub(super) const MERGE_AT: usize = FITS_IN_ANY.div_ceil(2);
 
 /// An entry on its way from one leaf to another.
 #[derive(Clone, Copy)]
@@ -46,7 +46,7 @@ pub(super) struct Entry<'g> {
 pub(super) struct Plan<'a> {
     pub(super) low: (u64, &'a [u8]),
     pub(super) high: Option<(u64, &'a [u8])>,
-    pub(super) lines: usize,
+    pub(super) size: Size,
 }
 
 impl Plan<'_> {
@@ -61,7 +61,7 @@ pub(super) struct Filling<'g> {
     pub(super) leaf: Leaf<'g>,
     pub(super) shape: Shape,
     /// Words in each line so far.
-    filled: [u8; LARGE_LINES],
+    filled: [u8; PAGE_LINES],
     meta: Meta,
 }
 
@@ -76,12 +76,13 @@ impl<'g> Filling<'g> {
     /// Puts a word where its tag belongs, or as near as there is a free slot.
     #[inline]
     pub(super) fn put<V>(&mut self, tag: Tag, word: Word, value: Option<word::Word>) -> Slot {
-        let home = tag.home(usize::from(self.shape.lines));
-        let mut step = 0;
-        while usize::from(self.filled[home ^ step]) == LINE_WORDS {
+        let lines = usize::from(self.shape.lines);
+        let home = tag.home(lines);
+        let (mut line, mut step) = (home, 0);
+        while usize::from(self.filled[line]) == LINE_WORDS {
+            line = line_behind(line, lines);
             step += 1;
         }
-        let line = home ^ step;
         let slot = line * LINE_WORDS + usize::from(self.filled[line]);
         self.filled[line] += 1;
         self.meta = self.meta.with_reach(home, step);
@@ -209,18 +210,20 @@ impl<V> Wormhole<V> {
     ) -> Result<Filling<'g>, AllocError> {
         let prefix_bytes = plan.prefix_bytes();
         let inline = is_inline_map::<V>() && prefix_bytes <= INLINE_PREFIX_BYTES && mostly_short();
-        let value_lines = if inline && Leaf::has_values::<V>() { plan.lines } else { 0 };
+        let has_values = inline && Leaf::has_values::<V>();
+        let lines = plan.size.lines(has_values);
+        let value_lines = if has_values { lines } else { 0 };
         let shape = Shape {
             prefix_bytes: prefix_bytes as u16,
-            lines: plan.lines as u8,
+            lines: lines as u8,
             inline,
-            all_lines: (FIXED_LINES + plan.lines + value_lines + order_lines(plan.lines)) as u8,
+            all_lines: (FIXED_LINES + lines + value_lines + order_lines(lines)) as u8,
             bounded: plan.high.is_some(),
             unused: 0,
         };
         let name = self.new_leaf(thread, shape)?;
         let leaf = self.memory.format(name, shape, plan.low, plan.high.unwrap_or((0, &[])));
-        Ok(Filling { leaf, shape, filled: [0; LARGE_LINES], meta: Meta::default() })
+        Ok(Filling { leaf, shape, filled: [0; PAGE_LINES], meta: Meta::default() })
     }
 
     /// Puts an entry into a leaf under construction, in the form it has there (L4).
@@ -265,7 +268,7 @@ impl<V> Wormhole<V> {
         let reused = shard.leaves.iter().rposition(|free| free.0 == shape.all_lines);
         let unit = match reused {
             Some(at) => shard.leaves.swap_remove(at).1,
-            None => self.memory.leaves.grow(u64::from(shape.all_lines))?,
+            None => self.memory.leaves.grow_in_page(u64::from(shape.all_lines))?,
         };
         let bytes = usize::from(shape.all_lines) * crate::mem::LINE_BYTES;
         Memory::name(unit, shape.inline).ok_or(AllocError { bytes })
@@ -300,10 +303,10 @@ impl<V> Wormhole<V> {
     }
 
     /// The borders of a leaf as a plan.
-    fn borders<'g>(&'g self, leaf: Leaf<'g>, lines: usize) -> Plan<'g> {
+    fn borders<'g>(&'g self, leaf: Leaf<'g>, size: Size) -> Plan<'g> {
         let (border, shape) = (leaf.border(), leaf.header().shape);
         let high = shape.bounded.then(|| (border.high, self.memory.border(border.high)));
-        Plan { low: (border.low, self.memory.border(border.low)), high, lines }
+        Plan { low: (border.low, self.memory.border(border.low)), high, size }
     }
 
     /// Makes room in a full leaf: it grows as far as it can, and is split then. `key` is what is to be inserted.
@@ -315,7 +318,7 @@ impl<V> Wormhole<V> {
         key: &[u8],
     ) -> Result<(), AllocError> {
         self.add_shards();
-        if leaf.lines() < LARGE_LINES {
+        if leaf.lines() < Size::Large.lines(false) {
             self.grow_leaf(pinned, leaf, locked)
         } else {
             self.split(pinned, leaf, locked, key)
@@ -331,7 +334,7 @@ impl<V> Wormhole<V> {
     ) -> Result<(), AllocError> {
         let prefix = old.short_prefix();
         let entries = self.entries(old, &prefix);
-        let plan = self.borders(old, lines_for(entries.len() + 1));
+        let plan = self.borders(old, Size::for_entries(entries.len() + 1));
         let mut draft = Draft::default();
         let new = match self.draft_leaf(pinned.thread, &entries, plan, &mut draft) {
             Ok(new) => new,
@@ -360,7 +363,7 @@ impl<V> Wormhole<V> {
         let thread = pinned.thread;
         let prefix = old.short_prefix();
         let entries = self.entries(old, &prefix);
-        let borders = self.borders(old, LARGE_LINES);
+        let borders = self.borders(old, Size::Large);
         let cut = self.cut(&entries, borders.high.is_none(), key);
         let above = self.key(&entries[cut]);
         let common = arch::common_prefix(&self.key(&entries[cut - 1]), &above);
@@ -487,9 +490,7 @@ impl<V> Wormhole<V> {
     /// cannot have the locks, the memory or the neighbour: a later removal tries again.
     pub(super) fn try_merge(&self, pinned: &Pinned<'_, V>, leaf: Leaf<'_>, locked: Locked<'_>) {
         let count = leaf.meta().count();
-        let fits = |other: usize| {
-            other + count <= MERGE_AT || (count == 0 && other < full_at(LARGE_LINES))
-        };
+        let fits = |other: usize| other + count <= MERGE_AT || (count == 0 && other < FITS_IN_ANY);
         if let Some(next) = leaf.next().map(|next| self.memory.leaf(next)) {
             // Locks are taken from left to right, so this one may be waited for.
             if fits(next.meta().count()) {
@@ -524,8 +525,8 @@ impl<V> Wormhole<V> {
         let mut entries = self.entries(left.0, &prefixes.0);
         entries.extend(self.entries(right.0, &prefixes.1));
         let gone = right.0.border().low;
-        let lines = lines_for(entries.len());
-        let plan = Plan { high: self.borders(right.0, lines).high, ..self.borders(left.0, lines) };
+        let size = Size::for_entries(entries.len());
+        let plan = Plan { high: self.borders(right.0, size).high, ..self.borders(left.0, size) };
         let mut draft = Draft::default();
         let Ok(merged) = self.draft_leaf(pinned.thread, &entries, plan, &mut draft) else {
             self.discard_records(pinned.thread, draft.records);
@@ -559,4 +560,4 @@ impl<V> Wormhole<V> {
     }
 }
 
-const _: () = assert!(LINE_WORDS * LARGE_LINES == SLOTS);
+const _: () = assert!(LINE_WORDS * PAGE_LINES == SLOTS && MERGE_AT <= FITS_IN_ANY);

@@ -9,7 +9,7 @@
 
 use core::cmp::Ordering as Order;
 
-use super::layout::{SLOTS, Slot, Tag, Word};
+use super::layout::{SLOTS, Slot, Tag, Word, line_behind};
 use super::raw::{Leaf, ShortPrefix, read_inline};
 use super::{Pinned, Ref, Wormhole};
 use crate::api::Key;
@@ -68,13 +68,11 @@ impl<V> Wormhole<V> {
     #[inline(always)]
     pub(super) fn route(&self, key: &[u8], tag: Tag, probe: Probe<'_>) -> Option<Hint<'_>> {
         let route = self.table.route(key, probe)?;
-        // The leaf is large, or so small that all its lines are near.
-        let home = tag.home(super::layout::LARGE_LINES);
         let leaf = self.memory.leaf(route.first);
-        leaf.prefetch::<V>(home);
+        leaf.prefetch::<V>(tag);
         // Without a second leaf the first is asked for again, which costs less than a branch that is guessed wrong
         // and found out only when the node arrives.
-        self.memory.leaf(route.second.unwrap_or(route.first)).prefetch::<V>(home);
+        self.memory.leaf(route.second.unwrap_or(route.first)).prefetch::<V>(tag);
         Some(Hint { leaf, second: route.second })
     }
 
@@ -147,11 +145,10 @@ impl<V> Wormhole<V> {
         'again: loop {
             let seen = header.version.begin();
             if let Some(form) = Self::form(leaf, key, tag) {
-                let home = tag.home(leaf.lines());
-                let reach = leaf.meta().reach(home);
-                let mut step = 0;
+                let lines = leaf.lines();
+                let mut line = tag.home(lines);
+                let mut reach = leaf.meta().reach(line);
                 loop {
-                    let line = home ^ step;
                     let words = leaf.words::<V>(line);
                     let mut hits = kernel.match_u64(shim::line(words), form.want, form.mask);
                     while hits != 0 {
@@ -180,10 +177,11 @@ impl<V> Wormhole<V> {
                             return Look::Found(slot, value);
                         }
                     }
-                    if step == reach {
+                    if reach == 0 {
                         break;
                     }
-                    step += 1;
+                    reach -= 1;
+                    line = line_behind(line, lines);
                 }
             }
             // An entry that was there all the time has been seen: it never moves within a leaf.
@@ -248,9 +246,10 @@ impl<V> Wormhole<V> {
         tag: Tag,
     ) -> Option<(Slot, Word)> {
         let form = Self::form(leaf, key, tag)?;
-        let home = tag.home(leaf.lines());
-        for step in 0..=leaf.meta().reach(home) {
-            let line = home ^ step;
+        let lines = leaf.lines();
+        let home = tag.home(lines);
+        let mut line = home;
+        for _ in 0..=leaf.meta().reach(home) {
             let mut hits = arch::match_u64(shim::line(leaf.words::<V>(line)), form.want, form.mask);
             while hits != 0 {
                 let slot = line * 8 + hits.trailing_zeros() as usize;
@@ -262,6 +261,7 @@ impl<V> Wormhole<V> {
                     return Some((slot, word));
                 }
             }
+            line = line_behind(line, lines);
         }
         None
     }
