@@ -77,7 +77,7 @@ impl Seed {
     /// Returns the hash of `bytes`.
     #[inline]
     pub(crate) fn hash(&self, bytes: &[u8]) -> u64 {
-        PrefixHashes::new(self, bytes).states().finish(bytes)
+        PrefixHashes::new(self, bytes).full()
     }
 
     #[inline(always)]
@@ -112,11 +112,28 @@ impl<'k> PrefixHashes<'k> {
         self.key
     }
 
-    /// The states after 0, 1, .. blocks, one by one.
+    /// The whole blocks of the key.
     #[inline(always)]
-    pub(crate) fn states(&self) -> States<'k> {
-        let (blocks, _) = self.key.as_chunks::<8>();
-        States { seed: self.seed, blocks, at: 0, state: self.seed.start }
+    pub(crate) fn blocks(&self) -> &'k [[u8; 8]] {
+        self.key.as_chunks().0
+    }
+
+    /// The state before the first block.
+    #[inline(always)]
+    pub(crate) fn start(&self) -> u64 {
+        self.seed.start
+    }
+
+    /// The state behind `block`, given the one before.
+    #[inline(always)]
+    pub(crate) fn absorb(&self, state: u64, block: [u8; 8]) -> u64 {
+        self.seed.absorb(state, block)
+    }
+
+    /// The hash of the prefix of whole blocks that ends in `state`.
+    #[inline(always)]
+    pub(crate) fn landmark(&self, state: u64) -> u64 {
+        fold(state, self.seed.ends[0])
     }
 
     /// Returns what the hashes of the eight prefixes behind block `block` are made of, given the state there.
@@ -128,54 +145,23 @@ impl<'k> PrefixHashes<'k> {
     /// Returns the hash of the whole key.
     #[inline]
     pub(crate) fn full(&self) -> u64 {
-        self.seed.hash(self.key)
-    }
-}
-
-/// A walk over the blocks of a key.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct States<'k> {
-    seed: &'k Seed,
-    blocks: &'k [[u8; 8]],
-    at: usize,
-    state: u64,
-}
-
-impl States<'_> {
-    /// How many whole blocks the key has.
-    #[inline(always)]
-    pub(crate) fn blocks(&self) -> usize {
-        self.blocks.len()
+        self.finish(self.start(), self.blocks())
     }
 
-    /// The state here.
+    /// Returns the hash of the whole key, given the state before the last `blocks` of its blocks.
     #[inline(always)]
-    pub(crate) fn state(&self) -> u64 {
-        self.state
-    }
-
-    /// The hash of the prefix that ends here.
-    #[inline(always)]
-    pub(crate) fn hash(&self) -> u64 {
-        fold(self.state, self.seed.ends[0])
-    }
-
-    /// Goes on by one block; does nothing behind the last one.
-    #[inline(always)]
-    pub(crate) fn advance(&mut self) {
-        if let Some(block) = self.blocks.get(self.at) {
-            self.state = self.seed.absorb(self.state, *block);
-            self.at += 1;
+    pub(crate) fn finish(&self, mut state: u64, blocks: &[[u8; 8]]) -> u64 {
+        // The first block apart from a loop: most keys are short, and a loop costs more to start than a turn of it.
+        if let Some((first, more)) = blocks.split_first() {
+            state = self.absorb(state, *first);
+            for block in more {
+                state = self.absorb(state, *block);
+            }
         }
-    }
-
-    /// Goes on to the end and returns the hash of the whole key.
-    #[inline(always)]
-    pub(crate) fn finish(mut self, key: &[u8]) -> u64 {
-        while self.at < self.blocks.len() {
-            self.advance();
+        match self.key.len() % 8 {
+            0 => self.landmark(state),
+            rest => fold(state ^ tail(self.key, rest), self.seed.ends[rest]),
         }
-        self.seed.end(self.state, word_at(key, self.at * 8), key.len() % 8)
     }
 }
 
@@ -297,6 +283,15 @@ fn word_at(key: &[u8], at: usize) -> u64 {
     }
 }
 
+/// Returns the last `rest` bytes of `key`, 1 to 7 and those behind its whole blocks, as `word_at` does.
+#[inline(always)]
+fn tail(key: &[u8], rest: usize) -> u64 {
+    match key.last_chunk() {
+        Some(last) => u64::from_le_bytes(*last) >> (64 - 8 * rest),
+        None => short_word(key),
+    }
+}
+
 /// Returns the bytes of a `key` of less than eight bytes as one word.
 #[inline(always)]
 fn short_word(key: &[u8]) -> u64 {
@@ -341,20 +336,20 @@ mod tests {
         for len in (0..80).chain([255, 256, 257, 263, 264, 511, 512, 513, 1000]) {
             let key = sample(len);
             let hashes = PrefixHashes::new(&seed, &key);
-            let mut states = hashes.states();
+            let (blocks, mut state) = (hashes.blocks(), hashes.start());
             let mut ascending = Ascending::new(&seed, &key);
             for end in 0..=len {
                 let expected = seed.hash(&key[..end]);
                 if end > 0 && end % 8 == 0 {
-                    states.advance();
-                    assert_eq!(states.hash(), expected, "{len} {end}");
+                    state = hashes.absorb(state, blocks[end / 8 - 1]);
+                    assert_eq!(hashes.landmark(state), expected, "{len} {end}");
+                    assert_eq!(hashes.finish(state, &blocks[end / 8..]), hashes.full());
                 }
-                let behind = hashes.behind(end / 8, states.state());
+                let behind = hashes.behind(end / 8, state);
                 assert_eq!(behind.at(end % 8), expected, "{len} {end}");
                 assert_eq!(ascending.at(end), expected, "{len} {end}");
             }
             assert_eq!(hashes.full(), seed.hash(&key));
-            assert_eq!(states.finish(&key), seed.hash(&key));
         }
     }
 
@@ -406,7 +401,7 @@ mod tests {
     #[test]
     fn buckets_and_tags_are_filled_evenly() {
         let seed = Seed::fixed(5);
-        // The prefix table takes the bucket from bit 16 on and the tag from the bits below; a leaf takes its
+        // The prefix table takes the bucket from the top and the tag from the bottom; a leaf takes its
         // line from the top. In each field the fullest of 1024 values stays near the mean of 976.
         for shift in [0, 6, 16, 32, 54] {
             let mut counts = vec![0_u32; 1024];

@@ -3,7 +3,7 @@
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::layout::{Children, EXACT, Image, LANES, LeafRef, Line, is_marked, tag_of};
+use super::layout::{BLOCK_LINES, Children, EXACT, Image, LANES, LeafRef, Line, is_marked, tag_of};
 use super::node::Node;
 use super::raw::Table;
 use super::{Books, PrefixTable, Prefixes, Writer};
@@ -61,7 +61,8 @@ impl PrefixTable {
             };
         };
         let mut slots = BTreeSet::new();
-        for (prefix, expected) in &expected(anchors) {
+        let expected = expected(anchors);
+        for (prefix, expected) in &expected {
             let node = if prefix.is_empty() {
                 Node::root(table)
             } else {
@@ -71,7 +72,8 @@ impl PrefixTable {
             };
             check_node(node, prefix, expected)?;
         }
-        check_rest(table, &writer.books, &slots)
+        check_rest(table, &writer.books, &slots)?;
+        check_rests(table, &writer.books, &expected)
     }
 
     /// Checks P4 for the node of `prefix` and returns its slot.
@@ -126,7 +128,7 @@ fn check_node(node: Node<'_>, prefix: &[u8], expected: &Expected) -> Result<(), 
 /// If there is more, or if the books differ.
 fn check_rest(table: &Table, books: &Books, slots: &BTreeSet<usize>) -> Result<(), Broken> {
     let is_zero = |line: &Line| (0..8).all(|i| line.word(i) == 0);
-    let mut lines = BTreeSet::new();
+    let mut lines: BTreeSet<usize> = (0..BLOCK_LINES).collect();
     for (slot, line) in table.nodes().iter().enumerate() {
         let tag = table.buckets()[slot / LANES].tag(slot % LANES);
         if (tag != 0) != slots.contains(&slot) {
@@ -147,10 +149,28 @@ fn check_rest(table: &Table, books: &Books, slots: &BTreeSet<usize>) -> Result<(
     if let Some((i, _)) = free.find(|(_, line)| !is_zero(line)) {
         return Err(broken("N2", b"", format!("line {i} is free and not zero")));
     }
-    if (slots.len(), lines.len()) != (books.nodes, books.live_lines) {
+    if (slots.len(), lines.len()) != (books.nodes, BLOCK_LINES + books.live_lines) {
         return Err(broken("P1", b"", format!("{books:?}")));
     }
     Ok(())
+}
+
+/// Checks P7.
+///
+/// # Errors
+///
+/// If the lengths on the books, or those that readers look at, are not those of the stored prefixes.
+fn check_rests(
+    table: &Table,
+    books: &Books,
+    expected: &BTreeMap<Vec<u8>, Expected>,
+) -> Result<(), Broken> {
+    let mut rests = [0; 8];
+    expected.keys().filter(|p| p.len() % 8 > 0).for_each(|prefix| rests[prefix.len() % 8] += 1);
+    if (books.rests, table.rests()) == (rests, books.rests()) {
+        return Ok(());
+    }
+    Err(broken("P7", b"", format!("{:#b}, {:?}, {rests:?}", table.rests(), books.rests)))
 }
 
 impl Node<'_> {
@@ -171,11 +191,12 @@ impl Node<'_> {
                     .then(|| "leftovers behind the last child".to_string())
             }
             Children::Wide(at) => (0..at.refs()).find_map(|i| {
-                let byte = (at.first + i) as u8;
-                let is_child = children.iter().any(|(child, _)| *child == byte);
+                let end = at.first + i;
+                let is_child = children.iter().any(|child| usize::from(child.0) + 1 == end);
+                let before = children.iter().rfind(|child| usize::from(child.0) + 1 < end);
+                let filled = before.map_or(image.at, |child| child.1) | EXACT;
                 let found = self.raw_ref(i);
-                let filled = self.before(byte) | EXACT;
-                (!is_child && found != filled).then(|| format!("ref of {byte:#x} is {found:#x}"))
+                (!is_child && found != filled).then(|| format!("ref {i} is {found:#x}"))
             }),
         }
     }

@@ -116,6 +116,10 @@ impl PrefixTable {
         let at = overlap.longer();
         let node = prefixes.node(at).unwrap_or_else(|| {
             let image = self.branching(table, (x, y, z), overlap, before);
+            // No landmark: it begins a neighbour of `y` as well, whose landmarks are stored. Readers probe for the length
+            // before the node is there.
+            books.rests[at % 8] += 1;
+            table.set_rests(books.rests());
             add_node(table, books, prefixes.identity(at), image)
         });
         if y.len() == at {

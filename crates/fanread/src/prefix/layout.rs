@@ -8,17 +8,18 @@
 //!
 //! node     0          10     12       16       20   24                              64
 //!          +----------+------+--------+--------+----+-------------------------------+
-//!          | children | meta | id     | id low | at | refs[0..10]                   |
-//!          |  bytes   |      | high   |        |    |                               |
+//!          | children | id   |  meta  | id low | at | refs[0..10]                   |
+//!          |  bytes   | high |        |        |    |                               |
 //!          +----------+------+--------+--------+----+-------------------------------+
-//!          meta: bits 0..4 count, 4 ANCHOR, 5 WIDE, 6..16 check
-//!          id low: bits 16..48 of the hash; id high: bits 48..64 of the hash, 16 more bits of check
+//!          id low: bits 16..48 of the hash; id high: bits 48..64 of the hash
+//!          meta: bits 0..26 check, 26 ANCHOR, 27 WIDE, 28..32 how many more children there is room for
 //!          at: the leaf of the bare prefix; with refs it forms one sequence of eleven
 //!
-//! wide     the same with WIDE set, no children bytes, and in place of refs[0..2] one word:
-//! node     bits 0..32 first line of its block, 32..40 first byte / 16, 40..48 lines, 48..64 count
+//! wide     the same with WIDE set, no refs, and in place of the children bytes
+//! node     bits 0..8 first byte, 8..24 first byte + refs - 1, 24..64 number of ref 0 - first byte, 64..80 children
 //!
-//! block    1 to 16 lines of 16 refs: one for each next byte from the first byte on, child or not
+//! block    1 to 17 lines of 16 refs: EXACT and `at`, then one for each next byte from the first byte on, child or
+//!          not. Refs are numbered from the start of the area of blocks.
 //! ```
 //!
 //! A *ref* is a leaf, with EXACT set if nothing smaller needs to be considered, or 0.
@@ -26,10 +27,11 @@
 //! # Invariants
 //!
 //! * **N1** Children bytes ascend strictly, and `refs[i]` belongs to `children[i]`.
-//! * **N2** A ref slot that is not in use is 0. So whatever a torn view combines, it finds a leaf that the table
-//!   held after the reader started, or 0.
-//! * **N3** In a block, the ref of a byte that is no child is that of the byte before with EXACT set; before the
-//!   first child it is `at` with EXACT set.
+//! * **N2** A ref slot of a node and any word of the area of blocks holds refs or 0, at all times, and a ref slot
+//!   that is not in use is 0. So whatever a torn view combines, it finds a leaf that the table held after the reader
+//!   started, or 0.
+//! * **N3** In a block, the ref of a byte that is no child is that of the byte before with EXACT set; ref 0 and
+//!   those before the first child are `at` with EXACT set.
 
 use core::num::NonZeroU32;
 use core::sync::atomic::Ordering::Relaxed;
@@ -72,11 +74,15 @@ pub(super) const NARROW: usize = 10;
 pub(super) const NARROW_AGAIN: usize = 6;
 /// Refs in a line of a block.
 pub(super) const LINE_REFS: usize = 16;
-/// Lines of the longest block.
-pub(super) const BLOCK_LINES: usize = 256 / LINE_REFS;
+/// Lines of the longest block: 256 bytes, and ref 0.
+pub(super) const BLOCK_LINES: usize = 256 / LINE_REFS + 1;
 
-const ANCHOR: u64 = 1 << 4;
-const WIDE: u64 = 1 << 5;
+/// Where meta's fields are in word 1 of a node.
+const CHECK_AT: u32 = 32;
+const ANCHOR: u64 = 1 << 58;
+const WIDE: u64 = 1 << 59;
+/// At the very top, so that one shift leaves nothing else.
+const ROOM_AT: u32 = 60;
 /// Where `at` is in a node, counted in 4-byte slots; the refs follow.
 const AT_SLOT: usize = 5;
 
@@ -143,25 +149,32 @@ impl Line {
 /// Whether a node was passed on from the bucket with this last word, or from one of several or-ed together.
 #[inline(always)]
 pub(super) fn is_marked(word: u64) -> bool {
-    word >> 48 != 0
+    word.cast_signed() < 0
 }
 
-/// What marks a bucket, in lane 31. Even, so no tag equals it.
-pub(super) const MARK: u16 = 2;
+/// What marks a bucket, in lane 31. Even, so no tag equals it; and a sign bit, which is tested with one instruction.
+pub(super) const MARK: u16 = 1 << 15;
 
-/// The tag of a hash: its low bits, made odd, so neither 0 nor [`MARK`].
+/// The tag of a hash: odd, so neither 0 nor [`MARK`].
 #[inline(always)]
 pub(super) fn tag_of(hash: u64) -> u16 {
-    hash as u16 | 1
+    debug_assert!(hash & 1 == 1);
+    hash as u16
 }
 
-/// The home bucket of a hash in a table of `buckets` buckets, from the upper half of the hash.
+/// A hash as the table and all functions here use it: odd, so that its low bits are a tag.
+#[inline(always)]
+pub(super) fn odd(hash: u64) -> u64 {
+    hash | 1
+}
+
+/// The home bucket of a hash in a table of `buckets` buckets.
 ///
-/// The product maps the half evenly to `0..buckets` and in order, so a table may have any size, and a copy of a table
+/// The product maps hashes evenly to `0..buckets` and in order, so a table may have any size, and a copy of a table
 /// fills the new one from front to back.
 #[inline(always)]
 pub(super) fn bucket_of(hash: u64, buckets: usize) -> usize {
-    (((hash >> 32) * buckets as u64) >> 32) as usize
+    ((u128::from(hash) * buckets as u128) >> 64) as usize
 }
 
 /// The part of a hash that a reader compares with a node's.
@@ -183,7 +196,7 @@ pub(super) struct Head {
 impl Head {
     #[inline(always)]
     pub(super) fn of(node: &Line) -> Self {
-        Self { meta: node.word(1) >> 16, low: node.word(2) }
+        Self { meta: node.word(1), low: node.word(2) }
     }
 
     #[inline(always)]
@@ -196,9 +209,10 @@ impl Head {
         (self.low >> 32) as u32
     }
 
+    /// Which of a narrow node's children bytes are in use: the first ones.
     #[inline(always)]
-    pub(super) fn count(self) -> u32 {
-        self.meta as u32 & 15
+    pub(super) fn children(self) -> u32 {
+        ((1 << NARROW) - 1) >> (self.meta >> ROOM_AT)
     }
 
     #[inline(always)]
@@ -212,7 +226,7 @@ impl Head {
     }
 
     pub(super) fn check(self) -> u32 {
-        (((self.meta >> 6) & 0x3ff) | ((self.meta >> 32) << 10)) as u32
+        (self.meta >> CHECK_AT) as u32 & ((1 << CHECK_BITS) - 1)
     }
 }
 
@@ -222,12 +236,20 @@ pub(super) fn sequence(node: &Line, i: usize) -> u32 {
     node.slot(AT_SLOT + i)
 }
 
+/// The last ref of a narrow node's sequence that belongs to one of `children`, the first ones, and the one before it. If
+/// there is no child, these are `at` and no ref.
+#[inline(always)]
+pub(super) fn narrow_refs(node: &Line, children: u32) -> (u32, u32) {
+    let i = AT_SLOT + (children << 1 | 1).ilog2() as usize;
+    (node.slot(i - 1), node.slot(i))
+}
+
 /// Where a wide node's block is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct BlockAt {
     /// Its first line in the area of blocks.
     pub(super) line: u32,
-    /// The byte of its first ref; a multiple of 16.
+    /// The byte of ref 1; a multiple of 16.
     pub(super) first: usize,
     pub(super) lines: usize,
     /// How many of its bytes are children.
@@ -235,28 +257,26 @@ pub(super) struct BlockAt {
 }
 
 impl BlockAt {
-    #[inline(always)]
-    pub(super) fn of(node: &Line) -> Self {
-        let word = node.word(3);
+    /// The number of lines of a block for the bytes `first..=last`.
+    pub(super) fn lines_for(first: usize, last: usize) -> usize {
+        (last + 1 - first) / LINE_REFS + 1
+    }
+
+    fn load(node: &Line) -> Self {
+        let word = node.word(0);
+        let first = word as usize & 0xff;
+        let refs = ((word >> 8) as usize & 0xffff) + 1 - first;
         Self {
-            line: word as u32,
-            first: (word >> 32) as usize & 0xff,
-            lines: (word >> 40) as usize & 0xff,
-            count: (word >> 48) as usize,
+            line: (((word >> 24) + first as u64) / LINE_REFS as u64) as u32,
+            first,
+            lines: refs / LINE_REFS,
+            count: node.word(1) as usize & 0xffff,
         }
-        .scaled()
     }
 
-    #[inline(always)]
-    fn scaled(self) -> Self {
-        Self { first: self.first * LINE_REFS, ..self }
-    }
-
-    pub(super) fn pack(self) -> u64 {
-        u64::from(self.line)
-            | ((self.first / LINE_REFS) as u64) << 32
-            | (self.lines as u64) << 40
-            | (self.count as u64) << 48
+    fn pack(self) -> u64 {
+        let base = u64::from(self.line) * LINE_REFS as u64 - self.first as u64;
+        self.first as u64 | ((self.first + self.refs() - 1) as u64) << 8 | base << 24
     }
 
     /// How many refs the block has.
@@ -264,6 +284,14 @@ impl BlockAt {
     pub(super) fn refs(self) -> usize {
         self.lines * LINE_REFS
     }
+}
+
+/// The number of the ref for `byte` in the block of the wide node with this first word, as few instructions as can be.
+/// Bytes before the block have ref 0's, those behind it the last one's.
+#[inline(always)]
+pub(super) fn ref_of(locator: u64, byte: u8) -> usize {
+    let (first, last) = (locator as usize & 0xff, (locator >> 8) as usize & 0xffff);
+    (locator >> 24) as usize + (usize::from(byte) + 1).max(first).min(last)
 }
 
 /// A whole node, as the writer composes it.
@@ -298,11 +326,11 @@ impl Image {
     pub(super) fn load(node: &Line) -> Self {
         let head = Head::of(node);
         let children = if head.is_wide() {
-            Children::Wide(BlockAt::of(node))
+            Children::Wide(BlockAt::load(node))
         } else {
             let all = [node.word(0).to_le_bytes(), node.word(1).to_le_bytes()].concat();
             Children::Narrow {
-                count: head.count() as usize,
+                count: head.children().count_ones() as usize,
                 bytes: core::array::from_fn(|i| all[i]),
                 refs: core::array::from_fn(|i| sequence(node, i + 1)),
             }
@@ -318,33 +346,33 @@ impl Image {
 
     /// Writes the node; refs first, so that a reader that sees a new child byte finds its ref on most machines.
     pub(super) fn store(&self, node: &Line) {
-        let mut meta = (u64::from(self.check) & 0x3ff) << 6
-            | (self.hash >> 48) << 16
-            | u64::from(self.check >> 10) << 32;
+        let mut meta = (self.hash >> 48) << 16 | u64::from(self.check) << CHECK_AT;
         if self.is_anchor {
             meta |= ANCHOR;
         }
-        let mut text = [0; 16];
-        match &self.children {
+        let first = match &self.children {
             Children::Narrow { count, bytes, refs } => {
                 for (i, pair) in refs.chunks_exact(2).enumerate() {
                     node.set_word(3 + i, u64::from(pair[0]) | u64::from(pair[1]) << 32);
                 }
-                text[..NARROW].copy_from_slice(bytes);
-                meta |= *count as u64;
+                meta |= ((NARROW - count) as u64) << ROOM_AT | word(&bytes[8..]);
+                word(&bytes[..8])
             }
             Children::Wide(block) => {
-                node.set_word(3, block.pack());
-                (4..8).for_each(|i| node.set_word(i, 0));
-                meta |= WIDE;
+                (3..8).for_each(|i| node.set_word(i, 0));
+                meta |= WIDE | block.count as u64;
+                block.pack()
             }
-        }
-        let (low, high) = text.split_at(8);
-        let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, b| word << 8 | u64::from(*b));
+        };
         node.set_word(2, (self.hash >> 16) & 0xffff_ffff | u64::from(self.at) << 32);
-        node.set_word(0, word(low));
-        node.set_word(1, word(high) | meta << 16);
+        node.set_word(0, first);
+        node.set_word(1, meta);
     }
+}
+
+/// Up to eight bytes as a word, the first one lowest.
+fn word(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |word, b| word << 8 | u64::from(*b))
 }
 
 #[cfg(test)]
@@ -354,7 +382,7 @@ mod tests {
     #[test]
     fn a_node_comes_back_as_it_was_stored() {
         for (is_anchor, wide) in [(false, false), (true, false), (false, true), (true, true)] {
-            let block = BlockAt { line: 0x8765_4321, first: 240, lines: 1, count: 11 };
+            let block = BlockAt { line: 0x8765_4321, first: 240, lines: 2, count: 256 };
             let children = if wide {
                 Children::Wide(block)
             } else {
@@ -375,6 +403,36 @@ mod tests {
     }
 
     #[test]
+    fn a_node_that_becomes_wide_has_nothing_but_refs_in_its_ref_slots() {
+        let block = BlockAt { line: u32::MAX, first: 16, lines: 3, count: 11 };
+        let line = Line::default();
+        let narrow = Image {
+            hash: 0,
+            check: 0,
+            is_anchor: false,
+            at: 1,
+            children: Children::Narrow { count: 10, bytes: [7; NARROW], refs: [9; NARROW] },
+        };
+        narrow.store(&line);
+        Image { children: Children::Wide(block), ..narrow }.store(&line);
+        // A reader that saw a narrow node before may still take any of them.
+        assert!((0..=NARROW).all(|i| sequence(&line, i) == u32::from(i == 0)));
+    }
+
+    #[test]
+    fn every_byte_has_a_ref_in_every_block() {
+        for (line, first, lines) in [(0, 0, BLOCK_LINES), (17, 240, 2), (18, 96, 1)] {
+            let node = Line::default();
+            let children = Children::Wide(BlockAt { line, first, lines, count: 11 });
+            Image { hash: 0, check: 0, is_anchor: false, at: 1, children }.store(&node);
+            for byte in 0..=u8::MAX {
+                let i = (usize::from(byte) + 1).clamp(first, first + lines * 16 - 1) - first;
+                assert_eq!(ref_of(node.word(0), byte), line as usize * 16 + i, "{first} {byte}");
+            }
+        }
+    }
+
+    #[test]
     fn a_leaf_reference_leaves_the_top_bit_alone() {
         assert_eq!(LeafRef::new(0), None);
         assert_eq!(LeafRef::new(EXACT | 1), None);
@@ -386,10 +444,12 @@ mod tests {
     #[test]
     fn tags_and_slots_do_not_disturb_their_neighbours() {
         let line = Line::default();
-        (0..=LANES).for_each(|lane| line.set_tag(lane, lane as u16 + 1));
+        (0..LANES).for_each(|lane| line.set_tag(lane, lane as u16 + 1));
+        assert!(!is_marked(line.mark_word()));
+        line.set_tag(LANES, MARK);
         line.set_tag(5, 0);
         assert!(
-            (0..=LANES).all(|lane| line.tag(lane) == if lane == 5 { 0 } else { lane as u16 + 1 })
+            (0..LANES).all(|lane| line.tag(lane) == if lane == 5 { 0 } else { lane as u16 + 1 })
         );
         assert!(is_marked(line.mark_word()));
         (0..16).for_each(|i| line.set_slot(i, i as u32 + 1));

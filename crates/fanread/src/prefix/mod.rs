@@ -41,8 +41,10 @@
 //! * **P6** No other prefix has a node's hash *and* its 26 check bits from an independent hash function, as far as
 //!   the writer goes: a collision of both (90 bits) is taken to be impossible. A collision of the first alone costs
 //!   a reader a wrong guess.
+//! * **P7** The table's `rests` name exactly the lengths, modulo 8, of the stored prefixes that are no landmarks; at
+//!   any moment, they name that of each node whose tag is set.
 //!
-//! `check.rs` tests P1 to P4 and N1 to N3 on a table at rest, `tests.rs` P5.
+//! `check.rs` tests P1 to P4, P7 and N1 to N3 on a table at rest, `tests.rs` P5.
 //!
 //! PAPER: Wormhole, sections 2.2 to 2.4 and 3.1; `docs/design/prefix.md` lists the departures.
 
@@ -65,7 +67,7 @@ use crate::hash::prefix::{Ascending, Seed};
 use crate::sync::epoch::Guard;
 use crate::sync::shim::AtomicU32;
 
-use layout::{BLOCK_LINES, LANES, is_marked, tag_of};
+use layout::{BLOCK_LINES, LANES, is_marked, odd, tag_of};
 use node::Node;
 use raw::{Current, Table};
 
@@ -112,13 +114,15 @@ struct Exclusive(());
 struct Books {
     /// How many nodes there are.
     nodes: usize,
+    /// How many of them have a prefix of a length with remainder 1, 2, .. modulo 8.
+    rests: [usize; 8],
     /// How many anchors, the empty one included.
     anchors: usize,
     /// How many buckets are marked.
     marks: usize,
     /// How many nodes were removed since the table was made.
     removed: usize,
-    /// Lines of blocks that were never used begin here, and end at `lines_end`.
+    /// Lines of blocks that were never used begin here, and end at `lines_end`. The root's come before all.
     next_line: usize,
     lines_end: usize,
     /// Blocks that were given back, by their number of lines less one.
@@ -166,14 +170,20 @@ impl PrefixTable {
 impl Books {
     const NEW: Self = Self {
         nodes: 0,
+        rests: [0; 8],
         anchors: 0,
         marks: 0,
         removed: 0,
-        next_line: 0,
-        lines_end: 0,
+        next_line: BLOCK_LINES,
+        lines_end: BLOCK_LINES,
         free_lines: [const { Vec::new() }; BLOCK_LINES],
         live_lines: 0,
     };
+
+    /// The remainders that occur, a bit for each.
+    fn rests(&self) -> u32 {
+        (1..8).map(|rest| u32::from(self.rests[rest] > 0) << rest).sum()
+    }
 
     /// Takes `lines` adjoining lines for a block; `reserve` has seen to it that there are some.
     fn take_lines(&mut self, lines: usize) -> u32 {
@@ -213,12 +223,16 @@ impl<'a> Prefixes<'a> {
 
     /// The hash of the first `len` bytes, and their check bits.
     fn identity(&mut self, len: usize) -> (u64, u32) {
-        (self.hashes.at(len), (self.checks.at(len) >> (64 - layout::CHECK_BITS)) as u32)
+        (self.hash(len), (self.checks.at(len) >> (64 - layout::CHECK_BITS)) as u32)
+    }
+
+    fn hash(&mut self, len: usize) -> u64 {
+        odd(self.hashes.at(len))
     }
 
     /// The slot of the node of the first `len > 0` bytes.
     fn slot(&mut self, len: usize) -> Option<usize> {
-        let hash = self.hashes.at(len);
+        let hash = self.hash(len);
         let (mut i, _) = self.table.home(hash);
         for _ in self.table.buckets() {
             let bucket = &self.table.buckets()[i];

@@ -1,13 +1,13 @@
 //! A node as the writer sees it: the leaf of its bare prefix, and children, in whichever form.
 //!
 //! The forms keep N1 to N3 of `layout.rs`. The root is a node like others, except that it always is wide, with a
-//! block in the table's head.
+//! block of its own before all others.
 
 use super::Books;
 use super::layout::{
     BLOCK_LINES, BlockAt, Children, EXACT, Image, LINE_REFS, LeafRef, Line, NARROW, NARROW_AGAIN,
 };
-use super::raw::Table;
+use super::raw::{ROOT_HASH, Table};
 
 /// A node of the current table.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +18,7 @@ pub(super) struct Node<'t> {
 
 impl<'t> Node<'t> {
     pub(super) fn root(table: &'t Table) -> Self {
-        Self { table, line: &table.root }
+        Self { table, line: table.root() }
     }
 
     pub(super) fn new(table: &'t Table, slot: usize) -> Self {
@@ -30,17 +30,12 @@ impl<'t> Node<'t> {
     }
 
     fn is_root(&self) -> bool {
-        core::ptr::eq(self.line, &raw const self.table.root)
+        core::ptr::eq(self.line, self.table.root())
     }
 
     /// The refs of a block.
     fn block(&self, at: BlockAt) -> Block<'t> {
-        let lines = if self.is_root() {
-            &self.table.root_block[..]
-        } else {
-            &self.table.blocks()[at.line as usize..][..at.lines]
-        };
-        Block { lines, first: at.first }
+        Block { lines: &self.table.blocks()[at.line as usize..][..at.lines], first: at.first }
     }
 
     /// Changes the leaf that the bare prefix belongs to.
@@ -66,8 +61,7 @@ impl<'t> Node<'t> {
             }
             Children::Wide(at) => {
                 let block = self.block(at);
-                let is_child = |i: &usize| block.before(*i, image.at) != block.get(*i) & !EXACT;
-                (0..at.refs()).filter(is_child).map(|i| (block.byte(i), block.get(i))).collect()
+                block.children().collect()
             }
         }
     }
@@ -98,7 +92,7 @@ impl<'t> Node<'t> {
                 let block = self.block(at);
                 let i = block.index(byte)?;
                 let found = block.get(i);
-                (found & !EXACT != block.before(i, image.at)).then_some(found)
+                (found & !EXACT != block.before(i)).then_some(found)
             }
         }
     }
@@ -113,8 +107,8 @@ impl<'t> Node<'t> {
             }
             Children::Wide(at) => {
                 let block = self.block(at);
-                let end = usize::from(byte).saturating_sub(at.first).min(at.refs());
-                block.before(end, image.at)
+                let end = (usize::from(byte) + 1).max(at.first + 1) - at.first;
+                block.before(end.min(at.refs()))
             }
         }
     }
@@ -163,8 +157,8 @@ impl<'t> Node<'t> {
             }
             Children::Wide(at) if self.block(*at).index(byte).is_some() => {
                 let block = self.block(*at);
-                let i = usize::from(byte) - at.first;
-                let end = block.run(i, block.before(i, image.at));
+                let i = usize::from(byte) + 1 - at.first;
+                let end = block.run(i, block.before(i));
                 block.set(i, slot);
                 block.fill(i + 1, end, leaf.get());
                 at.count += 1;
@@ -184,14 +178,13 @@ impl<'t> Node<'t> {
     /// Gives `image` a block for `all`; returns the block it had.
     fn widen(&self, books: &mut Books, image: &mut Image, all: &[(u8, u32)]) -> Option<BlockAt> {
         let first = usize::from(all[0].0) / LINE_REFS * LINE_REFS;
-        let last = usize::from(all[all.len() - 1].0);
-        let lines = last / LINE_REFS + 1 - first / LINE_REFS;
+        let lines = BlockAt::lines_for(first, usize::from(all[all.len() - 1].0));
         let at = BlockAt { line: books.take_lines(lines), first, lines, count: all.len() };
         let block = self.block(at);
         block.fill(0, at.refs(), image.at);
         for (i, (byte, slot)) in all.iter().enumerate() {
-            let start = usize::from(*byte) - first;
-            let end = all.get(i + 1).map_or(at.refs(), |next| usize::from(next.0) - first);
+            let start = usize::from(*byte) + 1 - first;
+            let end = all.get(i + 1).map_or(at.refs(), |next| usize::from(next.0) + 1 - first);
             block.set(start, *slot);
             block.fill(start + 1, end, slot & !EXACT);
         }
@@ -217,11 +210,11 @@ impl<'t> Node<'t> {
                 let block = self.block(*at);
                 let Some(i) = block.index(byte) else { return };
                 let end = block.run(i + 1, block.get(i) & !EXACT);
-                block.fill(i, end, block.before(i, image.at));
+                block.fill(i, end, block.before(i));
                 at.count -= 1;
                 if at.count <= NARROW_AGAIN && !self.is_root() {
                     freed = Some(*at);
-                    image.children = self.narrowed(*at, image.at);
+                    image.children = self.narrowed(*at);
                 }
             }
         }
@@ -229,14 +222,11 @@ impl<'t> Node<'t> {
         self.free(books, freed);
     }
 
-    fn narrowed(&self, at: BlockAt, bare: u32) -> Children {
-        let block = self.block(at);
+    fn narrowed(&self, at: BlockAt) -> Children {
         let (mut bytes, mut refs, mut count) = ([0; NARROW], [0; NARROW], 0);
-        for i in 0..at.refs() {
-            if block.get(i) & !EXACT != block.before(i, bare) {
-                (bytes[count], refs[count]) = (block.byte(i), block.get(i));
-                count += 1;
-            }
+        for (byte, slot) in self.block(at).children() {
+            (bytes[count], refs[count]) = (byte, slot);
+            count += 1;
         }
         Children::Narrow { count, bytes, refs }
     }
@@ -266,30 +256,28 @@ impl<'t> Node<'t> {
     pub(super) fn start_root(&self, leaf: LeafRef) {
         let at = BlockAt { line: 0, first: 0, lines: BLOCK_LINES, count: 0 };
         let children = Children::Wide(at);
-        Image { hash: 0, check: 0, is_anchor: true, at: leaf.get(), children }.store(self.line);
+        let hash = ROOT_HASH >> 16 << 16;
+        Image { hash, check: 0, is_anchor: true, at: leaf.get(), children }.store(self.line);
         self.block(at).fill(0, at.refs(), leaf.get());
     }
 }
 
-/// The refs of a wide node.
+/// The refs of a wide node: the bare prefix's, and from 1 on those of the bytes from `first` on.
 #[derive(Clone, Copy)]
 struct Block<'t> {
     lines: &'t [Line],
     first: usize,
 }
 
-impl Block<'_> {
+impl<'t> Block<'t> {
     fn len(self) -> usize {
         self.lines.len() * LINE_REFS
     }
 
     /// Where the ref of `byte` is, if the block has one.
     fn index(self, byte: u8) -> Option<usize> {
-        usize::from(byte).checked_sub(self.first).filter(|i| *i < self.len())
-    }
-
-    fn byte(self, i: usize) -> u8 {
-        (self.first + i) as u8
+        let i = usize::from(byte).checked_sub(self.first)? + 1;
+        (i < self.len()).then_some(i)
     }
 
     fn get(self, i: usize) -> u32 {
@@ -300,9 +288,9 @@ impl Block<'_> {
         self.lines[i / LINE_REFS].set_slot(i % LINE_REFS, slot);
     }
 
-    /// The leaf before ref `i`, where `bare` is the leaf before all of them.
-    fn before(self, i: usize, bare: u32) -> u32 {
-        if i == 0 { bare } else { self.get(i - 1) & !EXACT }
+    /// The leaf before ref `i`, which is not the first.
+    fn before(self, i: usize) -> u32 {
+        self.get(i - 1) & !EXACT
     }
 
     /// Where the run of refs to `leaf` that begins at `from` ends.
@@ -313,6 +301,13 @@ impl Block<'_> {
     /// Makes refs `from..to`, which are no children, point to `leaf`.
     fn fill(self, from: usize, to: usize, leaf: u32) {
         (from..to).for_each(|i| self.set(i, leaf | EXACT));
+    }
+
+    /// The children and their refs, ascending.
+    fn children(self) -> impl Iterator<Item = (u8, u32)> + use<'t> {
+        (1..self.len())
+            .filter(move |i| self.before(*i) != self.get(*i) & !EXACT)
+            .map(move |i| ((self.first + i - 1) as u8, self.get(i)))
     }
 
     fn clear(self) {

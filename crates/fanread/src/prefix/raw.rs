@@ -4,7 +4,8 @@
 //!
 //! * **M1** The three areas of a [`Table`] are zeroed memory of their own, made of whole lines, and are only
 //!   accessed as [`Line`]s. Any bits are a valid line, because a line is made of atomics.
-//! * **M2** The number of buckets is positive, below 2^32, and never changes.
+//! * **M2** The number of buckets is positive, below 2^32, and never changes. There are 31 nodes for each, and the
+//!   root behind them.
 //! * **M3** The pointer of a [`Current`] is null or comes from `Box::into_raw` of a table that no other `Current`
 //!   names. Only the holder of its one [`Exclusive`] replaces it.
 //! * **M4** A table that was replaced is handed out once, as [`Garbage`], and dropped only when every guard that
@@ -19,12 +20,12 @@ use core::ptr::{self, NonNull};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::Exclusive;
-use super::layout::{BLOCK_LINES, LANES, Line, bucket_of};
+use super::layout::{BLOCK_LINES, LANES, LINE_REFS, Line, bucket_of};
 use crate::arch::Avx512;
 use crate::mem::AllocError;
 use crate::mem::pages::Pages;
 use crate::sync::epoch::Guard;
-use crate::sync::shim::{AtomicPtr, AtomicU32};
+use crate::sync::shim::{AtomicPtr, AtomicU32, AtomicU64, LineWords};
 
 /// A piece of zeroed memory, as lines.
 #[derive(Debug)]
@@ -52,9 +53,24 @@ impl Area {
         // only, whose words are atomics (M1).
         unsafe { core::slice::from_raw_parts(base.as_ptr(), self.lines) }
     }
+
+    /// Word `i` of the area, counted from its start.
+    ///
+    /// # Safety
+    ///
+    /// `i` is less than eight times the number of lines.
+    #[inline(always)]
+    unsafe fn word(&self, i: usize) -> u64 {
+        debug_assert!(i < self.lines * (size_of::<LineWords>() / 8));
+        let base: NonNull<AtomicU64> = self.pages.base().cast();
+        // SAFETY: the caller keeps `i` inside the area, which is made of lines of eight such words (M1).
+        let word = unsafe { base.add(i).as_ref() };
+        // Relaxed: as in `Line::word`.
+        word.load(Relaxed)
+    }
 }
 
-/// One generation: buckets, the node of each lane, wide blocks, and the root with a block of its own.
+/// One generation: buckets, the node of each lane and the root, and wide blocks, the first of which is the root's.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Table {
@@ -65,14 +81,21 @@ pub(super) struct Table {
     deepest: AtomicU32,
     /// How many landmarks the longest anchor has.
     landmarks: AtomicU32,
+    /// Bit `r` for each remainder `r` that the length of a stored prefix leaves when divided by 8; never bit 0.
+    rests: AtomicU32,
+    /// The number of the last ref in the area of blocks.
+    last_ref: usize,
     /// The better kernel, if the machine has it.
     pub(super) avx512: Option<Avx512>,
-    pub(super) root: Line,
-    pub(super) root_block: [Line; BLOCK_LINES],
 }
 
+/// In a set of lanes: the root is the node. No node has this lane of a bucket, the mark's.
+pub(super) const ROOT_LANE: u32 = 1 << LANES;
+/// With `ROOT_LANE`: the hash of the root. Its bucket is the last one, whose lanes the root's node follows.
+pub(super) const ROOT_HASH: u64 = u64::MAX;
+
 impl Table {
-    /// Allocates a table with room for `31 * buckets` nodes and `block_lines` lines of blocks.
+    /// Allocates a table with room for `31 * buckets` nodes and `block_lines` lines of blocks behind the root's.
     ///
     /// # Errors
     ///
@@ -81,13 +104,13 @@ impl Table {
         assert!(buckets > 0 && buckets >> 32 == 0, "M2");
         Ok(Box::new(Self {
             tags: Area::new(buckets)?,
-            nodes: Area::new(buckets * LANES)?,
-            blocks: Area::new(block_lines.max(1))?,
+            nodes: Area::new(buckets * LANES + 1)?,
+            blocks: Area::new(BLOCK_LINES + block_lines)?,
             deepest: AtomicU32::new(0),
             landmarks: AtomicU32::new(0),
+            rests: AtomicU32::new(0),
+            last_ref: (BLOCK_LINES + block_lines) * LINE_REFS - 1,
             avx512: Avx512::detect(),
-            root: Line::default(),
-            root_block: Default::default(),
         }))
     }
 
@@ -95,7 +118,7 @@ impl Table {
     #[inline(always)]
     pub(super) fn home(&self, hash: u64) -> (usize, &Line) {
         let i = bucket_of(hash, self.tags.lines);
-        // SAFETY: `i` is the upper half of a product of a 32-bit number and the number of buckets (M2), so it is less
+        // SAFETY: `i` is the upper half of a product of a 64-bit number and the number of buckets (M2), so it is less
         // than the latter.
         (i, unsafe { self.tags.lines().get_unchecked(i) })
     }
@@ -110,9 +133,37 @@ impl Table {
         self.tags.lines()
     }
 
+    /// The nodes of all lanes.
     #[inline(always)]
     pub(super) fn nodes(&self) -> &[Line] {
-        self.nodes.lines()
+        &self.nodes.lines()[..self.tags.lines * LANES]
+    }
+
+    /// The root's node.
+    pub(super) fn root(&self) -> &Line {
+        self.node(ROOT_HASH, ROOT_LANE)
+    }
+
+    /// The node in the first of `lanes` of the home bucket of `hash`; or the root, see `ROOT_LANE`.
+    #[inline(always)]
+    pub(super) fn node(&self, hash: u64, lanes: u32) -> &Line {
+        let bucket = bucket_of(hash, self.tags.lines);
+        let slot = bucket * LANES + (lanes | ROOT_LANE).trailing_zeros() as usize;
+        // SAFETY: `bucket` is less than the number of buckets, see `home`, and the lane is at most 31, so `slot` is at
+        // most 31 times that number, which is the root's (M2).
+        unsafe { self.nodes.lines().get_unchecked(slot) }
+    }
+
+    /// Ref `i - 1` and ref `i` of the area of blocks, if it has both.
+    #[inline(always)]
+    pub(super) fn refs(&self, i: usize) -> Option<(u32, u32)> {
+        let before = i.wrapping_sub(1);
+        if before >= self.last_ref {
+            return None;
+        }
+        // SAFETY: so `i` is at least 1 and at most `last_ref`, and there are two refs in each word of the area.
+        let (low, high) = unsafe { (self.blocks.word(before / 2), self.blocks.word(i / 2)) };
+        Some(((low >> (32 * (before & 1))) as u32, (high >> (32 * (i & 1))) as u32))
     }
 
     #[inline(always)]
@@ -131,6 +182,16 @@ impl Table {
         let (old_deepest, old_landmarks) = self.limits();
         self.deepest.store(old_deepest.max(deepest) as u32, Relaxed);
         self.landmarks.store(old_landmarks.max(landmarks) as u32, Relaxed);
+    }
+
+    /// The remainders that lengths of stored prefixes leave when divided by 8, a bit for each. Relaxed: as `limits`.
+    #[inline(always)]
+    pub(super) fn rests(&self) -> u32 {
+        self.rests.load(Relaxed)
+    }
+
+    pub(super) fn set_rests(&self, rests: u32) {
+        self.rests.store(rests, Relaxed);
     }
 
     pub(super) fn bytes(&self) -> usize {

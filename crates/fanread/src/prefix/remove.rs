@@ -58,6 +58,8 @@ impl PrefixTable {
             let branches = node.count() + usize::from(node.image().is_anchor) >= 2;
             if !at.is_multiple_of(8) && !branches {
                 remove_node(table, books, prefixes.slot(at));
+                books.rests[at % 8] -= 1;
+                table.set_rests(books.rests());
             }
         }
         for len in (at / 8 * 8 + 8..=y.len()).step_by(8) {

@@ -91,7 +91,10 @@ impl PrefixTable {
         lines: usize,
     ) -> Result<Option<Garbage>, AllocError> {
         let new = Table::new(buckets, lines)?;
-        let mut books = Books { anchors: writer.books.anchors, lines_end: lines, ..Books::NEW };
+        let Books { anchors, rests, .. } = writer.books;
+        let lines_end = BLOCK_LINES + lines;
+        let mut books = Books { rests, anchors, lines_end, ..Books::NEW };
+        new.set_rests(books.rests());
         if let Some(old) = self.current.get_for_writer(&writer.exclusive) {
             copy(old, &new, &mut books);
         } else if let Some(first) = self.first() {
@@ -105,8 +108,8 @@ impl PrefixTable {
 fn copy(old: &Table, new: &Table, books: &mut Books) {
     let (deepest, landmarks) = old.limits();
     new.raise_limits(deepest, landmarks);
-    copy_lines(core::slice::from_ref(&old.root), core::slice::from_ref(&new.root));
-    copy_lines(&old.root_block, &new.root_block);
+    copy_lines(core::slice::from_ref(old.root()), core::slice::from_ref(new.root()));
+    copy_lines(&old.blocks()[..BLOCK_LINES], &new.blocks()[..BLOCK_LINES]);
     for (i, bucket) in old.buckets().iter().enumerate() {
         for lane in (0..LANES).filter(|lane| bucket.tag(*lane) != 0) {
             let mut image = Image::load(&old.nodes()[i * LANES + lane]);

@@ -1,5 +1,9 @@
 //! The search: two rounds of tag probes, a node, and for a wide node a ref of its block.
 //!
+//! A processor looks a few hundred instructions ahead. Searches of different keys overlap only if the reads of one are
+//! that near to those of the next, and if no branch between them depends on a line that is not there yet. So this file
+//! counts instructions; `docs/design/prefix.md` says how many there are.
+//!
 //! A *landmark* exists only together with all shorter ones of the same anchor, so the landmarks of a key are found
 //! by how many of the first ones answer. The nodes behind the deepest landmark are at most seven, and the last one
 //! that answers wins.
@@ -16,9 +20,9 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use super::PrefixTable;
 use super::layout::{
-    BlockAt, EXACT, Head, LANES, LINE_REFS, LeafRef, Line, id_low, is_marked, sequence, tag_of,
+    EXACT, Head, LANES, LeafRef, Line, id_low, is_marked, narrow_refs, odd, ref_of, tag_of,
 };
-use super::raw::Table;
+use super::raw::{ROOT_HASH, ROOT_LANE, Table};
 use crate::arch::{Baseline, Lanes, match_bytes, prefetch};
 use crate::hash::prefix::{Behind, PrefixHashes, WINDOW_BLOCKS, Window};
 use crate::sync::epoch::Guard;
@@ -27,13 +31,12 @@ use crate::sync::shim::{fence, line};
 /// Where the search for a key has come to: a node that was asked for and not looked at yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Probe<'g> {
-    table: Option<&'g Table>,
-    /// The node's slot, or `ROOT`.
-    slot: u32,
-    /// The length of the node's prefix.
-    len: u32,
+    /// The node, and the table it is in; `None` if there is no table.
+    place: Option<(&'g Table, &'g Line)>,
     /// What the node has to show.
     id: u32,
+    /// The length of the node's prefix.
+    len: u32,
     /// The hash of the whole key.
     full: u64,
 }
@@ -47,26 +50,24 @@ pub(crate) struct Route {
     pub(crate) second: Option<LeafRef>,
 }
 
-const ROOT: u32 = u32::MAX;
-
 impl PrefixTable {
     /// Asks for the lines that `probe` is going to read first, for tables whose tags are not in the cache.
     #[allow(dead_code, reason = "a step of its own for batches over tables beyond the cache")]
     #[inline]
     pub(crate) fn prefetch_tags(&self, hashes: &PrefixHashes, guard: &Guard) {
         let Some(table) = self.current.get(guard) else { return };
-        let (deepest, landmarks) = table.limits();
-        let mut states = hashes.states();
-        let blocks = states.blocks().min(landmarks).min(self.fan.load(Relaxed) as usize);
-        if blocks == 0 {
-            let behind = hashes.behind(0, states.state());
-            for rest in 1..=deepest.min(hashes.key().len()).min(7) {
-                prefetch(table.home(behind.at(rest)).1);
+        let (_, landmarks) = table.limits();
+        let mut state = hashes.start();
+        if landmarks == 0 {
+            let behind = hashes.behind(0, state);
+            for rest in (1..8).filter(|rest| table.rests() & 1 << rest != 0) {
+                prefetch(table.home(odd(behind.at(rest))).1);
             }
         }
-        for _ in 0..blocks {
-            states.advance();
-            prefetch(table.home(states.hash()).1);
+        let count = landmarks.min(self.fan.load(Relaxed) as usize);
+        for block in hashes.blocks().iter().take(count) {
+            state = hashes.absorb(state, *block);
+            prefetch(table.home(odd(hashes.landmark(state))).1);
         }
     }
 
@@ -78,8 +79,7 @@ impl PrefixTable {
     #[inline(always)]
     pub(crate) fn probe<'g>(&self, hashes: &PrefixHashes, guard: &'g Guard) -> Probe<'g> {
         let Some(table) = self.current.get(guard) else {
-            let full = hashes.full();
-            return Probe { table: None, slot: ROOT, len: 0, id: 0, full };
+            return Probe { place: None, id: 0, len: 0, full: hashes.full() };
         };
         match table.avx512 {
             Some(kernel) => self.probe_with(kernel, table, hashes),
@@ -94,71 +94,59 @@ impl PrefixTable {
         table: &'g Table,
         hashes: &PrefixHashes,
     ) -> Probe<'g> {
-        let (deepest, landmarks) = table.limits();
-        let mut states = hashes.states();
-        let blocks = states.blocks().min(landmarks);
-        let mut marks = 0;
-        let (mut block, mut state) = (0, states.state());
-        if blocks <= self.fan.load(Relaxed) as usize {
-            let mut all = true;
-            for _ in 0..blocks {
-                states.advance();
-                let (found, mark) = answers(kernel, table, states.hash());
-                marks |= mark;
-                all &= found != 0;
-                block += usize::from(all);
-                state = select_unpredictable(all, states.state(), state);
-            }
+        let key = hashes.key();
+        let mut last = Last::new(kernel, table);
+        let (mut state, mut ahead) = (hashes.start(), hashes.blocks());
+        let (_, landmarks) = table.limits();
+        let (base, behind) = if landmarks == 0 {
+            (0, hashes.behind(0, state))
         } else {
-            (block, state, marks) = self.landmark(kernel, table, hashes, blocks);
-        }
-        // Without landmarks there is nothing to find there; how many to look at was known early.
-        let mut last = Last::new(kernel, table, hashes.behind(block, state));
-        if blocks > 0 {
-            last.try_landmark(block);
-        }
-        last.try_length::<1>();
-        last.try_length::<2>();
-        last.try_length::<3>();
-        if deepest > 3 {
-            last.try_length::<4>();
-            last.try_length::<5>();
-            last.try_length::<6>();
-            last.try_length::<7>();
-        }
-        marks |= last.marks;
-        let mut probe = last.probe(block * 8);
+            let blocks = ahead.len().min(landmarks);
+            let (mut block, mut deepest) = (0, state);
+            if blocks <= self.fan.load(Relaxed) as usize {
+                let near;
+                (near, ahead) = ahead.split_at(blocks);
+                let mut all = true;
+                for bytes in near {
+                    state = hashes.absorb(state, *bytes);
+                    all &= last.try_hash(hashes.landmark(state), all);
+                    deepest = select_unpredictable(all, state, deepest);
+                    block += usize::from(all);
+                }
+            } else {
+                (block, deepest, last) = self.landmark(last, *hashes, blocks, landmarks);
+            }
+            (block * 8, hashes.behind(block, deepest))
+        };
+        last.try_lengths(table.rests(), behind);
+        let Last { hash, lanes, rest, marks, .. } = last;
+        let node = table.node(hash, lanes);
         // Ask before anything else is done: the fewer instructions lie before this one, the more often the request
         // leaves while the search before this one still waits for its leaf.
-        prefetch(table.nodes().as_ptr().wrapping_add(probe.slot as usize));
-        probe.full = states.finish(hashes.key());
-        // A marked bucket, a landmark that is gone by now, a length behind the key's end, or more landmarks than were
-        // looked at.
-        let is_lost = probe.slot == ROOT && block > 0;
-        let is_behind = probe.len as usize > hashes.key().len();
-        let is_last_of_many = block == WINDOW_BLOCKS && landmarks > WINDOW_BLOCKS;
-        if is_marked(marks) | is_lost | is_behind | is_last_of_many {
-            let full = probe.full;
-            probe = self.search_again::<false>(table, hashes.key());
-            probe.full = full;
-            if let Some(node) = table.nodes().get(probe.slot as usize) {
+        prefetch(node);
+        let len = base + rest;
+        let full = hashes.finish(state, ahead);
+        // A mark, or a length behind the key's end: hashes there are those of the key and NUL bytes.
+        if is_marked(marks) || len > key.len() {
+            let probe = self.search_again::<false>(table, key);
+            if let Some((_, node)) = probe.place {
                 prefetch(node);
             }
+            return Probe { full, ..probe };
         }
-        probe
+        Probe { place: Some((table, node)), id: id_low(hash), len: len as u32, full }
     }
 
-    /// Returns how many landmarks of the key are there, of its first `blocks`, the state behind them, and the marks
-    /// seen, in rounds of `fan` probes.
+    /// Tries the landmarks of the key's first `blocks` blocks in rounds of `fan` probes. Returns how many of them are
+    /// there and the state behind them.
     #[inline(never)]
-    fn landmark(
+    fn landmark<'t, K: Lanes>(
         &self,
-        kernel: impl Lanes,
-        table: &Table,
-        hashes: &PrefixHashes,
+        mut last: Last<'t, K>,
+        hashes: PrefixHashes,
         blocks: usize,
-    ) -> (usize, u64, u64) {
-        let mut marks = 0;
+        landmarks: usize,
+    ) -> (usize, u64, Last<'t, K>) {
         let fan = self.fan.load(Relaxed) as usize;
         let window = Window::new(&self.seed, hashes.key());
         let (mut low, mut high) = (0, blocks.min(WINDOW_BLOCKS));
@@ -168,10 +156,8 @@ impl PrefixTable {
             let count = ((high - low) / step).min(fan);
             let mut there = 0_u32;
             for i in 0..count {
-                let hash = window.hash(low + (i + 1) * step);
-                let (found, mark) = answers(kernel, table, hash);
-                marks |= mark;
-                there |= u32::from(found != 0) << i;
+                let found = last.try_hash(window.hash(low + (i + 1) * step), false);
+                there |= u32::from(found) << i;
             }
             let there = there.trailing_ones() as usize;
             if there < count {
@@ -179,7 +165,12 @@ impl PrefixTable {
             }
             low += there * step;
         }
-        (low, window.state(low), marks)
+        // A landmark that is gone by now, or more landmarks than were looked at.
+        let is_lost = low > 0 && !last.try_hash(window.hash(low), true);
+        if is_lost || (low == WINDOW_BLOCKS && landmarks > WINDOW_BLOCKS) {
+            last.marks = !0;
+        }
+        (low, window.state(low), last)
     }
 
     /// Finds the deepest stored prefix one length after the other, following marks, and with `LOOK` into the nodes: in
@@ -188,7 +179,7 @@ impl PrefixTable {
     #[inline(never)]
     fn search_again<'g, const LOOK: bool>(&self, table: &'g Table, key: &[u8]) -> Probe<'g> {
         let (deepest, landmarks) = table.limits();
-        let mut found = Probe { table: Some(table), slot: ROOT, len: 0, id: 0, full: 0 };
+        let mut found = Probe::new(table, table.root(), 0, ROOT_HASH);
         let hashes = PrefixHashes::new(&self.seed, key);
         let mut next = Some(Window::new(&self.seed, key));
         while let Some(window) = next {
@@ -197,10 +188,10 @@ impl PrefixTable {
             let (mut low, mut high) = (0, window.blocks().min(limit) + 1);
             while low + 1 < high {
                 let middle = low.midpoint(high);
-                match find::<LOOK>(table, window.hash(middle)) {
-                    Some(slot) => {
+                match find::<LOOK>(table, odd(window.hash(middle))) {
+                    Some(node) => {
                         low = middle;
-                        found = Probe::new(table, slot, base + middle * 8, window.hash(middle));
+                        found = Probe::new(table, node, base + middle * 8, window.hash(middle));
                     }
                     None => high = middle,
                 }
@@ -209,9 +200,9 @@ impl PrefixTable {
                 let at = base + low * 8;
                 let behind = hashes.behind(at / 8, window.state(low));
                 for len in (at + 1..=key.len().min(deepest).min(at + 7)).rev() {
-                    let hash = behind.at(len - at);
-                    if let Some(slot) = find::<LOOK>(table, hash) {
-                        return Probe::new(table, slot, len, hash);
+                    let hash = odd(behind.at(len - at));
+                    if let Some(node) = find::<LOOK>(table, hash) {
+                        return Probe::new(table, node, len, hash);
                     }
                 }
                 return found;
@@ -228,22 +219,12 @@ impl PrefixTable {
     /// The node that `probe` asked for, and for a node of more than ten children one more line, which waits for it.
     #[inline(always)]
     pub(crate) fn route(&self, key: &[u8], probe: Probe<'_>) -> Option<Route> {
-        let Some(table) = probe.table else { return self.only_first() };
-        let found = if probe.slot == ROOT {
-            if key.is_empty() {
-                return self.only_first();
-            }
-            // The root's block has a ref for every byte, and its first byte is 0.
-            wide(&table.root_block, 0, key[0], Head::of(&table.root).at())
-        } else {
-            let node = &table.nodes()[probe.slot as usize];
-            let head = Head::of(node);
-            if head.id_low() != probe.id {
-                return self.route_exactly(table, key);
-            }
-            in_node(table, node, head, key.get(probe.len as usize).copied())
-        };
-        self.finish(found)
+        let Some((table, node)) = probe.place else { return self.only_first() };
+        let head = Head::of(node);
+        if head.id_low() != probe.id {
+            return self.route_exactly(table, key);
+        }
+        self.finish(in_node(table, node, head, key, probe.len))
     }
 
     #[inline(always)]
@@ -260,19 +241,9 @@ impl PrefixTable {
     #[inline(never)]
     fn route_exactly(&self, table: &Table, key: &[u8]) -> Option<Route> {
         let probe = self.search_again::<true>(table, key);
-        let byte = key.get(probe.len as usize).copied();
-        let node = match probe.slot {
-            ROOT => &table.root,
-            slot => &table.nodes()[slot as usize],
-        };
+        let (_, node) = probe.place?;
         // The node was right a moment ago. If it is another one's by now, its leaves are as good as any.
-        let found = match byte {
-            Some(byte) if probe.slot == ROOT => {
-                wide(&table.root_block, 0, byte, Head::of(node).at())
-            }
-            _ => in_node(table, node, Head::of(node), byte),
-        };
-        self.finish(found)
+        self.finish(in_node(table, node, Head::of(node), key, probe.len))
     }
 
     #[cold]
@@ -289,16 +260,9 @@ impl<'g> Probe<'g> {
         self.full
     }
 
-    fn new(table: &'g Table, slot: usize, len: usize, hash: u64) -> Self {
-        Self { table: Some(table), slot: slot as u32, len: len as u32, id: id_low(hash), full: 0 }
+    fn new(table: &'g Table, node: &'g Line, len: usize, hash: u64) -> Self {
+        Self { place: Some((table, node)), id: id_low(hash), len: len as u32, full: 0 }
     }
-}
-
-/// The lanes of the home bucket of `hash` that may be its node, and the bucket's mark.
-#[inline(always)]
-fn answers(kernel: impl Lanes, table: &Table, hash: u64) -> (u32, u64) {
-    let bucket = table.home(hash).1;
-    (lanes(kernel, bucket, hash), bucket.mark_word())
 }
 
 /// The lanes of `bucket` that may be the node with `hash`. A mark is no tag.
@@ -307,65 +271,72 @@ fn lanes(kernel: impl Lanes, bucket: &Line, hash: u64) -> u32 {
     kernel.match_u16(line(&bucket.words), tag_of(hash))
 }
 
-/// The last length behind a landmark that answered so far.
+/// The last prefix that answered so far; at first the root.
 ///
 /// There is no branch on the answers: they come late, and a mistaken guess would make the next search wait for them.
-struct Last<'t, 'k, K> {
+struct Last<'t, K> {
     kernel: K,
     table: &'t Table,
-    behind: Behind<'k>,
+    /// Non-zero at the top if a bucket on the way was marked.
     marks: u64,
     hash: u64,
     lanes: u32,
-    rest: u32,
+    /// The length behind the last landmark.
+    rest: usize,
 }
 
-impl<'t, 'k, K: Lanes> Last<'t, 'k, K> {
+impl<'t, K: Lanes> Last<'t, K> {
     #[inline(always)]
-    fn new(kernel: K, table: &'t Table, behind: Behind<'k>) -> Self {
-        Self { kernel, table, behind, marks: 0, hash: 0, lanes: 0, rest: 0 }
+    fn new(kernel: K, table: &'t Table) -> Self {
+        Self { kernel, table, marks: 0, hash: ROOT_HASH, lanes: ROOT_LANE, rest: 0 }
     }
 
-    /// Tries the landmark itself, number `block`; number 0 is the root, which is not among the tags.
+    /// Probes for `hash` and takes it for the last one if it is there and is `wanted`. Returns whether it is there.
     #[inline(always)]
-    fn try_landmark(&mut self, block: usize) {
-        self.hash = self.behind.at(0);
-        let (lanes, _) = answers(self.kernel, self.table, self.hash);
-        self.lanes = select_unpredictable(block == 0, 0, lanes);
+    fn try_hash(&mut self, hash: u64, wanted: bool) -> bool {
+        let hash = odd(hash);
+        let bucket = self.table.home(hash).1;
+        let lanes = lanes(self.kernel, bucket, hash);
+        self.marks |= bucket.mark_word();
+        let taken = wanted && lanes != 0;
+        self.hash = select_unpredictable(taken, hash, self.hash);
+        self.lanes = select_unpredictable(taken, lanes, self.lanes);
+        lanes != 0
+    }
+
+    /// Tries the lengths behind a landmark that are in `rests`. These seldom change, so no branch on them is a surprise.
+    #[inline(always)]
+    fn try_lengths(&mut self, rests: u32, behind: Behind<'_>) {
+        self.try_length::<1>(rests, behind);
+        self.try_length::<2>(rests, behind);
+        self.try_length::<3>(rests, behind);
+        if rests >> 4 != 0 {
+            self.try_length::<4>(rests, behind);
+            self.try_length::<5>(rests, behind);
+            self.try_length::<6>(rests, behind);
+            self.try_length::<7>(rests, behind);
+        }
     }
 
     #[inline(always)]
-    fn try_length<const REST: usize>(&mut self) {
-        let hash = self.behind.at(REST);
-        let (lanes, mark) = answers(self.kernel, self.table, hash);
-        self.marks |= mark;
-        let found = lanes != 0;
-        self.hash = select_unpredictable(found, hash, self.hash);
-        self.lanes = select_unpredictable(found, lanes, self.lanes);
-        self.rest = select_unpredictable(found, REST as u32, self.rest);
-    }
-
-    #[inline(always)]
-    fn probe(self, base: usize) -> Probe<'t> {
-        let Self { table, hash, lanes, rest, .. } = self;
-        let bucket = table.home(hash).0 as u32;
-        let slot = bucket * LANES as u32 + lanes.trailing_zeros();
-        let slot = select_unpredictable(lanes == 0, ROOT, slot);
-        let len = base as u32 + rest;
-        Probe { table: Some(table), slot, len, id: id_low(hash), full: 0 }
+    fn try_length<const REST: usize>(&mut self, rests: u32, behind: Behind<'_>) {
+        if rests & 1 << REST != 0 {
+            let found = self.try_hash(behind.at(REST), true);
+            self.rest = select_unpredictable(found, REST, self.rest);
+        }
     }
 }
 
 /// Finds the node with `hash`, as far as its tag or, with `LOOK`, the node itself tells.
-fn find<const LOOK: bool>(table: &Table, hash: u64) -> Option<usize> {
+fn find<const LOOK: bool>(table: &Table, hash: u64) -> Option<&Line> {
     let (mut i, _) = table.home(hash);
     for _ in table.buckets() {
         let bucket = &table.buckets()[i];
         let mut found = lanes(Baseline, bucket, hash);
         while found != 0 {
-            let slot = i * LANES + found.trailing_zeros() as usize;
-            if !LOOK || Head::of(&table.nodes()[slot]).id_low() == id_low(hash) {
-                return Some(slot);
+            let node = &table.nodes()[i * LANES + found.trailing_zeros() as usize];
+            if !LOOK || Head::of(node).id_low() == id_low(hash) {
+                return Some(node);
             }
             found &= found - 1;
         }
@@ -377,40 +348,19 @@ fn find<const LOOK: bool>(table: &Table, hash: u64) -> Option<usize> {
     None
 }
 
-/// Returns the refs in `node` for a key that goes on with `byte`, or ends: the leaf, and the one before it if the
-/// first is not certain, or 0.
+/// Returns the refs in `node`, of a prefix of `len` bytes, for `key`: the leaf, and the one before it if the first is
+/// not certain, or 0.
 #[inline(always)]
-fn in_node(table: &Table, node: &Line, head: Head, byte: Option<u8>) -> (u32, u32) {
+fn in_node(table: &Table, node: &Line, head: Head, key: &[u8], len: u32) -> (u32, u32) {
+    let Some(byte) = key.get(len as usize).copied() else { return (head.at(), 0) };
     if head.is_wide() {
-        let at = BlockAt::of(node);
-        let lines = (at.line as usize).checked_add(at.lines);
-        let block = lines.and_then(|end| table.blocks().get(at.line as usize..end));
-        return match (block, byte) {
-            (Some(block), Some(byte)) => wide(block, at.first, byte, head.at()),
-            _ => (head.at(), 0),
-        };
+        let Some((before, first)) = table.refs(ref_of(node.word(0), byte)) else { return (0, 0) };
+        return (first, select_unpredictable(first & EXACT == 0, before, 0));
     }
-    let (at_most, equal) = match_bytes(line(&node.words), byte.unwrap_or(0));
-    let children = ((1 << head.count()) - 1) & if byte.is_some() { u32::MAX } else { 0 };
-    // The children ascend, so those that are at most `byte` come first.
-    let i = (u32::BITS - (at_most & children).leading_zeros()) as usize;
-    let first = sequence(node, i);
-    let is_child = (equal & children) << 1 >> i & 1 != 0;
-    let before = sequence(node, i.saturating_sub(1));
-    let second = is_child && first & EXACT == 0;
+    let (at_most, equal) = match_bytes(line(&node.words), byte);
+    let children = head.children();
+    // The children ascend, so those that are at most `byte` come first, and the one that equals it is the last.
+    let (before, first) = narrow_refs(node, at_most & children);
+    let second = equal & children != 0 && first & EXACT == 0;
     (first, select_unpredictable(second, before, 0))
-}
-
-/// The same for the refs of a block.
-#[inline(always)]
-fn wide(block: &[Line], first: usize, byte: u8, bare: u32) -> (u32, u32) {
-    let get = |i: usize| block.get(i / LINE_REFS).map_or(0, |line| line.slot(i % LINE_REFS));
-    let Some(i) = usize::from(byte).checked_sub(first) else { return (bare, 0) };
-    let end = block.len() * LINE_REFS;
-    if i >= end {
-        return (get(end.wrapping_sub(1)), 0);
-    }
-    let found = get(i);
-    let before = if i == 0 { bare } else { get(i - 1) };
-    (found, select_unpredictable(found & EXACT == 0, before, 0))
 }
