@@ -72,11 +72,19 @@ pub struct Key<'g> {
     repr: Repr<'g>,
 }
 
+/// All parts are whole words: a range hands keys on by value, and a word that is loaded right after its bytes were stored
+/// one by one has to wait for the cache.
 #[derive(Clone, Copy)]
 enum Repr<'g> {
-    Short { bytes: [u8; SHORT_KEY_BYTES], len: u8 },
+    Short { bytes: ShortKey, len: usize },
     Long(&'g [u8]),
 }
+
+#[derive(Clone, Copy)]
+#[repr(align(8))]
+struct ShortKey([u8; SHORT_KEY_BYTES]);
+
+const _: () = assert!(size_of::<Key<'_>>() == 32);
 
 impl<'g> Key<'g> {
     #[inline(always)]
@@ -85,9 +93,9 @@ impl<'g> Key<'g> {
     }
 
     #[inline(always)]
-    pub(crate) fn short(bytes: [u8; SHORT_KEY_BYTES], len: u8) -> Self {
-        debug_assert!(usize::from(len) <= SHORT_KEY_BYTES);
-        Self { repr: Repr::Short { bytes, len } }
+    pub(crate) fn short(bytes: [u8; SHORT_KEY_BYTES], len: usize) -> Self {
+        debug_assert!(len <= SHORT_KEY_BYTES);
+        Self { repr: Repr::Short { bytes: ShortKey(bytes), len } }
     }
 }
 
@@ -97,7 +105,7 @@ impl Deref for Key<'_> {
     #[inline(always)]
     fn deref(&self) -> &[u8] {
         match &self.repr {
-            Repr::Short { bytes, len } => &bytes[..usize::from(*len)],
+            Repr::Short { bytes, len } => &bytes.0[..(*len).min(SHORT_KEY_BYTES)],
             Repr::Long(bytes) => bytes,
         }
     }

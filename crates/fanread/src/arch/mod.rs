@@ -106,6 +106,23 @@ pub(crate) fn match_bytes(line: &[AtomicU64; 8], byte: u8) -> (u32, u32) {
     best::match_bytes(line, byte)
 }
 
+/// Returns where `byte` is in `bytes` for the first time.
+#[inline]
+pub(crate) fn position(bytes: &[u8], byte: u8) -> Option<usize> {
+    const ONES: u64 = u64::MAX / 255;
+    let (eights, rest) = bytes.as_chunks::<8>();
+    for (i, eight) in eights.iter().enumerate() {
+        // A byte that is `byte` becomes 0; the lowest 0 is the lowest byte that a 1 taken from it carries beyond.
+        let differ = u64::from_le_bytes(*eight) ^ (ONES * u64::from(byte));
+        let zeros = differ.wrapping_sub(ONES) & !differ & (ONES << 7);
+        if zeros != 0 {
+            return Some(i * 8 + zeros.trailing_zeros() as usize / 8);
+        }
+    }
+    let at = rest.iter().position(|other| *other == byte)?;
+    Some(eights.len() * 8 + at)
+}
+
 /// Returns how many leading bytes `a` and `b` share.
 #[inline]
 pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {

@@ -89,7 +89,8 @@ impl<V> Wormhole<V> {
         let meta = leaf.meta();
         let at = |what: &str| format!("leaf {number}: {what}");
         let slots = leaf.lines() * LINE_WORDS;
-        let order = leaf.copy_order(meta.count());
+        let mut order = [0; SLOTS];
+        leaf.copy_order(meta.count(), &mut order);
         let mut listed = [false; SLOTS];
         for slot in &order[..meta.count()] {
             let slot = usize::from(*slot);

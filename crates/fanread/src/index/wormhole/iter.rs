@@ -23,6 +23,7 @@ use super::layout::{LINE_WORDS, SLOTS, SORT_TIE, Tag, Word, sort_number};
 use super::raw::{Leaf, ShortPrefix, read_inline};
 use super::{Pinned, Wormhole};
 use crate::api::{Edge, Key, Ref, inverted};
+use crate::arch;
 use crate::mem::word;
 use crate::sync::epoch::Guard;
 use crate::sync::version::Seen;
@@ -38,6 +39,9 @@ struct Copied {
 /// smaller part hides less of the wait, a larger one fetches more that a short scan does not read.
 const PART: usize = if cfg!(any(shuttle, small_leaves)) { 2 } else { 16 };
 
+/// Copied entries that a view keeps: the last part, and the one before it, which is being read.
+const WINDOW: usize = 2 * PART;
+
 /// The entries of one leaf in key order, as they were at one instant, copied part by part.
 struct View<'g, V> {
     leaf: Leaf<'g>,
@@ -46,120 +50,105 @@ struct View<'g, V> {
     /// as it stands.
     seen: Seen,
     order: [u8; SLOTS],
-    /// One for each number of the order; those in `copied` are there.
-    entries: Vec<Copied>,
+    count: usize,
+    /// Entry `at` is in `at % WINDOW`, if `copied` contains it.
+    window: [Copied; WINDOW],
     copied: core::ops::Range<usize>,
-    /// Entries still to be yielded: `entries[from..to]`.
+    /// Entries still to be yielded: `from..to`.
     from: usize,
     to: usize,
+    /// Entries before this one have been asked for, from where the front came in.
+    asked: usize,
     /// Where the front has something to do before it goes on; at most `to`.
     pause: usize,
     values: PhantomData<&'g V>,
 }
 
 impl<'g, V> View<'g, V> {
-    /// Makes a view of a leaf. Gives `entries` back if the leaf is dead.
-    fn of(
-        map: &'g Wormhole<V>,
-        leaf: Leaf<'g>,
-        mut entries: Vec<Copied>,
-    ) -> Result<Self, Vec<Copied>> {
-        let version = &leaf.header().version;
+    /// Makes a view of a leaf; `None` if the leaf is dead.
+    fn of(map: &'g Wormhole<V>, leaf: Leaf<'g>) -> Option<Box<Self>> {
+        let mut view = Box::new(Self {
+            leaf,
+            prefix: leaf.short_prefix(),
+            seen: leaf.header().version.begin(),
+            order: [0; SLOTS],
+            count: 0,
+            window: [Copied { word: Word::FREE, value: core::ptr::null_mut() }; WINDOW],
+            copied: 0..0,
+            from: 0,
+            to: 0,
+            asked: 0,
+            pause: 0,
+            values: PhantomData,
+        });
+        view.enter(map, leaf).then_some(view)
+    }
+
+    /// Turns the view to a leaf. Returns false if the leaf is dead.
+    fn enter(&mut self, map: &'g Wormhole<V>, leaf: Leaf<'g>) -> bool {
+        (self.leaf, self.prefix) = (leaf, leaf.short_prefix());
         loop {
-            let seen = version.begin();
-            if seen.is_dead() {
-                return Err(entries);
+            self.seen = leaf.header().version.begin();
+            if self.seen.is_dead() {
+                return false;
             }
-            let meta = leaf.meta();
-            let (count, sorted) = (meta.count(), meta.sorted());
-            let order = leaf.copy_order(count);
-            entries.clear();
-            let mut view = Self {
-                leaf,
-                prefix: leaf.short_prefix(),
-                seen,
-                order,
-                entries,
-                copied: 0..0,
-                from: 0,
-                to: count,
-                pause: 0,
-                values: PhantomData,
-            };
-            let is_valid = if seen.is_changing() {
-                view.copy_unordered(map)
-            } else if sorted == count {
-                view.entries.resize(count, Copied::NONE);
-                version.end(seen).is_some()
+            let sorted = if self.seen.is_changing() {
+                self.list_words();
+                0
             } else {
-                view.entries.resize(count, Copied::NONE);
-                let is_valid = view.copy(map, 0..count);
-                if is_valid {
-                    view.sort(map, sorted);
-                }
-                is_valid
+                let meta = leaf.meta();
+                self.count = meta.count();
+                leaf.copy_order(self.count, &mut self.order);
+                meta.sorted()
             };
-            if is_valid {
-                return Ok(view);
-            }
-            entries = view.entries;
-        }
-    }
-
-    /// Copies a part of the entries. Returns whether the order still stands, and so the copy is good.
-    fn copy(&mut self, map: &'g Wormhole<V>, part: core::ops::Range<usize>) -> bool {
-        for (slot, entry) in self.order[part.clone()].iter().zip(&mut self.entries[part.clone()]) {
-            *entry = Copied::of(map, self.leaf, *slot);
-        }
-        if self.leaf.header().version.end(self.seen).is_none() {
-            return false;
-        }
-        self.copied = if self.copied.is_empty() {
-            part
-        } else {
-            self.copied.start.min(part.start)..self.copied.end.max(part.end)
-        };
-        true
-    }
-
-    /// Copies the words as they stand, while the order is being rewritten, and orders them. Returns whether they were
-    /// there all at once.
-    #[cold]
-    fn copy_unordered(&mut self, map: &'g Wormhole<V>) -> bool {
-        let slots = self.leaf.lines() * LINE_WORDS;
-        for slot in 0..slots {
-            let entry = Copied::of(map, self.leaf, slot as u8);
-            if !entry.word.is_free() {
-                self.order[self.entries.len()] = slot as u8;
-                self.entries.push(entry);
+            (self.copied, self.asked) = (0..0, 0);
+            (self.from, self.to, self.pause) = (0, self.count, 0);
+            let stands =
+                if sorted == self.count { self.still_stands() } else { self.sort(map, sorted) };
+            if stands {
+                return true;
             }
         }
-        (self.copied, self.to) = (0..self.entries.len(), self.entries.len());
-        if self.leaf.header().version.end(self.seen).is_none() {
-            return false;
-        }
-        self.sort(map, 0);
-        true
     }
 
-    /// Sorts the entries, of which the first `sorted` are in order, and offers the order to the leaf.
+    /// Lists the words as they stand, while the order is being rewritten.
     #[cold]
-    fn sort(&mut self, map: &'g Wormhole<V>, sorted: usize) {
-        let prefix_bytes = usize::from(self.leaf.header().shape.prefix_bytes);
-        let count = self.entries.len();
+    fn list_words(&mut self) {
+        let slots = 0..self.leaf.lines() * LINE_WORDS;
+        let occupied = slots.filter(|slot| !self.leaf.word::<V>(*slot).is_free());
+        self.count = 0;
+        for (place, slot) in self.order.iter_mut().zip(occupied) {
+            *place = slot as u8;
+            self.count += 1;
+        }
+    }
+
+    /// Sorts the order, of which the first `sorted` numbers are sorted, and offers it to the leaf. Returns whether it
+    /// is that of one instant.
+    #[cold]
+    fn sort(&mut self, map: &'g Wormhole<V>, sorted: usize) -> bool {
+        let (leaf, count) = (self.leaf, self.count);
+        let mut words = [Word::FREE; SLOTS];
+        for (word, slot) in words.iter_mut().zip(&self.order[..count]) {
+            *word = leaf.word::<V>(slot_in(leaf, *slot));
+            map.prefetch_entry(*word);
+        }
+        if words[..count].iter().any(|word| word.is_free()) || !self.still_stands() {
+            return false;
+        }
+        let prefix_bytes = usize::from(leaf.header().shape.prefix_bytes);
         let mut numbers = [0; SLOTS];
-        for (number, entry) in numbers.iter_mut().zip(&self.entries) {
-            *number = match entry.word.record() {
+        for (number, word) in numbers.iter_mut().zip(&words[..count]) {
+            *number = match word.record() {
                 Some(unit) => sort_number(map.memory.record::<V>(unit).key(), prefix_bytes),
-                None => entry.word.sort_number(),
+                None => word.sort_number(),
             };
         }
+        let key = |at: usize| map.key_of(&self.prefix, words[at]);
         let before = |a: u8, b: u8| {
             let (a, b) = (usize::from(a), usize::from(b));
             match numbers[a].cmp(&numbers[b]) {
-                Order::Equal if numbers[a] & 0xff == SORT_TIE => {
-                    self.key(map, a).cmp(&self.key(map, b))
-                }
+                Order::Equal if numbers[a] & 0xff == SORT_TIE => key(a).cmp(&key(b)),
                 unequal => unequal,
             }
         };
@@ -167,40 +156,105 @@ impl<'g, V> View<'g, V> {
         let mut late: [u8; SLOTS] = core::array::from_fn(|at| at as u8);
         let late = &mut late[sorted..count];
         late.sort_unstable_by(|a, b| before(*a, *b));
-        let (mut run, mut slots) = (0, [0; SLOTS]);
-        let mut entries = Vec::with_capacity(SLOTS);
+        let (mut run, mut merged) = (0, [0; SLOTS]);
         let mut late = late.iter().copied().peekable();
-        while entries.len() < count {
-            let from = match late.peek() {
-                Some(next) if run == sorted || before(*next, run as u8).is_lt() => *next,
-                _ => {
+        for place in &mut merged[..count] {
+            let from = match late.next_if(|next| run == sorted || before(*next, run as u8).is_lt())
+            {
+                Some(next) => usize::from(next),
+                None => {
                     run += 1;
-                    run as u8 - 1
+                    run - 1
                 }
             };
-            if late.peek() == Some(&from) {
-                late.next();
+            *place = self.order[from];
+        }
+        self.order = merged;
+        if !self.seen.is_changing()
+            && let Some(seen) = Wormhole::<V>::offer_order(leaf, self.seen, &merged[..count])
+        {
+            self.seen = seen;
+        }
+        true
+    }
+
+    /// Copies a part of the entries, which begins where those copied end, or ends where they begin. Returns whether the
+    /// order still stands, and so the copy is good.
+    fn copy(&mut self, map: &'g Wormhole<V>, part: core::ops::Range<usize>) -> bool {
+        let is_whole = if self.leaf.header().shape.inline {
+            self.copy_words::<true>(map, part.clone())
+        } else {
+            self.copy_words::<false>(map, part.clone())
+        };
+        if !is_whole || !self.still_stands() {
+            return false;
+        }
+        let copied = &mut self.copied;
+        *copied = if copied.start == copied.end {
+            part
+        } else if part.start == copied.end {
+            copied.start.max(part.end.saturating_sub(WINDOW))..part.end
+        } else {
+            part.start..copied.end.min(part.start + WINDOW)
+        };
+        true
+    }
+
+    /// Asks for the two parts that will be copied after the entries before `at`, in the next leaf if need be.
+    #[inline]
+    fn prefetch(&mut self, map: &'g Wormhole<V>, at: usize) {
+        let end = (at + 2 * PART).min(self.count);
+        prefetch_slots::<V>(self.leaf, &self.order[self.asked.max(at).min(end)..end]);
+        self.asked = end;
+        if end < at + 2 * PART
+            && let Some(next) = self.leaf.next()
+        {
+            let next = map.memory.leaf(next);
+            if at < self.count {
+                next.prefetch_order::<V>();
+            } else {
+                let mut order = [0; SLOTS];
+                let count = PART.min(next.meta().count());
+                next.copy_order(count, &mut order);
+                prefetch_slots::<V>(next, &order[..count]);
             }
-            slots[entries.len()] = self.order[usize::from(from)];
-            entries.push(self.entries[usize::from(from)]);
         }
-        self.entries = entries;
-        self.order = slots;
-        if !self.seen.is_changing() {
-            Wormhole::<V>::offer_order(self.leaf, self.seen, &slots[..count]);
+    }
+
+    /// Copies words and values of an inline leaf, or of one that is not, and asks for the records. Returns whether no
+    /// word was free.
+    #[inline(always)]
+    fn copy_words<const INLINE: bool>(
+        &mut self,
+        map: &'g Wormhole<V>,
+        part: core::ops::Range<usize>,
+    ) -> bool {
+        let leaf = self.leaf;
+        let last = leaf.lines() * LINE_WORDS - 1;
+        let mut is_whole = true;
+        for (at, slot) in part.clone().zip(&self.order[part]) {
+            // A torn order may name slots that a small leaf does not have; the copy is dropped then.
+            let (word, value) = leaf.entry::<V, INLINE>(usize::from(*slot).min(last));
+            if !INLINE || word.record().is_some() {
+                map.prefetch_entry(word);
+            }
+            is_whole &= !word.is_free();
+            self.window[at % WINDOW] = Copied { word, value };
         }
+        is_whole
     }
 
     /// The key of a copied entry.
     #[inline(always)]
     fn key(&self, map: &'g Wormhole<V>, at: usize) -> Key<'g> {
         debug_assert!(self.copied.contains(&at));
-        map.key_of(&self.prefix, self.entries[at].word)
+        map.key_of(&self.prefix, self.window[at % WINDOW].word)
     }
 
     #[inline(always)]
     fn entry(&self, map: &'g Wormhole<V>, at: usize) -> (Key<'g>, Ref<'g, V>) {
-        let entry = self.entries[at];
+        debug_assert!(self.copied.contains(&at));
+        let entry = self.window[at % WINDOW];
         match entry.word.record() {
             Some(unit) => {
                 let record = map.memory.record::<V>(unit);
@@ -212,14 +266,10 @@ impl<'g, V> View<'g, V> {
 
     /// The first place whose key `before` does not accept, or `None` if the order no longer stands.
     fn seek(&self, map: &'g Wormhole<V>, before: impl Fn(&[u8]) -> bool) -> Option<usize> {
-        let (mut low, mut high) = (0, self.entries.len());
+        let (mut low, mut high) = (0, self.count);
         while low < high {
             let middle = low.midpoint(high);
-            let word = if self.copied.contains(&middle) {
-                self.entries[middle].word
-            } else {
-                self.leaf.word::<V>(usize::from(self.order[middle]))
-            };
+            let word = self.leaf.word::<V>(slot_in(self.leaf, self.order[middle]));
             if word.is_free() {
                 return None;
             }
@@ -235,32 +285,79 @@ impl<'g, V> View<'g, V> {
     /// The place of `key` by its hash, if it is there: no other key's record has to be read.
     fn place_of(&self, map: &'g Wormhole<V>, key: &[u8], tag: Tag) -> Option<usize> {
         let (slot, _) = map.look_locked(self.leaf, key, tag)?;
-        let at = self.order[..self.entries.len()]
-            .iter()
-            .position(|other| usize::from(*other) == slot)?;
+        let at = arch::position(&self.order[..self.count], slot as u8)?;
         self.still_stands().then_some(at)
     }
 
     /// Whether the order is still that of the leaf, as far as it was copied.
+    #[inline(always)]
     fn still_stands(&self) -> bool {
         self.leaf.header().version.end(self.seen).is_some()
     }
+
+    /// Goes on to the leaf whose lower border is the upper border of this one. Returns false if there is none.
+    fn go_on(&mut self, map: &'g Wormhole<V>) -> bool {
+        let here = self.leaf.border().high;
+        if !self.leaf.header().shape.bounded {
+            return false;
+        }
+        let border = map.memory.border(here);
+        let Some(next) = self.leaf.next() else { return false };
+        let next = map.memory.leaf(next);
+        loop {
+            let next = map.leaf_of(border, super::search::Hint { leaf: next, second: None });
+            if !self.enter(map, next) {
+                continue;
+            }
+            if next.border().low == here {
+                return true;
+            }
+            // A merge has put entries in front that have been yielded already.
+            if let Some(from) = self.seek(map, |key| key < border) {
+                self.from = from;
+                return true;
+            }
+        }
+    }
+
+    /// Goes back to the leaf before. Returns false if there is none.
+    fn go_back(&mut self, map: &'g Wormhole<V>) -> bool {
+        let here = self.leaf.border().low;
+        if here == 0 {
+            return false;
+        }
+        let border = map.memory.border(here);
+        let Some(prev) = self.leaf.prev() else { return false };
+        let mut leaf = map.memory.leaf(prev);
+        loop {
+            leaf = map.leaf_before(border, leaf);
+            if !self.enter(map, leaf) {
+                continue;
+            }
+            if leaf.border().high == here {
+                return true;
+            }
+            if let Some(to) = self.seek(map, |key| key < border) {
+                self.to = to;
+                return true;
+            }
+        }
+    }
 }
 
-impl Copied {
-    const NONE: Self = Self { word: Word::FREE, value: core::ptr::null_mut() };
-
-    /// Copies an entry and asks for its record.
-    #[inline(always)]
-    fn of<'g, V>(map: &'g Wormhole<V>, leaf: Leaf<'g>, slot: u8) -> Self {
-        // A torn order may name slots that a small leaf does not have; the copy is dropped then.
-        let slot = usize::from(slot).min(leaf.lines() * LINE_WORDS - 1);
-        let word = leaf.word::<V>(slot);
-        map.prefetch_entry(word);
-        // Of a record word the value is nothing; the copy does not ask which it is.
-        let inline = leaf.header().shape.inline;
-        Self { word, value: if inline { leaf.value::<V>(slot) } else { core::ptr::null_mut() } }
+/// Asks for the words and values of slots.
+#[inline(always)]
+fn prefetch_slots<V>(leaf: Leaf<'_>, slots: &[u8]) {
+    let has_values = leaf.header().shape.inline && Leaf::has_values::<V>();
+    for slot in slots {
+        leaf.prefetch_slot(usize::from(*slot), has_values);
     }
+}
+
+/// A number of an order as a slot that the leaf has, whatever it is.
+#[inline(always)]
+fn slot_in(leaf: Leaf<'_>, slot: u8) -> usize {
+    usize::from(slot).min(leaf.lines() * LINE_WORDS - 1)
 }
 
 /// What a range needs while it runs, without its handle.
@@ -269,8 +366,8 @@ struct Course<'g, V> {
     guard: &'g Guard,
     start: Edge,
     end: Edge,
-    front: Option<View<'g, V>>,
-    back: Option<View<'g, V>>,
+    front: Option<Box<View<'g, V>>>,
+    back: Option<Box<View<'g, V>>>,
     ended: bool,
 }
 
@@ -288,79 +385,18 @@ impl<'g, V> Course<'g, V> {
     }
 
     /// A view of the leaf of `key`, or of the first leaf, and the key's tag.
-    fn view_at(
-        &self,
-        key: Option<&[u8]>,
-        spare: &mut Vec<Copied>,
-    ) -> Option<(View<'g, V>, Option<Tag>)> {
+    fn view_at(&self, key: Option<&[u8]>) -> Option<(Box<View<'g, V>>, Option<Tag>)> {
         loop {
             let (leaf, tag) = match key {
                 None => (self.map.first_leaf()?, None),
                 Some(key) => {
                     let (tag, hint) = self.map.hint(key, self.guard)?;
-                    hint.leaf.prefetch_all::<V>();
+                    hint.leaf.prefetch_order::<V>();
                     (self.map.leaf_of(key, hint), Some(tag))
                 }
             };
-            match View::of(self.map, leaf, core::mem::take(spare)) {
-                Ok(view) => return Some((view, tag)),
-                Err(back) => *spare = back,
-            }
-        }
-    }
-
-    /// The view of the leaf whose lower border is the upper border of `view`'s.
-    fn view_behind(&self, view: View<'g, V>) -> Option<View<'g, V>> {
-        let leaf = view.leaf;
-        if !leaf.header().shape.bounded {
-            return None;
-        }
-        let border = self.map.memory.border(leaf.border().high);
-        let next = self.map.memory.leaf(leaf.next()?);
-        let mut spare = view.entries;
-        loop {
-            let next = self.map.leaf_of(border, super::search::Hint { leaf: next, second: None });
-            match View::of(self.map, next, spare) {
-                Ok(mut view) => {
-                    if view.leaf.border().low == leaf.border().high {
-                        return Some(view);
-                    }
-                    // A merge has put entries in front that have been yielded already.
-                    if let Some(from) = view.seek(self.map, |key| key < border) {
-                        view.from = from;
-                        return Some(view);
-                    }
-                    spare = view.entries;
-                }
-                Err(back) => spare = back,
-            }
-        }
-    }
-
-    /// The view of the leaf before that of `view`.
-    fn view_before(&self, view: View<'g, V>) -> Option<View<'g, V>> {
-        let leaf = view.leaf;
-        if leaf.border().low == 0 {
-            return None;
-        }
-        let border = self.map.memory.border(leaf.border().low);
-        let mut spare = view.entries;
-        let mut hint = self.map.memory.leaf(leaf.prev()?);
-        loop {
-            let before = self.map.leaf_before(border, hint);
-            hint = before;
-            match View::of(self.map, before, spare) {
-                Ok(mut view) => {
-                    if view.leaf.border().high == leaf.border().low {
-                        return Some(view);
-                    }
-                    if let Some(to) = view.seek(self.map, |key| key < border) {
-                        view.to = to;
-                        return Some(view);
-                    }
-                    spare = view.entries;
-                }
-                Err(back) => spare = back,
+            if let Some(view) = View::of(self.map, leaf) {
+                return Some((view, tag));
             }
         }
     }
@@ -372,9 +408,8 @@ impl<'g, V> Course<'g, V> {
             Edge::Open => None,
             Edge::Included(key) | Edge::Excluded(key) => Some(&**key),
         };
-        let mut spare = Vec::with_capacity(SLOTS);
         loop {
-            let Some((mut view, tag)) = self.view_at(key, &mut spare) else {
+            let Some((mut view, tag)) = self.view_at(key) else {
                 self.ended = true;
                 return;
             };
@@ -385,28 +420,71 @@ impl<'g, V> Course<'g, V> {
             };
             if let Some(from) = from {
                 view.from = from;
+                view.prefetch(self.map, from);
                 self.front = Some(view);
                 break;
             }
-            spare = view.entries;
         }
         // From now on each end has to know where the other is.
-        if let Some(view) = &self.back {
-            if view.to < view.entries.len() && view.copied.contains(&view.to) {
-                self.end = Edge::Excluded((*view.key(self.map, view.to)).into());
-            } else if view.leaf.header().shape.bounded {
-                let high = self.map.memory.border(view.leaf.border().high);
-                if !self.end.ends_before(high) {
-                    self.end = Edge::Excluded(high.into());
+        self.note_back();
+    }
+
+    /// Makes the first view from the back, or the first after the leaf has changed under the one before.
+    #[cold]
+    fn start_back(&mut self) {
+        loop {
+            let view = match &self.end {
+                Edge::Open => match self.map.last_leaf(self.guard) {
+                    Some(last) => match View::of(self.map, last) {
+                        Some(view) => Some(view),
+                        // The last leaf has just been replaced.
+                        None => continue,
+                    },
+                    None => None,
+                },
+                Edge::Included(key) | Edge::Excluded(key) => {
+                    self.view_at(Some(key)).map(|(view, _)| view)
                 }
+            };
+            let Some(mut view) = view else {
+                self.ended = true;
+                break;
+            };
+            if let Some(to) = view.seek(self.map, |key| !self.end.ends_before(key)) {
+                view.to = to;
+                self.back = Some(view);
+                break;
             }
+        }
+        // From now on each end has to know where the other is.
+        self.note_front();
+        if let Some(view) = &mut self.front {
+            view.pause = 0;
         }
     }
 
-    /// Asks for the lines of the next leaf.
-    fn prefetch_next(map: &'g Wormhole<V>, leaf: Leaf<'g>) {
-        if let Some(next) = leaf.next() {
-            map.memory.leaf(next).prefetch_all::<V>();
+    /// Makes the range start behind what the front has yielded.
+    fn note_front(&mut self) {
+        let Some(view) = &self.front else { return };
+        let yielded = view.from.checked_sub(1).filter(|at| view.copied.contains(at));
+        let low = self.map.memory.border(view.leaf.border().low);
+        match yielded.map(|at| view.key(self.map, at)) {
+            Some(key) => self.start = Edge::Excluded((*key).into()),
+            None if !self.start.starts_after(low) => self.start = Edge::Included(low.into()),
+            None => {}
+        }
+    }
+
+    /// Makes the range end before what the back has yielded.
+    fn note_back(&mut self) {
+        let Some(view) = &self.back else { return };
+        if view.copied.contains(&view.to) {
+            self.end = Edge::Excluded((*view.key(self.map, view.to)).into());
+        } else if view.leaf.header().shape.bounded {
+            let high = self.map.memory.border(view.leaf.border().high);
+            if !self.end.ends_before(high) {
+                self.end = Edge::Excluded(high.into());
+            }
         }
     }
 
@@ -414,27 +492,18 @@ impl<'g, V> Course<'g, V> {
     fn copy_ahead(&mut self) {
         loop {
             let Some(view) = &mut self.front else { return };
-            let start = view.copied.end.max(view.from);
-            let part = start..(start + PART).min(view.entries.len());
-            if part.end == view.entries.len() {
-                Self::prefetch_next(self.map, view.leaf);
-            }
-            if part.is_empty() || view.copied.end == view.entries.len() || view.copy(self.map, part)
-            {
+            if view.copied.end > view.from + PART / 2 {
                 return;
             }
-            if view.from > view.copied.start && view.copied.contains(&(view.from - 1)) {
-                self.start = Edge::Excluded((*view.key(self.map, view.from - 1)).into());
-            } else if view.leaf.border().low != 0 {
-                // Nothing of this leaf has been yielded.
-                let low = self.map.memory.border(view.leaf.border().low);
-                if !self.start.starts_after(low) {
-                    self.start = Edge::Included(low.into());
-                }
+            let start = view.copied.end.max(view.from);
+            let part = start..(start + PART).min(view.count);
+            view.prefetch(self.map, part.end);
+            if part.is_empty() || view.copy(self.map, part) {
+                return;
             }
+            self.note_front();
             self.front = None;
             self.start_front();
-            self.enter_front();
         }
     }
 
@@ -458,7 +527,6 @@ impl<'g, V> Course<'g, V> {
         }
         if self.front.is_none() {
             self.start_front();
-            self.enter_front();
         }
         loop {
             self.copy_ahead();
@@ -479,7 +547,7 @@ impl<'g, V> Course<'g, V> {
                 // Of the entries copied, read all but half a part before the next part is copied.
                 let last = view.copied.end.checked_sub(1).map(|last| view.key(self.map, last));
                 let end_is_near = last.is_some_and(|last| self.end.ends_before(&last));
-                let ahead = if view.copied.end == view.entries.len() { 0 } else { PART / 2 };
+                let ahead = if view.copied.end == view.count { 0 } else { PART / 2 };
                 view.pause =
                     if end_is_near { view.from } else { view.copied.end.saturating_sub(ahead) };
                 return Some(entry);
@@ -487,62 +555,10 @@ impl<'g, V> Course<'g, V> {
             if at < view.to {
                 continue;
             }
-            let view = self.front.take()?;
-            self.front = self.view_behind(view);
-            self.ended = self.front.is_none();
-            self.enter_front();
-        }
-    }
-
-    /// Makes the front begin with questions in its new view.
-    fn enter_front(&mut self) {
-        if let Some(view) = &mut self.front {
-            view.pause = 0;
-        }
-    }
-
-    /// Makes the first view from the back, or the first after the leaf has changed under the one before.
-    #[cold]
-    fn start_back(&mut self) {
-        let mut spare = Vec::with_capacity(SLOTS);
-        loop {
-            let view = match &self.end {
-                Edge::Open => {
-                    let last = self.map.last_leaf(self.guard);
-                    match last.map(|last| View::of(self.map, last, core::mem::take(&mut spare))) {
-                        Some(Err(entries)) => {
-                            // The last leaf has just been replaced.
-                            spare = entries;
-                            continue;
-                        }
-                        Some(Ok(view)) => Some(view),
-                        None => None,
-                    }
-                }
-                Edge::Included(key) | Edge::Excluded(key) => {
-                    self.view_at(Some(key), &mut spare).map(|(view, _)| view)
-                }
-            };
-            let Some(mut view) = view else {
+            if !view.go_on(self.map) {
+                self.front = None;
                 self.ended = true;
-                break;
-            };
-            if let Some(to) = view.seek(self.map, |key| !self.end.ends_before(key)) {
-                view.to = to;
-                self.back = Some(view);
-                break;
-            }
-            spare = view.entries;
-        }
-        // From now on each end has to know where the other is.
-        if let Some(view) = &mut self.front {
-            view.pause = 0;
-            let yielded = view.from.checked_sub(1).filter(|at| view.copied.contains(at));
-            let low = self.map.memory.border(view.leaf.border().low);
-            match yielded.map(|at| view.key(self.map, at)) {
-                Some(key) => self.start = Edge::Excluded((*key).into()),
-                None if !self.start.starts_after(low) => self.start = Edge::Included(low.into()),
-                None => {}
+                return None;
             }
         }
     }
@@ -556,41 +572,35 @@ impl<'g, V> Course<'g, V> {
         }
         loop {
             let view = self.back.as_mut()?;
-            if let Some(at) = view.to.checked_sub(1) {
-                if !view.copied.contains(&at) {
-                    let part = view.to.saturating_sub(PART)..view.to;
-                    if !view.copy(self.map, part) {
-                        // The leaf has changed: start over before the last key yielded.
-                        if view.to < view.entries.len() && view.copied.contains(&view.to) {
-                            self.end = Edge::Excluded((*view.key(self.map, view.to)).into());
-                        } else if view.leaf.header().shape.bounded {
-                            let high = self.map.memory.border(view.leaf.border().high);
-                            if !self.end.ends_before(high) {
-                                self.end = Edge::Excluded(high.into());
-                            }
-                        }
-                        self.back = None;
-                        self.start_back();
-                    }
-                    continue;
-                }
-                let (key, value) = view.entry(self.map, at);
-                if self.start.starts_after(&key) {
+            let Some(at) = view.to.checked_sub(1) else {
+                if !view.go_back(self.map) {
+                    self.back = None;
                     self.ended = true;
                     return None;
                 }
-                view.to = at;
-                if self.front.is_some() {
-                    // The other end must not pass this key.
-                    self.end = Edge::Excluded((*key).into());
+                continue;
+            };
+            if !view.copied.contains(&at) {
+                let part = view.to.saturating_sub(PART)..view.to;
+                if !view.copy(self.map, part) {
+                    // The leaf has changed: start over before the last key yielded.
+                    self.note_back();
+                    self.back = None;
+                    self.start_back();
                 }
-                return Some((key, value));
+                continue;
             }
-            let view = self.back.take()?;
-            self.back = self.view_before(view);
-            if self.back.is_none() {
+            let (key, value) = view.entry(self.map, at);
+            if self.start.starts_after(&key) {
                 self.ended = true;
+                return None;
             }
+            view.to = at;
+            if self.front.is_some() {
+                // The other end must not pass this key.
+                self.end = Edge::Excluded((*key).into());
+            }
+            return Some((key, value));
         }
     }
 }

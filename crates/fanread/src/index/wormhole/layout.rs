@@ -306,10 +306,10 @@ impl Word {
         self.0.rotate_left(8)
     }
 
-    /// The bytes of an inline key behind the prefix, zeros after them.
+    /// The bytes of an inline key behind the prefix, the first on top, zeros behind them.
     #[inline(always)]
-    pub(super) fn inline_rest(self) -> [u8; 8] {
-        (self.0 << 8).to_be_bytes()
+    pub(super) fn inline_rest(self) -> u64 {
+        self.0 << 8
     }
 }
 
@@ -406,7 +406,7 @@ mod tests {
             let word = Word::of_inline(&rest).unwrap();
             assert!(!word.is_free() && word.record().is_none());
             assert_eq!(word.inline_bytes(), rest.len());
-            assert_eq!(word.inline_rest()[..rest.len()], rest[..]);
+            assert_eq!(word.inline_rest().to_be_bytes()[..rest.len()], rest[..]);
             assert_eq!(word.sort_number(), sort_number(&rest, 0));
         }
         assert!(Word::of_inline(&[0; 8]).is_none());

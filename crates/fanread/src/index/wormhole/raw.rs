@@ -265,14 +265,25 @@ impl<'g> Leaf<'g> {
         arch::prefetch(self.at.wrapping_add(LINE_BYTES));
     }
 
-    /// Asks for all lines, for a scan.
+    /// Asks for header and order, for a scan.
     #[inline]
-    pub(super) fn prefetch_all<V>(self) {
-        let inline = self.name.get() & INLINE_BIT != 0 && const { Self::has_values::<V>() };
-        let words = Size::Large.lines(inline);
-        let lines = FIXED_LINES + words * (1 + usize::from(inline)) + order_lines(words);
-        for line in 0..lines {
+    pub(super) fn prefetch_order<V>(self) {
+        let has_values = self.name.get() & INLINE_BIT != 0 && const { Self::has_values::<V>() };
+        let words = Size::Large.lines(has_values);
+        let order = FIXED_LINES + words * (1 + usize::from(has_values));
+        arch::prefetch(self.at);
+        for line in order..order + order_lines(words) {
             arch::prefetch(self.at.wrapping_add(line * LINE_BYTES));
+        }
+    }
+
+    /// Asks for the word of a slot, and for the value beside it in a leaf that has values.
+    #[inline(always)]
+    pub(super) fn prefetch_slot(self, slot: Slot, has_values: bool) {
+        let at = FIXED_LINES + slot / LINE_WORDS * (1 + usize::from(has_values));
+        arch::prefetch(self.at.wrapping_add(at * LINE_BYTES));
+        if has_values {
+            arch::prefetch(self.at.wrapping_add((at + 1) * LINE_BYTES));
         }
     }
 
@@ -303,6 +314,23 @@ impl<'g> Leaf<'g> {
         Word(self.words::<V>(slot / LINE_WORDS)[slot % LINE_WORDS].load(Acquire))
     }
 
+    /// A word and the value beside it, of an inline leaf or of one that is not; for loops that know which.
+    #[inline(always)]
+    pub(super) fn entry<V, const INLINE: bool>(self, slot: Slot) -> (Word, word::Word) {
+        debug_assert!(INLINE == self.header().shape.inline && slot / LINE_WORDS < self.lines());
+        let has_values = INLINE && const { Self::has_values::<V>() };
+        let (line, place) = (slot / LINE_WORDS, slot % LINE_WORDS);
+        let at = FIXED_LINES + line * (1 + usize::from(has_values));
+        // SAFETY: as in `words`.
+        let words = unsafe { &*self.at.add(at * LINE_BYTES).cast::<LineWords>() };
+        // ORDER: Acquire, as in `word`.
+        let word = Word(words[place].load(Acquire));
+        // Relaxed: as in `value`.
+        let value =
+            if has_values { self.values(line)[place].load(Relaxed) } else { core::ptr::null_mut() };
+        (word, value)
+    }
+
     /// Stores a word. The caller holds the leaf's lock or has not published the leaf.
     #[inline(always)]
     pub(super) fn set_word<V>(self, slot: Slot, word: Word) {
@@ -322,16 +350,14 @@ impl<'g> Leaf<'g> {
         self.order()[at / 8].store(word, Relaxed);
     }
 
-    /// Copies the first `count` numbers of the order.
+    /// Copies the first `count` numbers of the order, and some behind them.
     #[inline]
-    pub(super) fn copy_order(self, count: usize) -> [u8; SLOTS] {
-        let mut copy = [0; SLOTS];
+    pub(super) fn copy_order(self, count: usize, copy: &mut [u8; SLOTS]) {
         let words = self.order().iter().take(count.div_ceil(8));
         for (eight, word) in copy.as_chunks_mut::<8>().0.iter_mut().zip(words) {
             // Relaxed: the caller validates the copy by the leaf's version.
             *eight = word.load(Relaxed).to_le_bytes();
         }
-        copy
     }
 
     /// Replaces the order from number `from` on; it has `count` numbers. The caller is between `begin_change` and
@@ -451,31 +477,33 @@ impl<'g> Leaf<'g> {
     pub(super) fn short_prefix(self) -> ShortPrefix {
         let header = self.header();
         let bytes = if header.shape.inline { usize::from(header.shape.prefix_bytes) } else { 0 };
-        ShortPrefix { bytes: header.prefix, len: bytes.min(INLINE_PREFIX_BYTES) }
+        let bits = u64::from_be_bytes(header.prefix);
+        ShortPrefix { bits, len: bytes.min(INLINE_PREFIX_BYTES) as u32 }
     }
 }
 
 /// The prefix of an inline leaf, copied.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ShortPrefix {
-    bytes: [u8; INLINE_PREFIX_BYTES],
-    len: usize,
+    /// Its bytes, the first on top, zeros behind them.
+    bits: u64,
+    len: u32,
 }
 
 impl ShortPrefix {
     /// Length of the key of an inline word behind this prefix.
+    #[inline(always)]
     pub(super) fn key_bytes(&self, word: Word) -> usize {
-        self.len + word.inline_bytes()
+        self.len as usize + word.inline_bytes()
     }
 
     /// The key of an inline word behind this prefix.
     #[inline(always)]
     pub(super) fn key(&self, word: Word) -> Key<'static> {
-        // Whole words are copied: the rest covers what is too much of the prefix.
-        let mut bytes = [0; SHORT_KEY_BYTES];
-        bytes[..INLINE_PREFIX_BYTES].copy_from_slice(&self.bytes);
-        bytes[self.len..self.len + 8].copy_from_slice(&word.inline_rest());
-        Key::short(bytes, (self.len + word.inline_bytes()) as u8)
+        // Put together in a register: bytes stored piece by piece would have to reach the cache before they are read.
+        let rest = u128::from(word.inline_rest()) << 64 >> (8 * self.len);
+        let bytes = (u128::from(self.bits) << 64 | rest).to_be_bytes();
+        Key::short(bytes, self.key_bytes(word))
     }
 }
 

@@ -5,10 +5,11 @@
 //!
 //! PAPER: Algorithm 2, `DEL`. Neighbours are merged when both fit in half a leaf (`resize.rs`).
 
-use super::layout::{Slot, Word};
+use super::layout::{SLOTS, Slot, Word};
 use super::raw::Leaf;
 use super::resize::MERGE_AT;
 use super::{Garbage, Key, Pinned, Ref, Wormhole};
+use crate::arch;
 use crate::sync::shim::Ordering::Relaxed;
 use crate::sync::version::Locked;
 
@@ -17,8 +18,9 @@ impl<V> Wormhole<V> {
     fn take_out(leaf: Leaf<'_>, locked: &mut Locked<'_>, slot: Slot) {
         let meta = leaf.meta();
         let (count, sorted) = (meta.count(), meta.sorted());
-        let mut order = leaf.copy_order(count);
-        let Some(at) = order[..count].iter().position(|other| usize::from(*other) == slot) else {
+        let mut order = [0; SLOTS];
+        leaf.copy_order(count, &mut order);
+        let Some(at) = arch::position(&order[..count], slot as u8) else {
             unreachable!("an occupied slot is in the order (L9)");
         };
         order.copy_within(at + 1..count, at);

@@ -23,7 +23,7 @@ use crate::mem::AllocError;
 use crate::mem::record::Record;
 use crate::mem::word;
 use crate::prefix;
-use crate::sync::version::Locked;
+use crate::sync::version::{Locked, Seen};
 
 /// Entries up to which two neighbours become one leaf. Half of a full one: a merged leaf is neither split nor merged
 /// again soon.
@@ -108,7 +108,9 @@ impl<V> Wormhole<V> {
     pub(super) fn entries<'g>(&'g self, leaf: Leaf<'g>, prefix: &'g ShortPrefix) -> Vec<Entry<'g>> {
         let meta = leaf.meta();
         let (count, sorted) = (meta.count(), meta.sorted());
-        let order = &leaf.copy_order(count)[..count];
+        let mut order = [0; SLOTS];
+        leaf.copy_order(count, &mut order);
+        let order = &order[..count];
         let prefix_bytes = usize::from(leaf.header().shape.prefix_bytes);
         let word = |slot: u8| leaf.word::<V>(usize::from(slot));
         for slot in order {
@@ -543,13 +545,13 @@ impl<V> Wormhole<V> {
         self.retire_leaves(pinned, &old, draft, Some(gone), piece);
     }
 
-    /// Marks a leaf's order as sorted, for scans to come, if its lock is free and nothing changed since `count`
-    /// entries were seen.
-    pub(super) fn offer_order(leaf: Leaf<'_>, seen: crate::sync::version::Seen, order: &[u8]) {
-        let Some(mut locked) = leaf.header().version.try_lock() else { return };
+    /// Marks a leaf's order as sorted, for scans to come, if its lock is free and nothing changed since `seen`; returns
+    /// the version then.
+    pub(super) fn offer_order(leaf: Leaf<'_>, seen: Seen, order: &[u8]) -> Option<Seen> {
+        let mut locked = leaf.header().version.try_lock()?;
         let meta = leaf.meta();
         if locked.is_dead() || !locked.seen().same_changes(seen) || meta.count() != order.len() {
-            return;
+            return None;
         }
         let mut line = [0; SLOTS];
         line[..order.len()].copy_from_slice(order);
@@ -557,6 +559,7 @@ impl<V> Wormhole<V> {
         leaf.set_order(&line, 0, order.len());
         leaf.set_meta(meta.with_counts(order.len(), order.len()));
         locked.end_change();
+        Some(locked.seen())
     }
 }
 
