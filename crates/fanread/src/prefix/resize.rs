@@ -18,6 +18,12 @@ const FULL: usize = 10;
 /// How full a table is after it was given another size. Nearer to `FULL`, tables are copied more often; the copy costs
 /// some 20 ns per node, and a table grows by a quarter of its nodes in between.
 const FRESH: usize = 8;
+/// How many buckets a small table has at most. In a small one each bucket is on the way of many searches, and one that
+/// overflows makes all of those look at nodes; so small ones are kept emptier, to `SMALL_FULL` and `SMALL_FRESH`. That
+/// costs 40 KiB at most, and one table in a thousand has a full bucket.
+const SMALL: usize = 64;
+const SMALL_FULL: usize = 7;
+const SMALL_FRESH: usize = 6;
 /// How empty a table may become.
 const SPARSE: usize = 3;
 
@@ -54,7 +60,7 @@ impl PrefixTable {
         // Marks stay when what was passed on is removed, and many of them make searches slow. The copy is paid for by
         // the removals.
         let cluttered = books.marks * 8 > buckets && books.removed > books.nodes / 2 + 64;
-        let fits = nodes * 16 <= buckets * LANES * FULL;
+        let fits = nodes * 16 <= buckets * LANES * full(buckets);
         if fits && books.next_line + lines <= books.lines_end && !cluttered {
             return Ok(None);
         }
@@ -130,9 +136,15 @@ fn copy_lines(from: &[Line], to: &[Line]) {
     }
 }
 
+/// How full a table with this many buckets may become, in sixteenths.
+fn full(buckets: usize) -> usize {
+    if buckets <= SMALL { SMALL_FULL } else { FULL }
+}
+
 /// The number of buckets of a new table for this many nodes.
 fn buckets_for(nodes: usize) -> usize {
-    (nodes * 16).div_ceil(LANES * FRESH).max(1)
+    let buckets = |fresh| (nodes * 16).div_ceil(LANES * fresh).max(1);
+    if buckets(FRESH) <= SMALL { buckets(SMALL_FRESH) } else { buckets(FRESH) }
 }
 
 #[cfg(test)]
@@ -143,8 +155,8 @@ mod tests {
     fn a_new_table_is_neither_full_nor_sparse() {
         for nodes in 1..10_000 {
             let lanes = buckets_for(nodes) * LANES;
-            assert!((nodes + nodes / 8) * 16 <= lanes * FULL, "{nodes}");
-            assert!(lanes == LANES || nodes * 4 > lanes, "a quarter full or more: {nodes}");
+            let full = full(buckets_for(nodes));
+            assert!((nodes + nodes / 8) * 16 <= lanes * full, "{nodes}");
             assert!(lanes == LANES || nodes * 16 > lanes * SPARSE, "not trimmed at once: {nodes}");
         }
     }
