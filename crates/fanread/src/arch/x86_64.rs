@@ -71,7 +71,7 @@ impl super::Lanes for Avx512 {
                 "vpbroadcastw zmm16, {tag:e}",
                 "vpcmpeqw k1, zmm16, zmmword ptr [{line}]",
                 "kmovd {lanes:e}, k1",
-                tag = in(reg) u32::from(tag),
+                tag = in(reg) tag,
                 line = in(reg) line.as_ptr(),
                 lanes = lateout(reg) lanes,
                 out("zmm16") _,

@@ -267,7 +267,7 @@ pub(super) fn publish<V>(leaf: Leaf<'_>, tag: Tag, slot: Slot, step: usize, word
     let meta = leaf.meta();
     let count = meta.count();
     // The reach first: whoever can see the word looks as far as it is (L4).
-    let meta = meta.with_reach(tag.home(leaf.lines()), step);
+    let meta = meta.with_reach(tag, tag.home(leaf.lines()), step);
     if step > 0 {
         leaf.set_meta(meta);
     }

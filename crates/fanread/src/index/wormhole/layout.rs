@@ -13,9 +13,10 @@
 //!
 //! * *prefix* is what `low` and `high` have in common, and so every key between them; the *slices* are the eight
 //!   bytes of `low` and `high` behind it, big-endian. A key is usually placed by them alone.
-//! * *meta* counts: entries 8 bits, sorted entries 8 bits, *reach* 8 bits, and a bit for each home line that has
-//!   overflowed: entries of such a home lie in it and the `reach` lines behind it (behind the last is the first), those of
-//!   others in the home line.
+//! * *meta* counts: entries 8 bits, sorted entries 8 bits, *reach* 5 bits, a bit for each home line that has overflowed,
+//!   and a filter of 14 bits, one of which is set by each entry that lies beyond its home line. Entries of a home and a
+//!   filter bit that are both set lie in the home line or in the `reach` lines behind it (behind the last is the first),
+//!   others in the home line. Without the filter one miss in twelve looked at a second line, which no processor guesses.
 //! * *tail* is the last word of the order, so that a writer who appends to it need not read it.
 //! * A *word* is 0 (free), a record word or an inline word:
 //!
@@ -187,7 +188,8 @@ pub(super) struct Meta(pub(super) u64);
 impl Meta {
     const SORTED_AT: u32 = 8;
     const REACH_AT: u32 = 16;
-    const OVERFLOWED_AT: u32 = 24;
+    const OVERFLOWED_AT: u32 = 21;
+    const FILTER_AT: u32 = 50;
 
     /// How many entries the leaf has.
     #[inline(always)]
@@ -201,13 +203,19 @@ impl Meta {
         (self.0 >> Self::SORTED_AT & 0xff) as usize
     }
 
-    /// How far entries of a home line may lie from it.
+    /// The bits that are set if an entry of this tag may lie beyond its home line.
     #[inline(always)]
-    pub(super) fn reach(self, home: usize) -> usize {
-        if self.0 >> (Self::OVERFLOWED_AT + home as u32) & 1 == 0 {
+    fn beyond(tag: Tag, home: usize) -> u64 {
+        1 << (Self::OVERFLOWED_AT + home as u32) | 1 << (Self::FILTER_AT + tag.filter())
+    }
+
+    /// How far entries of a tag may lie from their home line.
+    #[inline(always)]
+    pub(super) fn reach(self, tag: Tag, home: usize) -> usize {
+        if !self.0 & Self::beyond(tag, home) != 0 {
             return 0;
         }
-        (self.0 >> Self::REACH_AT & 0xff) as usize
+        (self.0 >> Self::REACH_AT & 0x1f) as usize
     }
 
     /// The same with other counts.
@@ -219,15 +227,19 @@ impl Meta {
 
     /// The same with a reach of at least `reach` (L5).
     #[inline(always)]
-    pub(super) fn with_reach(self, home: usize, reach: usize) -> Self {
+    pub(super) fn with_reach(self, tag: Tag, home: usize, reach: usize) -> Self {
         if reach == 0 {
             return self;
         }
-        let most = (self.0 >> Self::REACH_AT & 0xff).max(reach as u64);
-        let others = self.0 & !(0xff << Self::REACH_AT);
-        Self(others | most << Self::REACH_AT | 1 << (Self::OVERFLOWED_AT + home as u32))
+        let most = (self.0 >> Self::REACH_AT & 0x1f).max(reach as u64);
+        let others = self.0 & !(0x1f << Self::REACH_AT);
+        Self(others | most << Self::REACH_AT | Self::beyond(tag, home))
     }
 }
+
+const _: () = assert!(PAGE_LINES <= (Meta::FILTER_AT - Meta::OVERFLOWED_AT) as usize);
+const _: () = assert!(PAGE_LINES <= 1 << (Meta::OVERFLOWED_AT - Meta::REACH_AT));
+const _: () = assert!(Meta::FILTER_AT + Tag::FILTER_BITS == u64::BITS);
 
 /// A number of a slot: line of words times 8 plus place in the line.
 pub(super) type Slot = usize;
@@ -270,9 +282,10 @@ impl Word {
         let Some(last) = key.last_chunk::<8>() else {
             return Self::of_inline(&key[prefix_bytes..]);
         };
-        // What is left is the end of the key's last eight bytes; a shift by 64 leaves nothing.
-        let last = u64::from_be_bytes(*last);
-        let rest_bits = last.checked_shl(64 - 8 * rest as u32).unwrap_or(0);
+        // What is left is the end of the key's last eight bytes: the bytes before it are shifted out, all eight in two
+        // steps if nothing is left.
+        let half = 32 - 4 * rest as u32;
+        let rest_bits = u64::from_be_bytes(*last) << half << half;
         Some(Self((rest as u64 + 1) << 56 | rest_bits >> 8))
     }
 
@@ -330,6 +343,15 @@ impl Tag {
     #[inline(always)]
     pub(super) fn home(self, lines: usize) -> usize {
         (self.0 as usize * lines) >> 23
+    }
+
+    /// Bits of the filter of entries that lie beyond their home lines.
+    const FILTER_BITS: u32 = 14;
+
+    /// The bit of the filter for this tag, from other bits of it than the home.
+    #[inline(always)]
+    fn filter(self) -> u32 {
+        ((self.0 & 0x3fff) * Self::FILTER_BITS) >> 14
     }
 }
 
@@ -421,12 +443,18 @@ mod tests {
 
     #[test]
     fn counts_do_not_disturb_each_other() {
+        let tag = |number: u32| Tag(number * 0x12_3457 & Tag::MASK);
         let mut meta = Meta::default().with_counts(60, 30);
-        assert!((0..32).all(|home| meta.reach(home) == 0));
-        for home in [0, 7, 31] {
-            meta = meta.with_reach(home, home).with_reach(home, 0);
+        assert!((0..PAGE_LINES).all(|home| meta.reach(tag(1), home) == 0));
+        for home in [0, PAGE_LINES / 2, PAGE_LINES - 1] {
+            meta = meta.with_reach(tag(1), home, home).with_reach(tag(2), home, 0);
         }
         assert_eq!((meta.count(), meta.sorted()), (60, 30));
-        assert_eq!([0, 1, 7, 31].map(|home| meta.reach(home)), [0, 0, 31, 31]);
+        assert_eq!(meta.reach(tag(1), 0), PAGE_LINES - 1);
+        assert_eq!(meta.reach(tag(1), PAGE_LINES - 1), PAGE_LINES - 1);
+        // Another home, or another bit of the filter: nothing lies beyond.
+        assert!(PAGE_LINES < 4 || meta.reach(tag(1), 1) == 0);
+        let others = (0..100).map(tag).filter(|other| other.filter() != tag(1).filter());
+        assert!(others.into_iter().all(|other| meta.reach(other, 0) == 0));
     }
 }

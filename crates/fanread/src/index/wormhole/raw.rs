@@ -160,6 +160,12 @@ impl<'g> Leaf<'g> {
         self.name
     }
 
+    /// Whether the leaf is inline, without a look at it.
+    #[inline(always)]
+    pub(super) fn is_inline(self) -> bool {
+        self.name.get() & INLINE_BIT != 0
+    }
+
     /// Line 0.
     #[inline(always)]
     pub(super) fn header(self) -> &'g Header {
@@ -189,23 +195,25 @@ impl<'g> Leaf<'g> {
         }
     }
 
-    /// How many lines lie from one line of words to the next: in an inline leaf the line of their values is in between.
-    #[inline(always)]
-    fn stride<V>(self) -> usize {
-        if const { Self::has_values::<V>() } {
-            1 + usize::from(self.header().shape.inline)
-        } else {
-            1
-        }
-    }
-
     /// A line of words.
     #[inline(always)]
     pub(super) fn words<V>(self, line: usize) -> &'g LineWords {
-        debug_assert!(line < self.lines());
-        let at = FIXED_LINES + line * self.stride::<V>();
-        // SAFETY: as `header`; a leaf has lines of words 0 .. lines, `stride` apart, and callers stay below `lines`: line
-        // numbers come from `Tag::home`, from `line_behind`, or from a slot number below the number of slots.
+        if self.header().shape.inline {
+            self.words_of::<V, true>(line)
+        } else {
+            self.words_of::<V, false>(line)
+        }
+    }
+
+    /// A line of words, of an inline leaf or of one that is not.
+    #[inline(always)]
+    pub(super) fn words_of<V, const INLINE: bool>(self, line: usize) -> &'g LineWords {
+        debug_assert!(INLINE == self.header().shape.inline && line < self.lines());
+        let at =
+            FIXED_LINES + line * (1 + usize::from(INLINE && const { Self::has_values::<V>() }));
+        // SAFETY: as `header`; a leaf has lines of words 0 .. lines, in an inline leaf with the line of their values in
+        // between, and callers stay below `lines`: line numbers come from `Tag::home`, from `line_behind`, or from a slot
+        // number below the number of slots.
         unsafe { &*self.at.add(at * LINE_BYTES).cast::<LineWords>() }
     }
 
@@ -242,21 +250,26 @@ impl<'g> Leaf<'g> {
         }
     }
 
-    /// Asks for the lines that a search for `tag` needs first.
+    /// Which of the leaf's lines is the home of `tag`.
     ///
     /// The number of lines is not known before the header is there; a leaf the table names is nearly always large.
     #[inline(always)]
-    pub(super) fn prefetch<V>(self, tag: Tag) {
+    pub(super) fn home_line<V>(self, tag: Tag) -> usize {
+        if self.is_inline() && const { Self::has_values::<V>() } {
+            FIXED_LINES + 2 * tag.home(Size::Large.lines(true))
+        } else {
+            FIXED_LINES + tag.home(Size::Large.lines(false))
+        }
+    }
+
+    /// Asks for the lines that a search needs first whose home is line `home` of the leaf: header, words, and the values
+    /// or the border.
+    #[inline(always)]
+    pub(super) fn prefetch<V>(self, home: usize) {
         let line = |line: usize| arch::prefetch(self.at.wrapping_add(line * LINE_BYTES));
         line(0);
-        if self.name.get() & INLINE_BIT != 0 && const { Self::has_values::<V>() } {
-            let home = FIXED_LINES + 2 * tag.home(Size::Large.lines(true));
-            line(home);
-            line(home + 1);
-        } else {
-            line(FIXED_LINES + tag.home(Size::Large.lines(false)));
-            line(1);
-        }
+        line(home);
+        line(if self.is_inline() && const { Self::has_values::<V>() } { home + 1 } else { 1 });
     }
 
     /// Asks for what a writer needs beside the lines of a search: the border.
@@ -268,7 +281,7 @@ impl<'g> Leaf<'g> {
     /// Asks for header and order, for a scan.
     #[inline]
     pub(super) fn prefetch_order<V>(self) {
-        let has_values = self.name.get() & INLINE_BIT != 0 && const { Self::has_values::<V>() };
+        let has_values = self.is_inline() && const { Self::has_values::<V>() };
         let words = Size::Large.lines(has_values);
         let order = FIXED_LINES + words * (1 + usize::from(has_values));
         arch::prefetch(self.at);
@@ -317,14 +330,10 @@ impl<'g> Leaf<'g> {
     /// A word and the value beside it, of an inline leaf or of one that is not; for loops that know which.
     #[inline(always)]
     pub(super) fn entry<V, const INLINE: bool>(self, slot: Slot) -> (Word, word::Word) {
-        debug_assert!(INLINE == self.header().shape.inline && slot / LINE_WORDS < self.lines());
         let has_values = INLINE && const { Self::has_values::<V>() };
         let (line, place) = (slot / LINE_WORDS, slot % LINE_WORDS);
-        let at = FIXED_LINES + line * (1 + usize::from(has_values));
-        // SAFETY: as in `words`.
-        let words = unsafe { &*self.at.add(at * LINE_BYTES).cast::<LineWords>() };
         // ORDER: Acquire, as in `word`.
-        let word = Word(words[place].load(Acquire));
+        let word = Word(self.words_of::<V, INLINE>(line)[place].load(Acquire));
         // Relaxed: as in `value`.
         let value =
             if has_values { self.values(line)[place].load(Relaxed) } else { core::ptr::null_mut() };
@@ -408,9 +417,10 @@ impl<'g> Leaf<'g> {
         let header = self.header();
         let bytes = usize::from(header.shape.prefix_bytes);
         debug_assert!(bytes <= INLINE_PREFIX_BYTES && key.len() >= bytes);
-        // Both words keep only the prefix's bytes; of none a shift by 64 leaves nothing.
+        // What is behind the prefix is shifted out, all eight bytes in two steps if there is no prefix.
+        let half = 32 - 4 * bytes.min(INLINE_PREFIX_BYTES) as u32;
         let differ = slice_at(key, 0) ^ u64::from_be_bytes(header.prefix);
-        differ.checked_shr(64 - 8 * bytes as u32).unwrap_or(0) == 0
+        differ >> half >> half == 0
     }
 
     /// Where `key` belongs: in this leaf (`Equal`), before it or behind it (L3).

@@ -85,7 +85,7 @@ impl<'g> Filling<'g> {
         }
         let slot = line * LINE_WORDS + usize::from(self.filled[line]);
         self.filled[line] += 1;
-        self.meta = self.meta.with_reach(home, step);
+        self.meta = self.meta.with_reach(tag, home, step);
         if let Some(value) = value {
             self.leaf.set_value::<V>(slot, value);
         }

@@ -19,7 +19,7 @@ use crate::hash::prefix::PrefixHashes;
 use crate::mem::word::Read;
 use crate::prefix::{LeafRef, Probe};
 use crate::sync::epoch::Guard;
-use crate::sync::shim;
+use crate::sync::shim::{self, Ordering::Acquire};
 
 /// How far into a record its second line is asked for. Records of some 40 bytes that end in their first line must not fetch
 /// a second one, and a scan is bounded by the lines it fetches; at 48 those at an offset of 16 do.
@@ -69,10 +69,11 @@ impl<V> Wormhole<V> {
     pub(super) fn route(&self, key: &[u8], tag: Tag, probe: Probe<'_>) -> Option<Hint<'_>> {
         let route = self.table.route(key, probe)?;
         let leaf = self.memory.leaf(route.first);
-        leaf.prefetch::<V>(tag);
+        let home = leaf.home_line::<V>(tag);
+        leaf.prefetch::<V>(home);
         // Without a second leaf the first is asked for again, which costs less than a branch that is guessed wrong
-        // and found out only when the node arrives.
-        self.memory.leaf(route.second.unwrap_or(route.first)).prefetch::<V>(tag);
+        // and found out only when the node arrives. Neighbours nearly always have the same form.
+        self.memory.leaf(route.second.unwrap_or(route.first)).prefetch::<V>(home);
         Some(Hint { leaf, second: route.second })
     }
 
@@ -141,41 +142,48 @@ impl<V> Wormhole<V> {
         tag: Tag,
         second: &mut Option<LeafRef>,
     ) -> Look<'g, V> {
+        if leaf.is_inline() {
+            let prefix_bytes = usize::from(leaf.header().shape.prefix_bytes);
+            if let Some(word) = Word::of_key(key, prefix_bytes) {
+                return self.look_inline(kernel, leaf, (key, tag, word), second);
+            }
+        }
+        self.look_record(kernel, leaf, key, tag, second)
+    }
+
+    /// Looks for a key that would be `word` in an inline leaf.
+    #[inline(always)]
+    fn look_inline<'g>(
+        &'g self,
+        kernel: impl Lanes,
+        leaf: Leaf<'g>,
+        (key, tag, word): (&[u8], Tag, Word),
+        second: &mut Option<LeafRef>,
+    ) -> Look<'g, V> {
         let header = leaf.header();
         'again: loop {
             let seen = header.version.begin();
-            if let Some(form) = Self::form(leaf, key, tag) {
+            let has_prefix = leaf.has_short_prefix(key);
+            if has_prefix {
                 let lines = leaf.lines();
                 let mut line = tag.home(lines);
-                let mut reach = leaf.meta().reach(line);
+                let mut reach = leaf.meta().reach(tag, line);
                 loop {
-                    let words = leaf.words::<V>(line);
-                    let mut hits = kernel.match_u64(shim::line(words), form.want, form.mask);
-                    while hits != 0 {
-                        let slot = line * 8 + hits.trailing_zeros() as usize;
-                        hits &= hits - 1;
-                        let word = leaf.word::<V>(slot);
-                        if word.0 & form.mask != form.want {
-                            continue;
-                        }
-                        let Some(unit) = word.record() else {
-                            let value = leaf.value::<V>(slot);
-                            // The pair is one entry's if no slot was freed meanwhile (L6).
-                            match header.version.end(seen) {
-                                None => continue 'again,
-                                Some(now) if now.is_dead() => return self.forward(leaf),
-                                Some(_) => return Look::Found(slot, read_inline(value)),
+                    let words = shim::line(leaf.words_of::<V, true>(line));
+                    let hits = kernel.match_u64(words, word.0, !0);
+                    if hits != 0 {
+                        // ORDER: Acquire fence, pairs with the Release store of the word: its value is there.
+                        shim::fence(Acquire);
+                        let value = leaf.value::<V>(line * 8 + hits.trailing_zeros() as usize);
+                        // The pair is one entry's if no slot was freed meanwhile (L6).
+                        return match header.version.end(seen) {
+                            None => continue 'again,
+                            Some(now) if now.is_dead() => self.forward(leaf),
+                            Some(_) => {
+                                let slot = line * 8 + hits.trailing_zeros() as usize;
+                                Look::Found(slot, read_inline(value))
                             }
                         };
-                        let record = self.memory.record::<V>(unit);
-                        if record.key() == key {
-                            let value = record.value();
-                            // The entry was this key's when its word was loaded, if the leaf lived then (L7).
-                            if header.version.is_dead_now() {
-                                return self.forward(leaf);
-                            }
-                            return Look::Found(slot, value);
-                        }
                     }
                     if reach == 0 {
                         break;
@@ -188,10 +196,78 @@ impl<V> Wormhole<V> {
             if header.version.is_dead_now() {
                 return self.forward(leaf);
             }
-            return match leaf.place(key, &self.memory) {
-                Order::Equal => Look::Absent,
-                misplaced => Look::Elsewhere(self.neighbour(leaf, misplaced, second)),
-            };
+            // What is left of the key behind the prefix, as a slice: between those of the borders the leaf is the key's.
+            let slice = word.inline_rest();
+            if has_prefix && slice > header.low_slice && slice < header.high_slice {
+                return Look::Absent;
+            }
+            return self.look_beside(leaf, key, second);
+        }
+    }
+
+    /// Looks for a key that would be in a record.
+    #[inline(always)]
+    fn look_record<'g>(
+        &'g self,
+        kernel: impl Lanes,
+        leaf: Leaf<'g>,
+        key: &[u8],
+        tag: Tag,
+        second: &mut Option<LeafRef>,
+    ) -> Look<'g, V> {
+        let header = leaf.header();
+        let want = Word::of_record(tag, 0).0;
+        let lines = leaf.lines();
+        let mut line = tag.home(lines);
+        let mut reach = leaf.meta().reach(tag, line);
+        loop {
+            let words = shim::line(leaf.words::<V>(line));
+            let mut hits = kernel.match_u64(words, want, Word::TAG_MASK);
+            while hits != 0 {
+                let slot = line * 8 + hits.trailing_zeros() as usize;
+                hits &= hits - 1;
+                let word = leaf.word::<V>(slot);
+                if word.0 & Word::TAG_MASK != want {
+                    continue;
+                }
+                let Some(unit) = word.record() else { continue };
+                let record = self.memory.record::<V>(unit);
+                if record.key() == key {
+                    let value = record.value();
+                    // The entry was this key's when its word was loaded, if the leaf lived then (L7).
+                    if header.version.is_dead_now() {
+                        return self.forward(leaf);
+                    }
+                    return Look::Found(slot, value);
+                }
+            }
+            if reach == 0 {
+                break;
+            }
+            reach -= 1;
+            line = line_behind(line, lines);
+        }
+        if header.version.is_dead_now() {
+            return self.forward(leaf);
+        }
+        match leaf.place(key, &self.memory) {
+            Order::Equal => Look::Absent,
+            misplaced => Look::Elsewhere(self.neighbour(leaf, misplaced, second)),
+        }
+    }
+
+    /// Where to go on for a key that is not in `leaf` and may be outside of its borders.
+    #[cold]
+    #[inline(never)]
+    fn look_beside<'g>(
+        &'g self,
+        leaf: Leaf<'g>,
+        key: &[u8],
+        second: &mut Option<LeafRef>,
+    ) -> Look<'g, V> {
+        match leaf.place(key, &self.memory) {
+            Order::Equal => Look::Absent,
+            misplaced => Look::Elsewhere(self.neighbour(leaf, misplaced, second)),
         }
     }
 
@@ -249,7 +325,7 @@ impl<V> Wormhole<V> {
         let lines = leaf.lines();
         let home = tag.home(lines);
         let mut line = home;
-        for _ in 0..=leaf.meta().reach(home) {
+        for _ in 0..=leaf.meta().reach(tag, home) {
             let mut hits = arch::match_u64(shim::line(leaf.words::<V>(line)), form.want, form.mask);
             while hits != 0 {
                 let slot = line * 8 + hits.trailing_zeros() as usize;
@@ -271,7 +347,11 @@ impl<V> Wormhole<V> {
     fn prefetch_record(&self, leaf: Leaf<'_>, key: &[u8], tag: Tag) {
         let Some(form) = Self::form(leaf, key, tag) else { return };
         let line = tag.home(leaf.lines());
-        let hits = arch::match_u64(shim::line(leaf.words::<V>(line)), form.want, form.mask);
+        let words = shim::line(leaf.words::<V>(line));
+        let hits = match self.avx512 {
+            Some(kernel) => kernel.match_u64(words, form.want, form.mask),
+            None => Baseline.match_u64(words, form.want, form.mask),
+        };
         if hits != 0 {
             self.prefetch_entry(leaf.word::<V>(line * 8 + hits.trailing_zeros() as usize));
         }
@@ -362,11 +442,12 @@ impl<'g, V> Walk for Get<'g, '_, V> {
                 Some(hint) => Step::Leaf(tag, hint),
                 None => return Some(None),
             },
-            Step::Leaf(tag, hint) => {
+            Step::Leaf(tag, hint) if !hint.leaf.is_inline() => {
                 self.map.prefetch_record(hint.leaf, self.key, tag);
                 Step::Record(tag, hint)
             }
-            Step::Record(tag, hint) => {
+            // Most keys of an inline leaf have no record.
+            Step::Leaf(tag, hint) | Step::Record(tag, hint) => {
                 return Some(self.map.find(self.key, tag, hint).map(|(_, _, read)| read));
             }
         };
