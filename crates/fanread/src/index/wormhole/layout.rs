@@ -443,15 +443,15 @@ mod tests {
 
     #[test]
     fn counts_do_not_disturb_each_other() {
-        let tag = |number: u32| Tag(number * 0x12_3457 & Tag::MASK);
+        let tag = |number: u32| Tag((number * 0x12_3457) & Tag::MASK);
         let mut meta = Meta::default().with_counts(60, 30);
         assert!((0..PAGE_LINES).all(|home| meta.reach(tag(1), home) == 0));
         for home in [0, PAGE_LINES / 2, PAGE_LINES - 1] {
-            meta = meta.with_reach(tag(1), home, home).with_reach(tag(2), home, 0);
+            meta = meta.with_reach(tag(1), home, 2).with_reach(tag(2), home, 0);
         }
         assert_eq!((meta.count(), meta.sorted()), (60, 30));
-        assert_eq!(meta.reach(tag(1), 0), PAGE_LINES - 1);
-        assert_eq!(meta.reach(tag(1), PAGE_LINES - 1), PAGE_LINES - 1);
+        assert_eq!(meta.reach(tag(1), 0), 2);
+        assert_eq!(meta.reach(tag(1), PAGE_LINES - 1), 2);
         // Another home, or another bit of the filter: nothing lies beyond.
         assert!(PAGE_LINES < 4 || meta.reach(tag(1), 1) == 0);
         let others = (0..100).map(tag).filter(|other| other.filter() != tag(1).filter());
