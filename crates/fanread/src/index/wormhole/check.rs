@@ -90,7 +90,11 @@ impl<V> Wormhole<V> {
         let at = |what: &str| format!("leaf {number}: {what}");
         let slots = leaf.lines() * LINE_WORDS;
         let mut order = [0; SLOTS];
-        leaf.copy_order(meta.count(), &mut order);
+        let occupied = leaf.list::<V>(meta.sorted(), &mut order);
+        if occupied != meta.count() {
+            let counted = meta.count();
+            return Err(broken("L9", at(&format!("{occupied} slots in use, {counted} counted"))));
+        }
         let mut listed = [false; SLOTS];
         for slot in &order[..meta.count()] {
             let slot = usize::from(*slot);
@@ -117,13 +121,6 @@ impl<V> Wormhole<V> {
                 return Err(broken("L9", at(&format!("{key:?} is out of order"))));
             }
             last = Some(key);
-        }
-        let occupied = (0..slots).filter(|slot| !leaf.word::<V>(*slot).is_free()).count();
-        if occupied != meta.count() {
-            return Err(broken(
-                "L9",
-                at(&format!("{occupied} slots in use, {} listed", meta.count())),
-            ));
         }
         Ok(meta.count())
     }

@@ -272,7 +272,6 @@ pub(super) fn publish<V>(leaf: Leaf<'_>, tag: Tag, slot: Slot, step: usize, word
         leaf.set_meta(meta);
     }
     leaf.set_word::<V>(slot, word);
-    leaf.append_order(count, slot);
     leaf.set_meta(meta.with_counts(count + 1, meta.sorted()));
 }
 

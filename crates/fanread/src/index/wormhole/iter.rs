@@ -92,14 +92,13 @@ impl<'g, V> View<'g, V> {
             if self.seen.is_dead() {
                 return false;
             }
-            let sorted = if self.seen.is_changing() {
-                self.list_words();
-                0
+            let meta = leaf.meta();
+            let sorted = if self.seen.is_changing() { 0 } else { meta.sorted() };
+            self.count = if sorted == meta.count() {
+                leaf.copy_order(sorted, &mut self.order);
+                sorted
             } else {
-                let meta = leaf.meta();
-                self.count = meta.count();
-                leaf.copy_order(self.count, &mut self.order);
-                meta.sorted()
+                leaf.list::<V>(sorted, &mut self.order)
             };
             (self.copied, self.asked) = (0..0, 0);
             (self.from, self.to, self.pause) = (0, self.count, 0);
@@ -108,18 +107,6 @@ impl<'g, V> View<'g, V> {
             if stands {
                 return true;
             }
-        }
-    }
-
-    /// Lists the words as they stand, while the order is being rewritten.
-    #[cold]
-    fn list_words(&mut self) {
-        let slots = 0..self.leaf.lines() * LINE_WORDS;
-        let occupied = slots.filter(|slot| !self.leaf.word::<V>(*slot).is_free());
-        self.count = 0;
-        for (place, slot) in self.order.iter_mut().zip(occupied) {
-            *place = slot as u8;
-            self.count += 1;
         }
     }
 
@@ -214,7 +201,7 @@ impl<'g, V> View<'g, V> {
                 next.prefetch_order::<V>();
             } else {
                 let mut order = [0; SLOTS];
-                let count = PART.min(next.meta().count());
+                let count = PART.min(next.meta().sorted());
                 next.copy_order(count, &mut order);
                 prefetch_slots::<V>(next, &order[..count]);
             }

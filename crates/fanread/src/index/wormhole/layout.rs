@@ -3,7 +3,7 @@
 //! ```text
 //! line 0   0        8     12    16      24      32     40         48          56        64
 //!          +--------+-----+-----+-------+-------+------+----------+-----------+---------+
-//!          |version |next |prev | meta  | shape | tail | low slice| high slice|prefix 8 |
+//!          |version |next |prev | meta  | shape | -    | low slice| high slice|prefix 8 |
 //!          +--------+-----+-----+-------+-------+------+----------+-----------+---------+
 //! line 1   low record 8, high record 8, prefix 8..56
 //! line 2.. words: 2, 8 or 26 lines of 8; in an inline leaf whose values have bytes, each with its values' line behind it
@@ -17,7 +17,8 @@
 //!   and a filter of 14 bits, one of which is set by each entry that lies beyond its home line. Entries of a home and a
 //!   filter bit that are both set lie in the home line or in the `reach` lines behind it (behind the last is the first),
 //!   others in the home line. Without the filter one miss in twelve looked at a second line, which no processor guesses.
-//! * *tail* is the last word of the order, so that a writer who appends to it need not read it.
+//! * The *order* lists the sorted entries. Those that arrived since are wherever there is a word that it does not name,
+//!   so an insertion does not touch its lines: a store there would be waited for by the next locked instruction.
 //! * A *word* is 0 (free), a record word or an inline word:
 //!
 //! ```text
@@ -133,8 +134,7 @@ pub(super) struct Header {
     pub(super) prev: AtomicU32,
     pub(super) meta: AtomicU64,
     pub(super) shape: Shape,
-    /// The last word of the order; its writer's own copy.
-    pub(super) tail: AtomicU64,
+    pub(super) unused: u64,
     pub(super) low_slice: u64,
     pub(super) high_slice: u64,
     pub(super) prefix: [u8; 8],
@@ -171,7 +171,7 @@ pub(super) struct Shape {
 const _: () = assert!(size_of::<Header>() == LINE_BYTES && size_of::<Border>() == LINE_BYTES);
 const _: () = assert!(offset_of!(Header, next) == 8 && offset_of!(Header, prev) == 12);
 const _: () = assert!(offset_of!(Header, meta) == 16 && offset_of!(Header, shape) == 24);
-const _: () = assert!(offset_of!(Header, tail) == 32 && offset_of!(Header, low_slice) == 40);
+const _: () = assert!(offset_of!(Header, unused) == 32 && offset_of!(Header, low_slice) == 40);
 const _: () = assert!(offset_of!(Header, high_slice) == 48 && offset_of!(Header, prefix) == 56);
 const _: () = assert!(offset_of!(Border, prefix) == 16 && size_of::<Shape>() == 8);
 const _: () = assert!(SLOTS <= 256 && KEPT_PREFIX_BYTES == 8 + 48);
@@ -444,12 +444,12 @@ mod tests {
     #[test]
     fn counts_do_not_disturb_each_other() {
         let tag = |number: u32| Tag((number * 0x12_3457) & Tag::MASK);
-        let mut meta = Meta::default().with_counts(60, 30);
+        let mut meta = Meta::default().with_counts(6, 3);
         assert!((0..PAGE_LINES).all(|home| meta.reach(tag(1), home) == 0));
         for home in [0, PAGE_LINES / 2, PAGE_LINES - 1] {
             meta = meta.with_reach(tag(1), home, 2).with_reach(tag(2), home, 0);
         }
-        assert_eq!((meta.count(), meta.sorted()), (60, 30));
+        assert_eq!((meta.count(), meta.sorted()), (6, 3));
         assert_eq!(meta.reach(tag(1), 0), 2);
         assert_eq!(meta.reach(tag(1), PAGE_LINES - 1), 2);
         // Another home, or another bit of the filter: nothing lies beyond.

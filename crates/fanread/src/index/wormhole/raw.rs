@@ -24,7 +24,7 @@ use crate::mem::record::Record;
 use crate::mem::word::{self, Read};
 use crate::prefix::LeafRef;
 use crate::sync::shim::{
-    AtomicPtr, AtomicU32, AtomicU64, LineWords,
+    self, AtomicPtr, AtomicU32, AtomicU64, LineWords,
     Ordering::{Acquire, Relaxed, Release},
 };
 use crate::sync::version::Version;
@@ -122,7 +122,7 @@ impl Memory {
             prev: AtomicU32::new(0),
             meta: AtomicU64::new(0),
             shape,
-            tail: AtomicU64::new(0),
+            unused: 0,
             low_slice: slice_at(low.1, at),
             high_slice: if shape.bounded { slice_at(high.1, at) } else { u64::MAX },
             prefix: first,
@@ -347,26 +347,38 @@ impl<'g> Leaf<'g> {
         self.words::<V>(slot / LINE_WORDS)[slot % LINE_WORDS].store(word.0, Release);
     }
 
-    /// Appends a slot number to the order. The caller holds the leaf's lock or has not published the leaf.
-    #[inline(always)]
-    pub(super) fn append_order(self, at: usize, slot: Slot) {
-        let tail = &self.header().tail;
-        // Relaxed: only the lock's holder uses the tail. Readers learn of the entry from `meta`, which is stored after
-        // this. The order's line is not read, so nobody waits for it.
-        let before = if at.is_multiple_of(8) { 0 } else { tail.load(Relaxed) };
-        let word = before | (slot as u64) << (8 * (at % 8));
-        tail.store(word, Relaxed);
-        self.order()[at / 8].store(word, Relaxed);
-    }
-
     /// Copies the first `count` numbers of the order, and some behind them.
     #[inline]
     pub(super) fn copy_order(self, count: usize, copy: &mut [u8; SLOTS]) {
         let words = self.order().iter().take(count.div_ceil(8));
         for (eight, word) in copy.as_chunks_mut::<8>().0.iter_mut().zip(words) {
-            // Relaxed: the caller validates the copy by the leaf's version.
+            // Relaxed: the caller validates the copy by the leaf's version, or holds the leaf's lock.
             *eight = word.load(Relaxed).to_le_bytes();
         }
+    }
+
+    /// Lists all slots in use: the first `sorted` numbers of the order, then the others. Returns how many there are.
+    pub(super) fn list<V>(self, sorted: usize, list: &mut [u8; SLOTS]) -> usize {
+        self.copy_order(sorted, list);
+        let mut listed = [0_u8; SLOTS.div_ceil(LINE_WORDS)];
+        for slot in &list[..sorted] {
+            if let Some(line) = listed.get_mut(usize::from(*slot) / LINE_WORDS) {
+                *line |= 1 << (slot % LINE_WORDS as u8);
+            }
+        }
+        let mut count = sorted;
+        for (line, listed) in listed.iter().enumerate().take(self.lines()) {
+            let mut others = !(arch::match_u64(shim::line(self.words::<V>(line)), 0, !0) | listed);
+            while others != 0 {
+                // A torn order can name a slot twice, and then the list is too short; it is dropped then.
+                if let Some(place) = list.get_mut(count) {
+                    *place = (line * LINE_WORDS) as u8 + others.trailing_zeros() as u8;
+                    count += 1;
+                }
+                others &= others - 1;
+            }
+        }
+        count
     }
 
     /// Replaces the order from number `from` on; it has `count` numbers. The caller is between `begin_change` and
@@ -374,15 +386,10 @@ impl<'g> Leaf<'g> {
     #[inline]
     pub(super) fn set_order(self, order: &[u8; SLOTS], from: usize, count: usize) {
         let words = order.as_chunks::<8>().0.iter().zip(self.order());
-        let mut last = 0;
         for (eight, word) in words.take(count.div_ceil(8)).skip(from / 8) {
-            last = u64::from_le_bytes(*eight);
             // Relaxed: ordered by the version's fences.
-            word.store(last, Relaxed);
+            word.store(u64::from_le_bytes(*eight), Relaxed);
         }
-        // What lies behind the last number would be added to.
-        let kept = if count.is_multiple_of(8) { 0 } else { last & ((1 << (8 * (count % 8))) - 1) };
-        self.header().tail.store(kept, Relaxed);
     }
 
     /// The next leaf; of a dead leaf, the one that replaces it.

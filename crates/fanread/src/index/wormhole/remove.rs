@@ -17,17 +17,18 @@ impl<V> Wormhole<V> {
     /// Removes an entry from a locked leaf.
     fn take_out(leaf: Leaf<'_>, locked: &mut Locked<'_>, slot: Slot) {
         let meta = leaf.meta();
-        let (count, sorted) = (meta.count(), meta.sorted());
+        let (count, mut sorted) = (meta.count(), meta.sorted());
         let mut order = [0; SLOTS];
-        leaf.copy_order(count, &mut order);
-        let Some(at) = arch::position(&order[..count], slot as u8) else {
-            unreachable!("an occupied slot is in the order (L9)");
-        };
-        order.copy_within(at + 1..count, at);
+        leaf.copy_order(sorted, &mut order);
+        let place = arch::position(&order[..sorted], slot as u8);
         locked.begin_change();
         leaf.set_word::<V>(slot, Word::FREE);
-        leaf.set_order(&order, at, count - 1);
-        leaf.set_meta(meta.with_counts(count - 1, sorted - usize::from(at < sorted)));
+        if let Some(at) = place {
+            order.copy_within(at + 1..sorted, at);
+            sorted -= 1;
+            leaf.set_order(&order, at, sorted);
+        }
+        leaf.set_meta(meta.with_counts(count - 1, sorted));
         locked.end_change();
     }
 }

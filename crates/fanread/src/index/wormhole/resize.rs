@@ -109,7 +109,8 @@ impl<V> Wormhole<V> {
         let meta = leaf.meta();
         let (count, sorted) = (meta.count(), meta.sorted());
         let mut order = [0; SLOTS];
-        leaf.copy_order(count, &mut order);
+        let listed = leaf.list::<V>(sorted, &mut order);
+        debug_assert_eq!(listed, count);
         let order = &order[..count];
         let prefix_bytes = usize::from(leaf.header().shape.prefix_bytes);
         let word = |slot: u8| leaf.word::<V>(usize::from(slot));
