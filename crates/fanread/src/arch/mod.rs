@@ -68,6 +68,9 @@ pub(crate) trait Lanes: Copy {
 
     /// Does what the function [`match_u64`] does.
     fn match_u64(self, line: &[AtomicU64; 8], want: u64, mask: u64) -> u8;
+
+    /// Does what the function [`match_u64`] does with a mask of all bits.
+    fn match_word(self, line: &[AtomicU64; 8], want: u64) -> u8;
 }
 
 /// The twin that every processor of the architecture can run.
@@ -83,6 +86,11 @@ impl Lanes for Baseline {
     #[inline(always)]
     fn match_u64(self, line: &[AtomicU64; 8], want: u64, mask: u64) -> u8 {
         best::match_u64(line, want, mask)
+    }
+
+    #[inline(always)]
+    fn match_word(self, line: &[AtomicU64; 8], want: u64) -> u8 {
+        best::match_u64(line, want, !0)
     }
 }
 

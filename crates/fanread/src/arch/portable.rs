@@ -23,6 +23,10 @@ impl super::Lanes for Avx512 {
     fn match_u64(self, _line: &[AtomicU64; 8], _want: u64, _mask: u64) -> u8 {
         match self {}
     }
+
+    fn match_word(self, _line: &[AtomicU64; 8], _want: u64) -> u8 {
+        match self {}
+    }
 }
 
 #[inline]

@@ -36,7 +36,14 @@ fn twins() -> Vec<Twin> {
             match_u16: |line, tag| {
                 super::Lanes::match_u16(super::Avx512::detect().unwrap(), line, tag)
             },
-            match_u64: super::match_u64,
+            match_u64: |line, want, mask| {
+                let kernel = super::Avx512::detect().unwrap();
+                let words = super::Lanes::match_u64(kernel, line, want, mask);
+                if mask == u64::MAX {
+                    assert_eq!(super::Lanes::match_word(kernel, line, want), words);
+                }
+                words
+            },
             match_bytes: super::match_bytes,
         });
     }
@@ -102,6 +109,17 @@ fn every_twin_finds_the_lanes_that_a_plain_comparison_finds() {
             shared.iter().zip(line).all(|(now, then)| now.load(Relaxed) == then),
             "a kernel wrote"
         );
+    }
+}
+
+#[test]
+fn a_byte_is_found_where_it_is_first() {
+    for len in 0..40 {
+        let bytes: Vec<u8> = (0..len).map(|i: u8| i.wrapping_mul(37) & 0x8f).collect();
+        for byte in 0..=255 {
+            let expected = bytes.iter().position(|other| *other == byte);
+            assert_eq!(super::position(&bytes, byte), expected, "{byte} in {bytes:?}");
+        }
     }
 }
 

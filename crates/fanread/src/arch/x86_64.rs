@@ -105,6 +105,26 @@ impl super::Lanes for Avx512 {
         }
         words as u8
     }
+
+    #[inline(always)]
+    fn match_word(self, line: &[AtomicU64; 8], want: u64) -> u8 {
+        let words: u32;
+        // SAFETY: as in `match_u16`.
+        unsafe {
+            asm!(
+                "vpbroadcastq zmm16, {want}",
+                "vpcmpeqq k1, zmm16, zmmword ptr [{line}]",
+                "kmovd {words:e}, k1",
+                want = in(reg) want,
+                line = in(reg) line.as_ptr(),
+                words = lateout(reg) words,
+                out("zmm16") _,
+                out("k1") _,
+                options(readonly, nostack, preserves_flags),
+            );
+        }
+        words as u8
+    }
 }
 
 #[inline(always)]

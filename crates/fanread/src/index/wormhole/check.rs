@@ -114,7 +114,8 @@ impl<V> Wormhole<V> {
                 return Err(broken("L3", at(&format!("{key:?} does not belong there"))));
             }
             let tag = Tag::of(self.seed().hash(&key));
-            if self.look_locked(leaf, &key, tag).map(|found| found.0) != Some(slot) {
+            let form = Self::form(leaf, &key, tag);
+            if self.look_locked(leaf, &key, tag, form).map(|found| found.0) != Some(slot) {
                 return Err(broken("L4", at(&format!("{key:?} is not found in slot {slot}"))));
             }
             if place < meta.sorted() && last.as_ref().is_some_and(|last| *last >= key) {

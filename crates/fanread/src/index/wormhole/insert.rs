@@ -13,7 +13,7 @@ use super::layout::{
 };
 use super::raw::{Leaf, read_inline};
 use super::resize::{Draft, Plan};
-use super::search::Hint;
+use super::search::{Form, Hint};
 use super::{DropValues, Garbage, Pinned, Ref, Wormhole};
 use crate::api::{InsertError, LoadError};
 use crate::arch::common_prefix;
@@ -84,9 +84,9 @@ impl<V: Send + Sync> Wormhole<V> {
                     Err(error) => return Err(failed(error, value)),
                 }
             };
-            hint.leaf.prefetch_for_write();
             let (leaf, locked) = self.lock_leaf(key, hint);
-            if let Some((slot, word)) = self.look_locked(leaf, key, tag) {
+            let form = Self::form(leaf, key, tag);
+            if let Some((slot, word)) = self.look_locked(leaf, key, tag, form) {
                 let old = self.read_entry(leaf, slot, word);
                 let allowed = match rule {
                     Rule::Always => true,
@@ -114,7 +114,7 @@ impl<V: Send + Sync> Wormhole<V> {
                     Err(error) => return Err(failed(error, value)),
                 }
             }
-            return match self.add(pinned, leaf, &locked, key, tag, value) {
+            return match self.add(pinned, (leaf, &locked), (key, tag, form), value) {
                 Ok(new) => {
                     drop(locked);
                     // Relaxed: a counter.
@@ -127,36 +127,31 @@ impl<V: Send + Sync> Wormhole<V> {
     }
 
     /// Puts an entry into a free slot of a locked leaf.
+    #[inline(always)]
     fn add<'g>(
         &'g self,
         pinned: &'g Pinned<'_, V>,
-        leaf: Leaf<'_>,
-        locked: &Locked<'_>,
-        key: &[u8],
-        tag: Tag,
+        (leaf, locked): (Leaf<'_>, &Locked<'_>),
+        (key, tag, form): (&[u8], Tag, Form),
         value: V,
     ) -> Result<Read<'g, V>, (AllocError, V)> {
-        let (slot, step) = free_slot::<V>(leaf, tag);
-        match inline_word(leaf, key, is_inline_map::<V>()) {
-            Some(word) => {
-                let value = word::pack(value);
-                locked.reuse();
-                leaf.set_value::<V>(slot, value);
-                publish::<V>(leaf, tag, slot, step, word);
-                Ok(read_inline(value))
-            }
-            None => {
-                let unit = match self.new_record(pinned.thread, key.len()) {
-                    Ok(unit) => unit,
-                    Err(error) => return Err((error, value)),
-                };
-                self.memory.write_record(unit, key, value);
-                let new = self.memory.record::<V>(unit).value();
-                locked.reuse();
-                publish::<V>(leaf, tag, slot, step, Word::of_record(tag, unit));
-                Ok(new)
-            }
+        let (slot, step) = self.free_slot(leaf, tag);
+        if let Some(word) = form.inline_word() {
+            let value = word::pack(value);
+            locked.reuse();
+            leaf.set_value::<V>(slot, value);
+            publish::<V>(leaf, tag, slot, step, word);
+            return Ok(read_inline(value));
         }
+        let unit = match self.new_record(pinned.thread, key.len()) {
+            Ok(unit) => unit,
+            Err(error) => return Err((error, value)),
+        };
+        self.memory.write_record(unit, key, value);
+        let new = self.memory.record::<V>(unit).value();
+        locked.reuse();
+        publish::<V>(leaf, tag, slot, step, Word::of_record(tag, unit));
+        Ok(new)
     }
 
     /// Replaces the value of an entry in a locked leaf; returns what is garbage now.
@@ -226,6 +221,21 @@ impl<V> Wormhole<V> {
         }
     }
 
+    /// A free slot for a tag and how far it is from the home line. The leaf is not full.
+    #[inline(always)]
+    fn free_slot(&self, leaf: Leaf<'_>, tag: Tag) -> (Slot, usize) {
+        let lines = leaf.lines();
+        let mut line = tag.home(lines);
+        for step in 0..lines {
+            let free = self.match_words(leaf.words::<V>(line), Word::FREE.0, !0);
+            if free != 0 {
+                return (line * LINE_WORDS + free.trailing_zeros() as usize, step);
+            }
+            line = line_behind(line, lines);
+        }
+        unreachable!("a leaf that is not full has a free slot")
+    }
+
     /// Memory for the record of a key.
     pub(super) fn new_record(&self, thread: usize, key_bytes: usize) -> Result<u64, AllocError> {
         let units = Record::<V>::units(key_bytes);
@@ -238,41 +248,18 @@ pub(super) const fn is_inline_map<V>() -> bool {
     word::is_inline::<V>()
 }
 
-/// The inline word of `key` in `leaf`, if it has one. The key belongs to the leaf (L3).
-pub(super) fn inline_word(leaf: Leaf<'_>, key: &[u8], inline_map: bool) -> Option<Word> {
-    let shape = leaf.header().shape;
-    if !inline_map || !shape.inline {
-        return None;
-    }
-    Word::of_inline(&key[usize::from(shape.prefix_bytes)..])
-}
-
-/// A free slot for a tag and how far it is from the home line. The leaf is not full.
-pub(super) fn free_slot<V>(leaf: Leaf<'_>, tag: Tag) -> (Slot, usize) {
-    let lines = leaf.lines();
-    let mut line = tag.home(lines);
-    for step in 0..lines {
-        let free = crate::arch::match_u64(crate::sync::shim::line(leaf.words::<V>(line)), 0, !0);
-        if free != 0 {
-            return (line * LINE_WORDS + free.trailing_zeros() as usize, step);
-        }
-        line = line_behind(line, lines);
-    }
-    unreachable!("a leaf that is not full has a free slot")
-}
-
 /// Makes an entry findable whose value or record is in place. The caller holds the lock, or has not published the
 /// leaf.
-pub(super) fn publish<V>(leaf: Leaf<'_>, tag: Tag, slot: Slot, step: usize, word: Word) {
-    let meta = leaf.meta();
-    let count = meta.count();
-    // The reach first: whoever can see the word looks as far as it is (L4).
-    let meta = meta.with_reach(tag, tag.home(leaf.lines()), step);
+#[inline(always)]
+fn publish<V>(leaf: Leaf<'_>, tag: Tag, slot: Slot, step: usize, word: Word) {
+    let mut meta = leaf.meta();
     if step > 0 {
+        // The reach first: whoever can see the word looks as far as it is (L4).
+        meta = meta.with_reach(tag, tag.home(leaf.lines()), step);
         leaf.set_meta(meta);
     }
     leaf.set_word::<V>(slot, word);
-    leaf.set_meta(meta.with_counts(count + 1, meta.sorted()));
+    leaf.set_meta(meta.with_counts(meta.count() + 1, meta.sorted()));
 }
 
 /// Entries of a leaf that is built from sorted input: nearly full, with room for some insertions before it splits.
@@ -539,9 +526,7 @@ impl<V: Send + Sync> Pinned<'_, V> {
                 .map(|entry| entry.as_ref().map(|(key, _)| (*key, map.probe(key, &self.guard))));
             let hints = probes.map(|probe| {
                 let (key, (tag, probe)) = probe?;
-                let hint = map.route(key, tag, probe)?;
-                hint.leaf.prefetch_for_write();
-                Some((tag, hint))
+                Some((tag, map.route(key, tag, probe)?))
             });
             for (entry, hint) in batch.iter_mut().zip(hints) {
                 let Some((key, value)) = entry.take() else { return };

@@ -271,7 +271,8 @@ impl<'g, V> View<'g, V> {
 
     /// The place of `key` by its hash, if it is there: no other key's record has to be read.
     fn place_of(&self, map: &'g Wormhole<V>, key: &[u8], tag: Tag) -> Option<usize> {
-        let (slot, _) = map.look_locked(self.leaf, key, tag)?;
+        let form = Wormhole::<V>::form(self.leaf, key, tag);
+        let (slot, _) = map.look_locked(self.leaf, key, tag, form)?;
         let at = arch::position(&self.order[..self.count], slot as u8)?;
         self.still_stands().then_some(at)
     }

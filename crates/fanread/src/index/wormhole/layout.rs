@@ -3,7 +3,7 @@
 //! ```text
 //! line 0   0        8     12    16      24      32     40         48          56        64
 //!          +--------+-----+-----+-------+-------+------+----------+-----------+---------+
-//!          |version |next |prev | meta  | shape | -    | low slice| high slice|prefix 8 |
+//!          |version |next |prev | meta  | shape | mask | low slice| high slice|prefix 8 |
 //!          +--------+-----+-----+-------+-------+------+----------+-----------+---------+
 //! line 1   low record 8, high record 8, prefix 8..56
 //! line 2.. words: 2, 8 or 26 lines of 8; in an inline leaf whose values have bytes, each with its values' line behind it
@@ -11,8 +11,8 @@
 //! then     order: up to 232 slot numbers, one byte each, in 1 or 4 lines
 //! ```
 //!
-//! * *prefix* is what `low` and `high` have in common, and so every key between them; the *slices* are the eight
-//!   bytes of `low` and `high` behind it, big-endian. A key is usually placed by them alone.
+//! * *prefix* is what `low` and `high` have in common, and so every key between them; *mask* covers its first eight bytes.
+//!   The *slices* are the eight bytes of `low` and `high` behind it, big-endian. A key is usually placed by them alone.
 //! * *meta* counts: entries 8 bits, sorted entries 8 bits, *reach* 5 bits, a bit for each home line that has overflowed,
 //!   and a filter of 14 bits, one of which is set by each entry that lies beyond its home line. Entries of a home and a
 //!   filter bit that are both set lie in the home line or in the `reach` lines behind it (behind the last is the first),
@@ -134,10 +134,12 @@ pub(super) struct Header {
     pub(super) prev: AtomicU32,
     pub(super) meta: AtomicU64,
     pub(super) shape: Shape,
-    pub(super) unused: u64,
+    /// The bits of `prefix` that count.
+    pub(super) prefix_mask: u64,
     pub(super) low_slice: u64,
     pub(super) high_slice: u64,
-    pub(super) prefix: [u8; 8],
+    /// The first eight bytes of the prefix, big-endian, zeros behind it.
+    pub(super) prefix: u64,
 }
 
 /// Line 1 of a leaf.
@@ -171,7 +173,7 @@ pub(super) struct Shape {
 const _: () = assert!(size_of::<Header>() == LINE_BYTES && size_of::<Border>() == LINE_BYTES);
 const _: () = assert!(offset_of!(Header, next) == 8 && offset_of!(Header, prev) == 12);
 const _: () = assert!(offset_of!(Header, meta) == 16 && offset_of!(Header, shape) == 24);
-const _: () = assert!(offset_of!(Header, unused) == 32 && offset_of!(Header, low_slice) == 40);
+const _: () = assert!(offset_of!(Header, prefix_mask) == 32 && offset_of!(Header, low_slice) == 40);
 const _: () = assert!(offset_of!(Header, high_slice) == 48 && offset_of!(Header, prefix) == 56);
 const _: () = assert!(offset_of!(Border, prefix) == 16 && size_of::<Shape>() == 8);
 const _: () = assert!(SLOTS <= 256 && KEPT_PREFIX_BYTES == 8 + 48);

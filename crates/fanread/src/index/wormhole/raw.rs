@@ -113,8 +113,7 @@ impl Memory {
         let mut prefix = [0_u8; KEPT_PREFIX_BYTES];
         let kept = at.min(KEPT_PREFIX_BYTES);
         prefix[..kept].copy_from_slice(&low.1[..kept]);
-        let (mut first, mut second) = ([0; 8], [0; 48]);
-        first.copy_from_slice(&prefix[..8]);
+        let mut second = [0; 48];
         second.copy_from_slice(&prefix[8..]);
         let header = Header {
             version: Version::default(),
@@ -122,10 +121,10 @@ impl Memory {
             prev: AtomicU32::new(0),
             meta: AtomicU64::new(0),
             shape,
-            unused: 0,
+            prefix_mask: !u64::MAX.checked_shr(8 * at.min(8) as u32).unwrap_or(0),
             low_slice: slice_at(low.1, at),
             high_slice: if shape.bounded { slice_at(high.1, at) } else { u64::MAX },
-            prefix: first,
+            prefix: slice_at(&prefix, 0),
         };
         let border = Border { low: low.0, high: high.0, prefix: second };
         // SAFETY: the leaf's lines are the caller's alone until it is published: fresh, or freed by the epochs.
@@ -272,12 +271,6 @@ impl<'g> Leaf<'g> {
         line(if self.is_inline() && const { Self::has_values::<V>() } { home + 1 } else { 1 });
     }
 
-    /// Asks for what a writer needs beside the lines of a search: the border.
-    #[inline(always)]
-    pub(super) fn prefetch_for_write(self) {
-        arch::prefetch(self.at.wrapping_add(LINE_BYTES));
-    }
-
     /// Asks for header and order, for a scan.
     #[inline]
     pub(super) fn prefetch_order<V>(self) {
@@ -418,16 +411,11 @@ impl<'g> Leaf<'g> {
         self.header().prev.store(prev.map_or(0, LeafRef::get), Release);
     }
 
-    /// Whether a key starts with this leaf's prefix, which has at most 8 bytes.
+    /// Whether a key starts with this leaf's prefix, which has at most 8 bytes and no more than the key.
     #[inline(always)]
     pub(super) fn has_short_prefix(self, key: &[u8]) -> bool {
         let header = self.header();
-        let bytes = usize::from(header.shape.prefix_bytes);
-        debug_assert!(bytes <= INLINE_PREFIX_BYTES && key.len() >= bytes);
-        // What is behind the prefix is shifted out, all eight bytes in two steps if there is no prefix.
-        let half = 32 - 4 * bytes.min(INLINE_PREFIX_BYTES) as u32;
-        let differ = slice_at(key, 0) ^ u64::from_be_bytes(header.prefix);
-        differ >> half >> half == 0
+        (slice_at(key, 0) ^ header.prefix) & header.prefix_mask == 0
     }
 
     /// Where `key` belongs: in this leaf (`Equal`), before it or behind it (L3).
@@ -480,13 +468,15 @@ impl<'g> Leaf<'g> {
         let start = &key[..key.len().min(bytes)];
         let (header, border) = (self.header(), self.border());
         if bytes <= 8 {
-            return start.cmp(&header.prefix[..bytes]);
+            return start.cmp(&header.prefix.to_be_bytes()[..bytes]);
         }
         if bytes > KEPT_PREFIX_BYTES {
             return start.cmp(&memory.border(border.low)[..bytes]);
         }
         let (first, second) = start.split_at(start.len().min(8));
-        first.cmp(&header.prefix[..]).then_with(|| second.cmp(&border.prefix[..bytes - 8]))
+        first
+            .cmp(&header.prefix.to_be_bytes()[..])
+            .then_with(|| second.cmp(&border.prefix[..bytes - 8]))
     }
 
     /// The prefix of an inline leaf, to put keys together with; empty in other leaves.
@@ -494,8 +484,7 @@ impl<'g> Leaf<'g> {
     pub(super) fn short_prefix(self) -> ShortPrefix {
         let header = self.header();
         let bytes = if header.shape.inline { usize::from(header.shape.prefix_bytes) } else { 0 };
-        let bits = u64::from_be_bytes(header.prefix);
-        ShortPrefix { bits, len: bytes.min(INLINE_PREFIX_BYTES) as u32 }
+        ShortPrefix { bits: header.prefix, len: bytes.min(INLINE_PREFIX_BYTES) as u32 }
     }
 }
 

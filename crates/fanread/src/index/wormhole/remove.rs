@@ -70,7 +70,8 @@ impl<V: Send + Sync> Pinned<'_, V> {
         let map = self.map;
         let (tag, hint) = map.hint(key, &self.guard)?;
         let (leaf, mut locked) = map.lock_leaf(key, hint);
-        let (slot, word) = map.look_locked(leaf, key, tag)?;
+        let form = Wormhole::<V>::form(leaf, key, tag);
+        let (slot, word) = map.look_locked(leaf, key, tag, form)?;
         let old = Ref::new(map.read_entry(leaf, slot, word));
         if !wanted(old) {
             return None;

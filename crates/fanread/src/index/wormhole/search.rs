@@ -19,7 +19,7 @@ use crate::hash::prefix::PrefixHashes;
 use crate::mem::word::Read;
 use crate::prefix::{LeafRef, Probe};
 use crate::sync::epoch::Guard;
-use crate::sync::shim::{self, Ordering::Acquire};
+use crate::sync::shim::{self, LineWords, Ordering::Acquire};
 
 /// How far into a record its second line is asked for. Records of some 40 bytes that end in their first line must not fetch
 /// a second one, and a scan is bounded by the lines it fetches; at 48 those at an offset of 16 do.
@@ -54,6 +54,14 @@ impl<V> core::fmt::Debug for Read<'_, V> {
 pub(super) struct Form {
     pub(super) want: u64,
     pub(super) mask: u64,
+}
+
+impl Form {
+    /// The word itself, of a key that has no record.
+    #[inline(always)]
+    pub(super) fn inline_word(self) -> Option<Word> {
+        (self.mask == !0).then_some(Word(self.want))
+    }
 }
 
 impl<V> Wormhole<V> {
@@ -116,20 +124,25 @@ impl<V> Wormhole<V> {
         }
     }
 
-    /// The form of a key in a leaf (L4); `None` if the key cannot be in it.
+    /// The form of a key in the leaf that it belongs to (L4).
     #[inline(always)]
-    pub(super) fn form(leaf: Leaf<'_>, key: &[u8], tag: Tag) -> Option<Form> {
+    pub(super) fn form(leaf: Leaf<'_>, key: &[u8], tag: Tag) -> Form {
         let shape = leaf.header().shape;
-        if shape.inline {
-            let prefix_bytes = usize::from(shape.prefix_bytes);
-            if let Some(word) = Word::of_key(key, prefix_bytes) {
-                return leaf.has_short_prefix(key).then_some(Form { want: word.0, mask: !0 });
-            }
-            if key.len() < prefix_bytes {
-                return None;
-            }
+        if shape.inline
+            && let Some(word) = Word::of_key(key, usize::from(shape.prefix_bytes))
+        {
+            return Form { want: word.0, mask: !0 };
         }
-        Some(Form { want: Word::of_record(tag, 0).0, mask: Word::TAG_MASK })
+        Form { want: Word::of_record(tag, 0).0, mask: Word::TAG_MASK }
+    }
+
+    /// Returns the words of `line` that equal `want` in the bits of `mask`, with the kernel for this processor.
+    #[inline(always)]
+    pub(super) fn match_words(&self, line: &LineWords, want: u64, mask: u64) -> u8 {
+        match self.avx512 {
+            Some(kernel) => kernel.match_u64(shim::line(line), want, mask),
+            None => Baseline.match_u64(shim::line(line), want, mask),
+        }
     }
 
     /// Looks for `key` in one leaf.
@@ -170,7 +183,7 @@ impl<V> Wormhole<V> {
                 let mut reach = leaf.meta().reach(tag, line);
                 loop {
                     let words = shim::line(leaf.words_of::<V, true>(line));
-                    let hits = kernel.match_u64(words, word.0, !0);
+                    let hits = kernel.match_word(words, word.0);
                     if hits != 0 {
                         // ORDER: Acquire fence, pairs with the Release store of the word: its value is there.
                         shim::fence(Acquire);
@@ -314,19 +327,19 @@ impl<V> Wormhole<V> {
         }
     }
 
-    /// Looks for `key` in a leaf whose lock the caller holds.
+    /// Looks for `key`, which has this form in the leaf, in a leaf whose lock the caller holds.
+    #[inline(always)]
     pub(super) fn look_locked<'g>(
         &'g self,
         leaf: Leaf<'g>,
         key: &[u8],
         tag: Tag,
+        form: Form,
     ) -> Option<(Slot, Word)> {
-        let form = Self::form(leaf, key, tag)?;
         let lines = leaf.lines();
-        let home = tag.home(lines);
-        let mut line = home;
-        for _ in 0..=leaf.meta().reach(tag, home) {
-            let mut hits = arch::match_u64(shim::line(leaf.words::<V>(line)), form.want, form.mask);
+        let mut line = tag.home(lines);
+        for _ in 0..=leaf.meta().reach(tag, line) {
+            let mut hits = self.match_words(leaf.words::<V>(line), form.want, form.mask);
             while hits != 0 {
                 let slot = line * 8 + hits.trailing_zeros() as usize;
                 hits &= hits - 1;
@@ -342,18 +355,14 @@ impl<V> Wormhole<V> {
         None
     }
 
-    /// Asks for the record that most likely is the key's.
+    /// Asks for the record that most likely is the key's, in a leaf that is not inline.
     #[inline(always)]
-    fn prefetch_record(&self, leaf: Leaf<'_>, key: &[u8], tag: Tag) {
-        let Some(form) = Self::form(leaf, key, tag) else { return };
-        let line = tag.home(leaf.lines());
-        let words = shim::line(leaf.words::<V>(line));
-        let hits = match self.avx512 {
-            Some(kernel) => kernel.match_u64(words, form.want, form.mask),
-            None => Baseline.match_u64(words, form.want, form.mask),
-        };
+    fn prefetch_record(&self, leaf: Leaf<'_>, tag: Tag) {
+        let words = leaf.words_of::<V, false>(tag.home(leaf.lines()));
+        let hits = self.match_words(words, Word::of_record(tag, 0).0, Word::TAG_MASK);
         if hits != 0 {
-            self.prefetch_entry(leaf.word::<V>(line * 8 + hits.trailing_zeros() as usize));
+            let word = words[hits.trailing_zeros() as usize].load(Acquire);
+            self.prefetch_entry(Word(word));
         }
     }
 
@@ -443,7 +452,7 @@ impl<'g, V> Walk for Get<'g, '_, V> {
                 None => return Some(None),
             },
             Step::Leaf(tag, hint) if !hint.leaf.is_inline() => {
-                self.map.prefetch_record(hint.leaf, self.key, tag);
+                self.map.prefetch_record(hint.leaf, tag);
                 Step::Record(tag, hint)
             }
             // Most keys of an inline leaf have no record.
