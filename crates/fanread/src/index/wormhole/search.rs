@@ -79,9 +79,9 @@ impl<V> Wormhole<V> {
         let leaf = self.memory.leaf(route.first);
         let home = leaf.home_line::<V>(tag);
         leaf.prefetch::<V>(home);
-        // Without a second leaf the first is asked for again, which costs less than a branch that is guessed wrong
-        // and found out only when the node arrives. Neighbours nearly always have the same form.
-        self.memory.leaf(route.second.unwrap_or(route.first)).prefetch::<V>(home);
+        if let Some(second) = route.second {
+            self.memory.leaf(second).prefetch::<V>(home);
+        }
         Some(Hint { leaf, second: route.second })
     }
 
