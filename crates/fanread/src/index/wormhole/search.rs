@@ -361,6 +361,7 @@ impl<V> Wormhole<V> {
         let words = leaf.words_of::<V, false>(tag.home(leaf.lines()));
         let hits = self.match_words(words, Word::of_record(tag, 0).0, Word::TAG_MASK);
         if hits != 0 {
+            // ORDER: Acquire, pairs with the Release store of the word: the record is there.
             let word = words[hits.trailing_zeros() as usize].load(Acquire);
             self.prefetch_entry(Word(word));
         }
