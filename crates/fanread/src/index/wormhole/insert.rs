@@ -434,7 +434,7 @@ impl<V: Send + Sync> Pinned<'_, V> {
     ///
     /// # Cost
     ///
-    /// The line fetches of [`get`](Self::get) and one locked leaf; one insertion in some 120 splits a leaf. Other
+    /// The line fetches of [`get`](Self::get) and one locked leaf; one insertion in some 100 splits a leaf. Other
     /// leaves stay readable and writable meanwhile, and the leaf itself stays readable.
     ///
     /// # Concurrency

@@ -1,8 +1,9 @@
 //! Ranges: leaf by leaf, in both directions, with the next leaf on its way.
 //!
-//! A range copies one leaf's words and values at a time into a [`View`], in key order, and holds nothing else of it:
-//! no lock, no reference that a writer would have to respect. The copy is one instant's state of the leaf. The next
-//! leaf is found by the border, so it does not matter what happened to the leaf meanwhile.
+//! A range copies the order of one leaf at a time into a [`View`], and words and values part by part as it comes to them,
+//! and holds nothing else of the leaf: no lock, no reference that a writer would have to respect. The order is one
+//! instant's; if an entry leaves the leaf before the range has read it, the range starts over behind the last key it
+//! yielded. The next leaf is found by the border, so it does not matter what happened to the leaf meanwhile.
 //!
 //! Entries that arrived after the last sort are sorted in the copy; the result is offered to the leaf, which takes it
 //! if its lock is free. PAPER: section 3.2, where the scan sorts the leaf under its lock.
@@ -632,9 +633,9 @@ impl<V> Pinned<'_, V> {
     ///
     /// # Cost
     ///
-    /// A `get`'s fetches to find the first leaf, then 38 or 70 lines for each leaf of some 170 entries, all at once and
-    /// while the leaf before is read; where keys are in records, one or two lines for each, all at once too. Reads
-    /// backwards fetch a leaf when they come to it.
+    /// A `get`'s fetches to find the first leaf, and its order; then the lines of the entries that are read, at most 52
+    /// or 58 for a leaf of some 150 entries, 32 entries ahead and in the next leaf; where keys are in records, one or
+    /// two lines for each, 16 ahead. Reads backwards fetch a leaf when they come to it.
     ///
     /// # Concurrency
     ///
