@@ -55,8 +55,9 @@ impl PrefixTable {
         let nodes = books.nodes + extra;
         let table = self.current.get_for_writer(&writer.exclusive);
         let buckets = table.map_or(0, |table| table.buckets().len());
-        // No node has more children than there are anchors but one.
-        let lines = if books.anchors <= NARROW { 0 } else { BLOCK_LINES };
+        // No node has more children than there are anchors but one; but one that has lost some may still have a block.
+        let few = books.anchors <= NARROW && books.live_lines == 0;
+        let lines = if few { 0 } else { BLOCK_LINES };
         // Marks stay when what was passed on is removed, and many of them make searches slow. The copy is paid for by
         // the removals.
         let cluttered = books.marks * 8 > buckets && books.removed > books.nodes / 2 + 64;

@@ -391,6 +391,25 @@ fn a_failed_reservation_changes_nothing() {
 }
 
 #[test]
+fn a_block_outlives_most_of_its_children() {
+    // Few anchors are left, and one node has a block: it has to be moved to a larger table, or needs a longer block.
+    for added in [&[b'b'; 900][..], b"a\xf0"] {
+        let mut model = Model::new(Seed::fixed(6), 6);
+        for byte in 100..112 {
+            model.split(&[b'a', byte]);
+        }
+        for byte in 107..112 {
+            model.merge(&[b'a', byte]);
+            model.check();
+        }
+        assert!(model.anchors.len() <= layout::NARROW && model.writer.books.live_lines > 0);
+        model.split(added);
+        model.check();
+        model.check_routes(1);
+    }
+}
+
+#[test]
 fn the_longest_anchors_are_found() {
     let mut model = Model::new(Seed::fixed(11), 11);
     for fan in [16, 1] {
