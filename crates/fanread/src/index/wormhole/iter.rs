@@ -44,7 +44,7 @@ const PART: usize = if cfg!(any(shuttle, small_leaves)) { 2 } else { 16 };
 const WINDOW: usize = 2 * PART;
 
 /// The entries of one leaf in key order, as they were at one instant, copied part by part.
-struct View<'g, V> {
+pub(super) struct View<'g, V> {
     leaf: Leaf<'g>,
     prefix: ShortPrefix,
     /// The version the order belongs to: no entry has left the leaf, and none has changed its place in the order, as long
@@ -62,6 +62,9 @@ struct View<'g, V> {
     asked: usize,
     /// Where the front has something to do before it goes on; at most `to`.
     pause: usize,
+    /// The border at which the range came into the leaf, if a merge has moved the leaf's own beyond it: what lies on the
+    /// other side has been yielded.
+    came_at: Option<u64>,
     values: PhantomData<&'g V>,
 }
 
@@ -80,6 +83,7 @@ impl<'g, V> View<'g, V> {
             to: 0,
             asked: 0,
             pause: 0,
+            came_at: None,
             values: PhantomData,
         });
         view.enter(map, leaf).then_some(view)
@@ -87,7 +91,7 @@ impl<'g, V> View<'g, V> {
 
     /// Turns the view to a leaf. Returns false if the leaf is dead.
     fn enter(&mut self, map: &'g Wormhole<V>, leaf: Leaf<'g>) -> bool {
-        (self.leaf, self.prefix) = (leaf, leaf.short_prefix());
+        (self.leaf, self.prefix, self.came_at) = (leaf, leaf.short_prefix(), None);
         loop {
             self.seen = leaf.header().version.begin();
             if self.seen.is_dead() {
@@ -285,7 +289,7 @@ impl<'g, V> View<'g, V> {
     }
 
     /// Goes on to the leaf whose lower border is the upper border of this one. Returns false if there is none.
-    fn go_on(&mut self, map: &'g Wormhole<V>) -> bool {
+    pub(super) fn go_on(&mut self, map: &'g Wormhole<V>) -> bool {
         let here = self.leaf.border().high;
         if !self.leaf.header().shape.bounded {
             return false;
@@ -303,14 +307,14 @@ impl<'g, V> View<'g, V> {
             }
             // A merge has put entries in front that have been yielded already.
             if let Some(from) = self.seek(map, |key| key < border) {
-                self.from = from;
+                (self.from, self.came_at) = (from, Some(here));
                 return true;
             }
         }
     }
 
     /// Goes back to the leaf before. Returns false if there is none.
-    fn go_back(&mut self, map: &'g Wormhole<V>) -> bool {
+    pub(super) fn go_back(&mut self, map: &'g Wormhole<V>) -> bool {
         let here = self.leaf.border().low;
         if here == 0 {
             return false;
@@ -327,7 +331,7 @@ impl<'g, V> View<'g, V> {
                 return true;
             }
             if let Some(to) = self.seek(map, |key| key < border) {
-                self.to = to;
+                (self.to, self.came_at) = (to, Some(here));
                 return true;
             }
         }
@@ -350,13 +354,13 @@ fn slot_in(leaf: Leaf<'_>, slot: u8) -> usize {
 }
 
 /// What a range needs while it runs, without its handle.
-struct Course<'g, V> {
+pub(super) struct Course<'g, V> {
     map: &'g Wormhole<V>,
     guard: &'g Guard,
     start: Edge,
     end: Edge,
-    front: Option<Box<View<'g, V>>>,
-    back: Option<Box<View<'g, V>>>,
+    pub(super) front: Option<Box<View<'g, V>>>,
+    pub(super) back: Option<Box<View<'g, V>>>,
     ended: bool,
 }
 
@@ -456,7 +460,7 @@ impl<'g, V> Course<'g, V> {
     fn note_front(&mut self) {
         let Some(view) = &self.front else { return };
         let yielded = view.from.checked_sub(1).filter(|at| view.copied.contains(at));
-        let low = self.map.memory.border(view.leaf.border().low);
+        let low = self.map.memory.border(view.came_at.unwrap_or(view.leaf.border().low));
         match yielded.map(|at| view.key(self.map, at)) {
             Some(key) => self.start = Edge::Excluded((*key).into()),
             None if !self.start.starts_after(low) => self.start = Edge::Included(low.into()),
@@ -469,8 +473,8 @@ impl<'g, V> Course<'g, V> {
         let Some(view) = &self.back else { return };
         if view.copied.contains(&view.to) {
             self.end = Edge::Excluded((*view.key(self.map, view.to)).into());
-        } else if view.leaf.header().shape.bounded {
-            let high = self.map.memory.border(view.leaf.border().high);
+        } else if view.came_at.is_some() || view.leaf.header().shape.bounded {
+            let high = self.map.memory.border(view.came_at.unwrap_or(view.leaf.border().high));
             if !self.end.ends_before(high) {
                 self.end = Edge::Excluded(high.into());
             }
@@ -596,7 +600,7 @@ impl<'g, V> Course<'g, V> {
 
 /// The entries of a range of keys, in order; see [`Pinned::range`].
 pub struct Range<'g, V> {
-    course: Course<'g, V>,
+    pub(super) course: Course<'g, V>,
 }
 
 /// All entries, in order; see [`Pinned::iter`].

@@ -230,3 +230,38 @@ fn values_with_something_to_drop_are_never_copied_into_words() {
     );
     assert!(super::insert::is_inline_map::<u64>() && super::insert::is_inline_map::<()>());
 }
+
+/// A map in which a range that has yielded the first leaf, or from the back the last one, finds it merged with the next.
+/// Returns how many keys there were, the map's handle and the keys.
+fn keys_of_a_few_leaves(pinned: &Pinned<'_, u64>) -> Vec<[u8; 4]> {
+    let keys: Vec<[u8; 4]> = (0..600_u32).map(u32::to_be_bytes).collect();
+    for (n, key) in (0..).zip(&keys) {
+        assert!(pinned.insert(key, n).is_none());
+    }
+    keys
+}
+
+#[test]
+fn a_range_that_starts_over_in_a_merged_leaf_yields_no_key_again() {
+    let map = Wormhole::new();
+    let pinned = map.pin();
+    let keys = keys_of_a_few_leaves(&pinned);
+    // Forwards, up to the last entry of the first leaf.
+    let mut range = pinned.iter();
+    let first_leaf = range.course.map.first_leaf().unwrap();
+    let count = first_leaf.meta().count();
+    assert!(range.by_ref().take(count).map(|(key, _)| key.to_vec()).eq(keys[..count].iter()));
+    let gone = (1..keys.len()).take_while(|at| {
+        let merged = first_leaf.header().version.begin().is_dead();
+        !merged && pinned.remove(&keys[*at]).is_some()
+    });
+    let gone = gone.count();
+    assert!(gone + 10 < keys.len(), "{gone} removed, and the leaf was not merged");
+    // The range enters the merged leaf, and an entry leaves that before anything of it was copied.
+    assert!(range.course.front.as_mut().unwrap().go_on(&map));
+    assert!(pinned.remove(keys.last().unwrap()).is_some() || gone > 0);
+    pinned.remove(&keys[0]);
+    let rest: Vec<Vec<u8>> = range.map(|(key, _)| key.to_vec()).collect();
+    assert!(rest.iter().all(|key| key[..] > keys[count - 1][..]), "a key was yielded again");
+    assert!(rest.is_sorted_by(|a, b| a < b));
+}
