@@ -27,6 +27,10 @@ impl super::Lanes for Avx512 {
     fn match_word(self, _line: &[AtomicU64; 8], _want: u64) -> u8 {
         match self {}
     }
+
+    fn match_u32(self, _line: &[AtomicU64; 8], _want: u32, _mask: u32) -> u32 {
+        match self {}
+    }
 }
 
 #[inline]
@@ -50,6 +54,19 @@ pub(super) fn match_u64(line: &[AtomicU64; 8], want: u64, mask: u64) -> u8 {
         words |= u8::from(word.load(Relaxed) & mask == want) << i;
     }
     words
+}
+
+#[inline]
+pub(super) fn match_u32(line: &[AtomicU64; 8], want: u32, mask: u32) -> u32 {
+    let mut lanes = 0;
+    for (i, word) in line.iter().take(3).enumerate() {
+        // Relaxed: as in `match_u16`.
+        let word = word.load(Relaxed);
+        lanes |= u32::from(word as u32 & mask == want) << (2 * i);
+        lanes |= u32::from((word >> 32) as u32 & mask == want) << (2 * i + 1);
+    }
+    // The sixth half is not a lane.
+    lanes & 0b1_1111
 }
 
 #[inline]

@@ -10,6 +10,7 @@ struct Twin {
     name: &'static str,
     match_u16: fn(&[AtomicU64; 8], u16) -> u32,
     match_u64: fn(&[AtomicU64; 8], u64, u64) -> u8,
+    match_u32: fn(&[AtomicU64; 8], u32, u32) -> u32,
     match_bytes: fn(&[AtomicU64; 8], u8) -> (u32, u32),
 }
 
@@ -20,12 +21,14 @@ fn twins() -> Vec<Twin> {
             name: "portable",
             match_u16: portable::match_u16,
             match_u64: portable::match_u64,
+            match_u32: portable::match_u32,
             match_bytes: portable::match_bytes,
         },
         Twin {
             name: "picked",
             match_u16: super::match_u16,
             match_u64: super::match_u64,
+            match_u32: super::match_u32,
             match_bytes: super::match_bytes,
         },
     ];
@@ -43,6 +46,9 @@ fn twins() -> Vec<Twin> {
                     assert_eq!(super::Lanes::match_word(kernel, line, want), words);
                 }
                 words
+            },
+            match_u32: |line, want, mask| {
+                super::Lanes::match_u32(super::Avx512::detect().unwrap(), line, want, mask)
             },
             match_bytes: super::match_bytes,
         });
@@ -90,6 +96,19 @@ fn every_twin_finds_the_lanes_that_a_plain_comparison_finds() {
                         (twin.match_u64)(&shared, want, mask),
                         expected,
                         "{} {line:x?}",
+                        twin.name
+                    );
+                }
+            }
+            let heads: Vec<u32> =
+                line.iter().flat_map(|word| [*word as u32, (*word >> 32) as u32]).collect();
+            for mask in [u32::MAX, 0xefff_ffff, 0xffff, 0, 0x8000_0001] {
+                for want in heads.iter().map(|head| head & mask).chain([0, 1, u32::MAX]) {
+                    let expected = (0..5).map(|i| u32::from(heads[i] & mask == want) << i).sum();
+                    assert_eq!(
+                        (twin.match_u32)(&shared, want, mask),
+                        expected,
+                        "{} {line:x?} {want:x} {mask:x}",
                         twin.name
                     );
                 }

@@ -13,7 +13,7 @@ use core::arch::asm;
 use core::arch::x86_64::{
     __m128i, _mm_and_si128, _mm_castps_si128, _mm_castsi128_ps, _mm_cmpeq_epi8, _mm_cmpeq_epi16,
     _mm_cmpeq_epi32, _mm_min_epu8, _mm_movemask_epi8, _mm_movemask_ps, _mm_packs_epi16,
-    _mm_set1_epi8, _mm_set1_epi16, _mm_set1_epi64x, _mm_shuffle_ps,
+    _mm_set1_epi8, _mm_set1_epi16, _mm_set1_epi32, _mm_set1_epi64x, _mm_shuffle_ps,
 };
 use core::sync::atomic::AtomicU64;
 
@@ -124,6 +124,47 @@ impl super::Lanes for Avx512 {
             );
         }
         words as u8
+    }
+
+    #[inline(always)]
+    fn match_u32(self, line: &[AtomicU64; 8], want: u32, mask: u32) -> u32 {
+        let lanes: u32;
+        // SAFETY: as in `match_u16`. All lanes are compared: a shorter register would need AVX-512 VL as well.
+        unsafe {
+            asm!(
+                "vpbroadcastd zmm16, {mask:e}",
+                "vpbroadcastd zmm17, {want:e}",
+                "vpandd zmm16, zmm16, zmmword ptr [{line}]",
+                "vpcmpeqd k1, zmm16, zmm17",
+                "kmovd {lanes:e}, k1",
+                mask = in(reg) mask,
+                want = in(reg) want,
+                line = in(reg) line.as_ptr(),
+                lanes = lateout(reg) lanes,
+                out("zmm16") _,
+                out("zmm17") _,
+                out("k1") _,
+                options(readonly, nostack, preserves_flags),
+            );
+        }
+        lanes & HEADS
+    }
+}
+
+/// The lanes that `match_u32` compares.
+const HEADS: u32 = 0b1_1111;
+
+#[inline(always)]
+pub(super) fn match_u32(line: &[AtomicU64; 8], want: u32, mask: u32) -> u32 {
+    let (low, high) = (pair::<0>(line), pair::<1>(line));
+    // SAFETY: as in `match_u16`.
+    unsafe {
+        let want = _mm_set1_epi32(want.cast_signed());
+        let mask = _mm_set1_epi32(mask.cast_signed());
+        let low = _mm_castsi128_ps(_mm_cmpeq_epi32(_mm_and_si128(low, mask), want));
+        let high = _mm_castsi128_ps(_mm_cmpeq_epi32(_mm_and_si128(high, mask), want));
+        let (low, high) = (_mm_movemask_ps(low), _mm_movemask_ps(high));
+        (low.cast_unsigned() | (high.cast_unsigned() << 4)) & HEADS
     }
 }
 
