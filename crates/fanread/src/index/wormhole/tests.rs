@@ -231,37 +231,57 @@ fn values_with_something_to_drop_are_never_copied_into_words() {
     assert!(super::insert::is_inline_map::<u64>() && super::insert::is_inline_map::<()>());
 }
 
-/// A map in which a range that has yielded the first leaf, or from the back the last one, finds it merged with the next.
-/// Returns how many keys there were, the map's handle and the keys.
-fn keys_of_a_few_leaves(pinned: &Pinned<'_, u64>) -> Vec<[u8; 4]> {
+/// A range that has yielded all of an outer leaf comes into the leaf that this one was merged into, and an entry leaves
+/// that one before anything was copied from it: the range starts over.
+fn start_over_in_a_merged_leaf(backwards: bool) {
+    let map = Wormhole::new();
+    let pinned = map.pin();
     let keys: Vec<[u8; 4]> = (0..600_u32).map(u32::to_be_bytes).collect();
-    for (n, key) in (0..).zip(&keys) {
+    for (n, key) in (0_u64..).zip(&keys) {
         assert!(pinned.insert(key, n).is_none());
     }
-    keys
+    let mut leaf = map.first_leaf().unwrap();
+    while backwards && let Some(next) = leaf.next() {
+        leaf = map.memory.leaf(next);
+    }
+    let count = leaf.meta().count();
+    let mut range = pinned.iter();
+    let next = |range: &mut super::Iter<'_, u64>| {
+        let entry = if backwards { range.next_back() } else { range.next() };
+        entry.map(|(key, _)| key.to_vec())
+    };
+    let first: Vec<_> = (0..count).map_while(|_| next(&mut range)).collect();
+    // What was yielded goes, and some more, until the leaf is merged with its neighbour.
+    let mut inwards: Vec<_> = keys.iter().collect();
+    if backwards {
+        inwards.reverse();
+    }
+    let gone = inwards.iter().take_while(|key| {
+        let merged = leaf.header().version.begin().is_dead();
+        !merged && pinned.remove(**key).is_some()
+    });
+    let gone = gone.count();
+    assert!(count <= gone && gone < keys.len() - 2, "the leaf was not merged in time");
+    let course = &mut range.course;
+    let entered = if backwards {
+        course.back.as_mut().unwrap().go_back(&map)
+    } else {
+        course.front.as_mut().unwrap().go_on(&map)
+    };
+    assert!(entered);
+    // One comes back, and another entry leaves.
+    assert!(pinned.insert(inwards[0], 0).is_none());
+    assert!(pinned.remove(inwards[gone]).is_some());
+    let mut all = first;
+    all.extend(core::iter::from_fn(|| next(&mut range)));
+    if backwards {
+        all.reverse();
+    }
+    assert!(all.len() > count && all.is_sorted_by(|a, b| a < b), "a key was yielded again");
 }
 
 #[test]
 fn a_range_that_starts_over_in_a_merged_leaf_yields_no_key_again() {
-    let map = Wormhole::new();
-    let pinned = map.pin();
-    let keys = keys_of_a_few_leaves(&pinned);
-    // Forwards, up to the last entry of the first leaf.
-    let mut range = pinned.iter();
-    let first_leaf = range.course.map.first_leaf().unwrap();
-    let count = first_leaf.meta().count();
-    assert!(range.by_ref().take(count).map(|(key, _)| key.to_vec()).eq(keys[..count].iter()));
-    let gone = (1..keys.len()).take_while(|at| {
-        let merged = first_leaf.header().version.begin().is_dead();
-        !merged && pinned.remove(&keys[*at]).is_some()
-    });
-    let gone = gone.count();
-    assert!(gone + 10 < keys.len(), "{gone} removed, and the leaf was not merged");
-    // The range enters the merged leaf, and an entry leaves that before anything of it was copied.
-    assert!(range.course.front.as_mut().unwrap().go_on(&map));
-    assert!(pinned.remove(keys.last().unwrap()).is_some() || gone > 0);
-    pinned.remove(&keys[0]);
-    let rest: Vec<Vec<u8>> = range.map(|(key, _)| key.to_vec()).collect();
-    assert!(rest.iter().all(|key| key[..] > keys[count - 1][..]), "a key was yielded again");
-    assert!(rest.is_sorted_by(|a, b| a < b));
+    start_over_in_a_merged_leaf(false);
+    start_over_in_a_merged_leaf(true);
 }
