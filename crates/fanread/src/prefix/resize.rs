@@ -20,7 +20,7 @@ const FULL: usize = 10;
 const FRESH: usize = 8;
 /// How many buckets a small table has at most. In a small one each bucket is on the way of many searches, and one that
 /// overflows makes all of those look at nodes; so small ones are kept emptier, to `SMALL_FULL` and `SMALL_FRESH`. That
-/// costs 40 KiB at most, and one table in a thousand has a full bucket.
+/// costs 40 KiB at most.
 const SMALL: usize = 64;
 const SMALL_FULL: usize = 7;
 const SMALL_FRESH: usize = 6;

@@ -263,14 +263,10 @@ impl<V> Wormhole<V> {
         if header.version.is_dead_now() {
             return self.forward(leaf);
         }
-        match leaf.place(key, &self.memory) {
-            Order::Equal => Look::Absent,
-            misplaced => Look::Elsewhere(self.neighbour(leaf, misplaced, second)),
-        }
+        self.look_beside(leaf, key, second)
     }
 
     /// Where to go on for a key that is not in `leaf` and may be outside of its borders.
-    #[cold]
     #[inline(never)]
     fn look_beside<'g>(
         &'g self,
