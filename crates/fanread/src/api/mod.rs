@@ -5,10 +5,12 @@
 mod cursor;
 mod entry;
 mod error;
+mod methods;
 mod options;
 
 pub(crate) use cursor::{Edge, inverted};
 pub(crate) use entry::SHORT_KEY_BYTES;
 pub use entry::{Key, Ref};
 pub use error::{InsertError, LoadError};
+pub(crate) use methods::{Rule, Written, ordered_map_methods};
 pub use options::{MemoryUsage, Options};

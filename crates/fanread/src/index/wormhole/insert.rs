@@ -14,8 +14,8 @@ use super::layout::{
 use super::raw::{Leaf, read_inline};
 use super::resize::{Draft, Plan};
 use super::search::{Form, Hint};
-use super::{DropValues, Garbage, Pinned, Ref, Wormhole};
-use crate::api::{InsertError, LoadError};
+use super::{DropValues, Garbage, Pinned, Wormhole};
+use crate::api::{InsertError, LoadError, Rule, Written};
 use crate::arch::common_prefix;
 use crate::batch::DEPTH;
 use crate::mem::AllocError;
@@ -24,30 +24,9 @@ use crate::mem::word::{self, Read};
 use crate::sync::shim::Ordering::Relaxed;
 use crate::sync::version::Locked;
 
-/// When a write takes place.
-#[derive(Clone, Copy)]
-enum Rule {
-    /// In any case.
-    Always,
-    /// If the key has no value.
-    Absent,
-    /// If the key's value is still this one, as `Read::word` gave it.
-    Same(word::Word),
-}
-
-/// What a write did.
-enum Written<'g, V> {
-    /// There was no value; now there is this one.
-    New(Read<'g, V>),
-    /// This value was replaced.
-    Replaced(Read<'g, V>),
-    /// The rule forbade it; this value is there, if any.
-    Refused(Option<Read<'g, V>>, V),
-}
-
 impl<V: Send + Sync> Wormhole<V> {
     /// Writes `value` for `key` if `rule` allows it.
-    fn write<'g>(
+    pub(super) fn write<'g>(
         &'g self,
         pinned: &'g Pinned<'_, V>,
         key: &[u8],
@@ -430,70 +409,6 @@ impl<V: Send + Sync> Wormhole<V> {
 }
 
 impl<V: Send + Sync> Pinned<'_, V> {
-    /// Maps `key` to `value` and returns the value it replaces, if there was one.
-    ///
-    /// # Cost
-    ///
-    /// The line fetches of [`get`](Self::get) and one locked leaf; one insertion in some 100 splits a leaf. Other
-    /// leaves stay readable and writable meanwhile, and the leaf itself stays readable.
-    ///
-    /// # Concurrency
-    ///
-    /// Takes effect when the entry's word is stored. A `get` that overlaps the call returns the old value or the new
-    /// one; a `get` that starts after it returns the new one.
-    ///
-    /// # Panics
-    ///
-    /// If `key` is longer than [`MAX_KEY_BYTES`](super::MAX_KEY_BYTES), or if there is no memory.
-    /// [`try_insert`](Self::try_insert) returns these as errors.
-    /// And if dropping a value does that was removed or replaced earlier; the write has taken effect or not then.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use fanread::Wormhole;
-    ///
-    /// let map = Wormhole::new();
-    /// let pinned = map.pin();
-    /// assert!(pinned.insert(b"wombat", 1).is_none());
-    /// assert_eq!(pinned.insert(b"wombat", 2).as_deref(), Some(&1));
-    /// ```
-    #[inline]
-    pub fn insert(&self, key: &[u8], value: V) -> Option<Ref<'_, V>> {
-        match self.try_insert(key, value) {
-            Ok(old) => old,
-            Err(error) => panic!("{error}"),
-        }
-    }
-
-    /// Maps `key` to `value` as [`insert`](Self::insert) does.
-    ///
-    /// # Errors
-    ///
-    /// [`InsertError::KeyTooLong`] if `key` is longer than [`MAX_KEY_BYTES`](super::MAX_KEY_BYTES), and
-    /// [`InsertError::OutOfMemory`] if there was no memory for the entry or for a split. The map is unchanged and the
-    /// error hands `value` back.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use fanread::Wormhole;
-    ///
-    /// let map = Wormhole::new();
-    /// let pinned = map.pin();
-    /// assert!(pinned.try_insert(b"wombat", 1)?.is_none());
-    /// let error = pinned.try_insert(&vec![0; 70_000], 2).unwrap_err();
-    /// assert_eq!(error.into_value(), 2);
-    /// # Ok::<(), fanread::InsertError<u64>>(())
-    /// ```
-    pub fn try_insert(&self, key: &[u8], value: V) -> Result<Option<Ref<'_, V>>, InsertError<V>> {
-        Ok(match self.map.write(self, key, value, Rule::Always)? {
-            Written::New(_) => None,
-            Written::Replaced(old) => Some(Ref::new(old)),
-            Written::Refused(..) => unreachable!("nothing forbids an insertion"),
-        })
-    }
-
     /// Inserts all `entries` in their order; later ones win.
     ///
     /// # Cost
@@ -533,111 +448,6 @@ impl<V: Send + Sync> Pinned<'_, V> {
                 if let Err(error) = map.write_from(self, hint, key, value, Rule::Always) {
                     panic!("{error}");
                 }
-            }
-        }
-    }
-
-    /// Returns the value of `key`; inserts what `make` returns if there is none.
-    ///
-    /// `make` runs outside of any lock. If another thread inserts meanwhile, its value stays and is returned.
-    ///
-    /// # Panics
-    ///
-    /// As [`insert`](Self::insert), and if `make` does; the map is unchanged then.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use fanread::Wormhole;
-    ///
-    /// let map = Wormhole::new();
-    /// let pinned = map.pin();
-    /// assert_eq!(*pinned.get_or_insert_with(b"emu", || 5), 5);
-    /// assert_eq!(*pinned.get_or_insert_with(b"emu", || 6), 5);
-    /// ```
-    pub fn get_or_insert_with(&self, key: &[u8], make: impl FnOnce() -> V) -> Ref<'_, V> {
-        if let Some(found) = self.get(key) {
-            return found;
-        }
-        match self.map.write(self, key, make(), Rule::Absent) {
-            Ok(Written::New(read) | Written::Refused(Some(read), _)) => Ref::new(read),
-            Ok(_) => unreachable!("an absent key's write is refused by a value only"),
-            Err(error) => panic!("{error}"),
-        }
-    }
-
-    /// Replaces the value of `key` by what `change` makes of it, and returns the value it replaced; `None` if there
-    /// is none.
-    ///
-    /// `change` runs outside of any lock, and again if another thread changes the value meanwhile.
-    ///
-    /// # Panics
-    ///
-    /// If `change` does, or if there is no memory; the map is unchanged then.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use fanread::Wormhole;
-    ///
-    /// let map = Wormhole::new();
-    /// let pinned = map.pin();
-    /// pinned.insert(b"emu", 5);
-    /// assert_eq!(pinned.update(b"emu", |count| count + 1).as_deref(), Some(&5));
-    /// assert_eq!(pinned.get(b"emu").as_deref(), Some(&6));
-    /// ```
-    pub fn update(&self, key: &[u8], mut change: impl FnMut(&V) -> V) -> Option<Ref<'_, V>> {
-        loop {
-            let old = self.get(key)?;
-            match self.map.write(self, key, change(&old), Rule::Same(old.word())) {
-                Ok(Written::Replaced(old)) => return Some(Ref::new(old)),
-                Ok(_) => {}
-                Err(error) => panic!("{error}"),
-            }
-        }
-    }
-
-    /// Replaces the value of `key` by `new` if it equals `current`, and returns the value it replaced.
-    ///
-    /// # Errors
-    ///
-    /// The value that is there instead, if any, and `new`.
-    ///
-    /// # Panics
-    ///
-    /// If comparing does, or if there is no memory; the map is unchanged then.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use fanread::Wormhole;
-    ///
-    /// let map = Wormhole::new();
-    /// let pinned = map.pin();
-    /// pinned.insert(b"emu", 5);
-    /// assert!(pinned.compare_exchange(b"emu", &5, 6).is_ok());
-    /// let (found, _) = pinned.compare_exchange(b"emu", &5, 7).unwrap_err();
-    /// assert_eq!(found.as_deref(), Some(&6));
-    /// ```
-    pub fn compare_exchange(
-        &self,
-        key: &[u8],
-        current: &V,
-        mut new: V,
-    ) -> Result<Ref<'_, V>, (Option<Ref<'_, V>>, V)>
-    where
-        V: PartialEq,
-    {
-        loop {
-            let Some(old) = self.get(key) else { return Err((None, new)) };
-            if *old != *current {
-                return Err((Some(old), new));
-            }
-            match self.map.write(self, key, new, Rule::Same(old.word())) {
-                Ok(Written::Replaced(old)) => return Ok(Ref::new(old)),
-                Ok(Written::Refused(_, back)) => new = back,
-                Ok(Written::New(_)) => unreachable!("only a value that is there is exchanged"),
-                Err(error) => panic!("{error}"),
             }
         }
     }

@@ -17,13 +17,11 @@
 use core::cmp::Ordering as Order;
 use core::iter::FusedIterator;
 use core::marker::PhantomData;
-use core::ops::{Bound, RangeBounds};
-use std::sync::Arc;
 
 use super::layout::{LINE_WORDS, SLOTS, SORT_TIE, Tag, Word, sort_number};
 use super::raw::{Leaf, ShortPrefix, read_inline};
 use super::{Pinned, Wormhole};
-use crate::api::{Edge, Key, Ref, inverted};
+use crate::api::{Edge, Key, Ref};
 use crate::arch;
 use crate::mem::word;
 use crate::sync::epoch::Guard;
@@ -603,8 +601,11 @@ pub struct Range<'g, V> {
     pub(super) course: Course<'g, V>,
 }
 
-/// All entries, in order; see [`Pinned::iter`].
-pub type Iter<'g, V> = Range<'g, V>;
+impl<'g, V> Range<'g, V> {
+    pub(super) fn new(pinned: &'g Pinned<'_, V>, start: Edge, end: Edge, ended: bool) -> Self {
+        Self { course: Course { ended, ..Course::new(pinned, start, end) } }
+    }
+}
 
 impl<V> core::fmt::Debug for Range<'_, V> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -631,163 +632,3 @@ impl<V> DoubleEndedIterator for Range<'_, V> {
 }
 
 impl<V> FusedIterator for Range<'_, V> {}
-
-impl<V> Pinned<'_, V> {
-    /// Returns the entries between two bounds, in key order, from both ends.
-    ///
-    /// # Cost
-    ///
-    /// A `get`'s fetches to find the first leaf, and its order; then the lines of the entries that are read, at most 52
-    /// or 58 for a leaf of some 150 entries, 32 entries ahead and in the next leaf; where keys are in records, one or
-    /// two lines for each, 16 ahead. Reads backwards fetch a leaf when they come to it.
-    ///
-    /// # Concurrency
-    ///
-    /// Keys come strictly increasing and inside the bounds. A key that is in the map all the time is yielded; one
-    /// that comes or goes may be. Each leaf is seen as it was at one instant. No lock is held between two entries.
-    ///
-    /// Inverted bounds are an empty range, not a panic.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use fanread::Wormhole;
-    ///
-    /// let map = Wormhole::new();
-    /// let pinned = map.pin();
-    /// for (key, value) in [(b"a", 1), (b"b", 2), (b"c", 3), (b"d", 4)] {
-    ///     pinned.insert(key, value);
-    /// }
-    /// let from: &[u8] = b"b";
-    /// let mut range = pinned.range(from..);
-    /// assert_eq!(range.next().map(|(_, value)| *value), Some(2));
-    /// assert_eq!(range.next_back().map(|(_, value)| *value), Some(4));
-    /// assert_eq!(range.count(), 1);
-    /// ```
-    pub fn range<'k>(&self, range: impl RangeBounds<&'k [u8]>) -> Range<'_, V> {
-        let (start, end) = (range.start_bound().cloned(), range.end_bound().cloned());
-        let mut course = Course::new(self, Edge::of(start), Edge::of(end));
-        course.ended = inverted(start, end);
-        Range { course }
-    }
-
-    /// Returns all entries in key order; see [`range`](Self::range).
-    pub fn iter(&self) -> Iter<'_, V> {
-        self.range(..)
-    }
-
-    /// Returns the entries whose keys start with `prefix`, in key order; see [`range`](Self::range).
-    pub fn prefix(&self, prefix: &[u8]) -> Range<'_, V> {
-        let mut end = prefix.to_vec();
-        while end.last() == Some(&u8::MAX) {
-            end.pop();
-        }
-        let end = match end.last_mut() {
-            Some(last) => {
-                *last += 1;
-                Edge::Excluded(end.into())
-            }
-            None => Edge::Open,
-        };
-        Range { course: Course::new(self, Edge::Included(prefix.into()), end) }
-    }
-
-    /// Returns the entry with the smallest key.
-    pub fn first_key_value(&self) -> Option<(Key<'_>, Ref<'_, V>)> {
-        self.iter().next()
-    }
-
-    /// Returns the entry with the largest key.
-    pub fn last_key_value(&self) -> Option<(Key<'_>, Ref<'_, V>)> {
-        self.iter().next_back()
-    }
-
-    /// Returns the first entry at or above the bound: `Included(key)` includes `key` itself.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use fanread::Wormhole;
-    /// use std::ops::Bound::Excluded;
-    ///
-    /// let map = Wormhole::new();
-    /// let pinned = map.pin();
-    /// pinned.insert(b"a", 1);
-    /// pinned.insert(b"b", 2);
-    /// let next = pinned.lower_bound(Excluded(b"a"));
-    /// assert_eq!(next.map(|(_, value)| *value), Some(2));
-    /// ```
-    pub fn lower_bound(&self, bound: Bound<&[u8]>) -> Option<(Key<'_>, Ref<'_, V>)> {
-        self.range((bound, Bound::Unbounded)).next()
-    }
-
-    /// Returns the last entry at or below the bound: `Included(key)` includes `key` itself.
-    pub fn upper_bound(&self, bound: Bound<&[u8]>) -> Option<(Key<'_>, Ref<'_, V>)> {
-        self.range((Bound::Unbounded, bound)).next_back()
-    }
-}
-
-impl<'g, V> IntoIterator for &'g Pinned<'_, V> {
-    type Item = (Key<'g>, Ref<'g, V>);
-    type IntoIter = Iter<'g, V>;
-
-    fn into_iter(self) -> Iter<'g, V> {
-        self.iter()
-    }
-}
-
-/// An iterator over all entries that owns its hold on the map and may move between threads.
-///
-/// It pins for one step at a time, so it delays nobody's memory while it is kept, and finds its place again by the
-/// last key. Keys and values are copies.
-#[derive(Debug)]
-pub struct IntoIter<V> {
-    map: Arc<Wormhole<V>>,
-    last: Edge,
-    ahead: std::vec::IntoIter<(Box<[u8]>, V)>,
-}
-
-/// Entries that an owned iterator copies at a time: a few parts of a leaf.
-const OWNED_STEP: usize = 40;
-
-impl<V: Clone + Send + Sync> Wormhole<V> {
-    /// Returns an iterator over copies of all entries that is `Send` and borrows nothing.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use fanread::Wormhole;
-    /// use std::sync::Arc;
-    ///
-    /// let map = Arc::new(Wormhole::new());
-    /// map.pin().insert(b"a", 1);
-    /// let all = std::thread::spawn(move || map.iter_owned().collect::<Vec<_>>());
-    /// assert_eq!(all.join().unwrap(), [(Box::from(*b"a"), 1)]);
-    /// ```
-    pub fn iter_owned(self: &Arc<Self>) -> IntoIter<V> {
-        IntoIter { map: Arc::clone(self), last: Edge::Open, ahead: Vec::new().into_iter() }
-    }
-}
-
-impl<V: Clone + Send + Sync> Iterator for IntoIter<V> {
-    type Item = (Box<[u8]>, V);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.ahead.len() == 0 {
-            let pinned = self.map.pin();
-            let from = match &self.last {
-                Edge::Open => Bound::Unbounded,
-                Edge::Included(key) | Edge::Excluded(key) => Bound::Excluded(&**key),
-            };
-            let copies: Vec<(Box<[u8]>, V)> = pinned
-                .range((from, Bound::Unbounded))
-                .take(OWNED_STEP)
-                .map(|(key, value)| (Box::from(&*key), V::clone(&value)))
-                .collect();
-            drop(pinned);
-            self.last = Edge::Excluded(copies.last()?.0.clone());
-            self.ahead = copies.into_iter();
-        }
-        self.ahead.next()
-    }
-}

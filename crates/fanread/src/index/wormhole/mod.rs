@@ -27,7 +27,7 @@ use crossbeam_utils::CachePadded;
 use std::sync::OnceLock;
 
 use self::raw::{Leaf, Memory};
-use crate::api::{Key, MemoryUsage, Options, Ref};
+use crate::api::{MemoryUsage, Options, Ref};
 use crate::arch::Avx512;
 use crate::hash::prefix::Seed;
 use crate::mem::{self, heap, word};
@@ -41,7 +41,7 @@ use crate::sync::shim::{
 use crate::sync::thread;
 
 pub use self::check::Broken;
-pub use self::iter::{IntoIter, Iter, Range};
+pub use self::iter::Range;
 
 /// Longest key of a map, in bytes.
 pub const MAX_KEY_BYTES: usize = layout::MAX_KEY_BYTES;
@@ -408,32 +408,12 @@ pub struct Pinned<'m, V> {
     thread: usize,
 }
 
-impl<V> core::fmt::Debug for Pinned<'_, V> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Pinned").field("map", self.map).finish_non_exhaustive()
-    }
-}
-
-impl<V> Pinned<'_, V> {
-    /// Lets memory be used again that was given up since the handle was made. Whatever the handle has handed out
-    /// must be gone, which the compiler checks.
-    #[inline]
-    pub fn repin(&mut self) {
-        self.guard.repin();
-    }
-
-    /// Returns how many entries the map has; see [`Wormhole::len`].
-    pub fn len(&self) -> usize {
-        self.map.len()
-    }
-
-    /// Returns whether the map has no entries.
-    pub fn is_empty(&self) -> bool {
-        self.map.is_empty()
-    }
-
-    /// Returns what the map takes in memory.
-    pub fn memory_usage(&self) -> MemoryUsage {
-        self.map.memory_usage()
-    }
+crate::api::ordered_map_methods! {
+    Wormhole,
+    insert: "The line fetches of [`get`](Self::get) and one locked leaf; one insertion in some 100 splits a leaf. Other \
+             leaves stay readable and writable meanwhile, and the leaf itself stays readable.",
+    range: "A `get`'s fetches to find the first leaf, and its order; then the lines of the entries that are read, at most \
+            52 or 58 for a leaf of some 150 entries, 32 entries ahead and in the next leaf; where keys are in records, \
+            one or two lines for each, 16 ahead. Reads backwards fetch a leaf when they come to it. Each leaf is seen as \
+            it was at one instant.",
 }

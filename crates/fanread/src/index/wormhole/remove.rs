@@ -8,7 +8,7 @@
 use super::layout::{SLOTS, Slot, Word};
 use super::raw::Leaf;
 use super::resize::MERGE_AT;
-use super::{Garbage, Key, Pinned, Ref, Wormhole};
+use super::{Garbage, Pinned, Ref, Wormhole};
 use crate::arch;
 use crate::sync::shim::Ordering::Relaxed;
 use crate::sync::version::Locked;
@@ -66,7 +66,11 @@ impl<V: Send + Sync> Pinned<'_, V> {
 
     /// Removes `key` if its value is the one `wanted` accepts. `wanted` is asked under the leaf's lock and is no user
     /// code.
-    fn remove_if(&self, key: &[u8], wanted: impl FnOnce(Ref<'_, V>) -> bool) -> Option<Ref<'_, V>> {
+    pub(super) fn remove_if(
+        &self,
+        key: &[u8],
+        wanted: impl FnOnce(Ref<'_, V>) -> bool,
+    ) -> Option<Ref<'_, V>> {
         let map = self.map;
         let (tag, hint) = map.hint(key, &self.guard)?;
         let (leaf, mut locked) = map.lock_leaf(key, hint);
@@ -91,78 +95,5 @@ impl<V: Send + Sync> Pinned<'_, V> {
             garbage.run();
         }
         Some(old)
-    }
-
-    /// Removes and returns the first entry in key order.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use fanread::Wormhole;
-    ///
-    /// let map = Wormhole::new();
-    /// let pinned = map.pin();
-    /// pinned.insert(b"b", 2);
-    /// pinned.insert(b"a", 1);
-    /// let first = pinned.pop_first().map(|(key, value)| (key.to_vec(), *value));
-    /// assert_eq!(first, Some((b"a".to_vec(), 1)));
-    /// ```
-    pub fn pop_first(&self) -> Option<(Key<'_>, Ref<'_, V>)> {
-        loop {
-            let (key, _) = self.first_key_value()?;
-            if let Some(value) = self.remove(&key) {
-                return Some((key, value));
-            }
-        }
-    }
-
-    /// Removes and returns the last entry in key order.
-    pub fn pop_last(&self) -> Option<(Key<'_>, Ref<'_, V>)> {
-        loop {
-            let (key, _) = self.last_key_value()?;
-            if let Some(value) = self.remove(&key) {
-                return Some((key, value));
-            }
-        }
-    }
-
-    /// Removes every entry for which `keep` returns false.
-    ///
-    /// `keep` runs outside of any lock. An entry whose value another thread replaces after `keep` has seen it stays.
-    ///
-    /// # Panics
-    ///
-    /// If `keep` does. Entries refused before that are removed.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use fanread::Wormhole;
-    ///
-    /// let map = Wormhole::new();
-    /// let pinned = map.pin();
-    /// for (key, value) in [(b"a", 1), (b"b", 2), (b"c", 3)] {
-    ///     pinned.insert(key, value);
-    /// }
-    /// pinned.retain(|_, value| value % 2 == 1);
-    /// assert_eq!(pinned.len(), 2);
-    /// ```
-    pub fn retain(&self, mut keep: impl FnMut(&[u8], &V) -> bool) {
-        for (key, value) in self {
-            if !keep(&key, &value) {
-                self.remove_if(&key, |now| core::ptr::eq(now.word(), value.word()));
-            }
-        }
-    }
-
-    /// Removes all entries.
-    ///
-    /// # Concurrency
-    ///
-    /// Each entry is removed by itself. An entry that another thread inserts meanwhile may stay.
-    pub fn clear(&self) {
-        for (key, _) in self {
-            self.remove(&key);
-        }
     }
 }

@@ -495,12 +495,6 @@ impl<V> Pinned<'_, V> {
         self.map.find(key, tag, hint).map(|(_, _, read)| Ref::new(read))
     }
 
-    /// Returns whether `key` has a value. Costs what [`get`](Self::get) does.
-    #[inline]
-    pub fn contains_key(&self, key: &[u8]) -> bool {
-        self.get(key).is_some()
-    }
-
     /// Looks up all `keys` and stores the answer for `keys[i]` in `found[i]`.
     ///
     /// # Cost

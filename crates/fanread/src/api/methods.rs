@@ -1,0 +1,473 @@
+//! What the handles of all ordered maps on byte strings have in common.
+//!
+//! A map brings `get`, `get_batch`, `write`, `remove_if` and its `Range`; whatever can be said in those words is said here,
+//! once, with its documentation.
+
+use crate::mem::word::{self, Read};
+
+/// When a write takes place.
+#[derive(Clone, Copy)]
+pub(crate) enum Rule {
+    /// In any case.
+    Always,
+    /// If the key has no value.
+    Absent,
+    /// If the key's value is still this one, as `Read::word` gave it.
+    Same(word::Word),
+}
+
+/// What a write did.
+pub(crate) enum Written<'g, V> {
+    /// There was no value; now there is this one.
+    New(Read<'g, V>),
+    /// This value was replaced.
+    Replaced(Read<'g, V>),
+    /// The rule forbade it; this value is there, if any.
+    Refused(Option<Read<'g, V>>, V),
+}
+
+/// Writes the methods of `Pinned` that are the same for every ordered map, and the owned iterator.
+///
+/// The module it is used in has `Pinned` (with fields `map`, `guard` and `thread`), `Range` (with `new`), and the map, with
+/// `len`, `is_empty`, `memory_usage` and `write`.
+macro_rules! ordered_map_methods {
+    ($map:ident, insert: $insert_cost:expr, range: $range_cost:expr $(,)?) => {
+        /// All entries, in order; see [`Pinned::iter`].
+        pub type Iter<'g, V> = Range<'g, V>;
+
+        impl<V> core::fmt::Debug for Pinned<'_, V> {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.debug_struct("Pinned").field("map", self.map).finish_non_exhaustive()
+            }
+        }
+
+        impl<V> Pinned<'_, V> {
+            /// Lets memory be used again that was given up since the handle was made. Whatever the handle has handed out
+            /// must be gone, which the compiler checks.
+            #[inline]
+            pub fn repin(&mut self) {
+                self.guard.repin();
+            }
+
+            #[doc = concat!(" Returns how many entries the map has; see [`", stringify!($map), "::len`].")]
+            pub fn len(&self) -> usize {
+                self.map.len()
+            }
+
+            /// Returns whether the map has no entries.
+            pub fn is_empty(&self) -> bool {
+                self.map.is_empty()
+            }
+
+            /// Returns what the map takes in memory.
+            pub fn memory_usage(&self) -> $crate::api::MemoryUsage {
+                self.map.memory_usage()
+            }
+
+            /// Returns whether `key` has a value. Costs what [`get`](Self::get) does.
+            #[inline]
+            pub fn contains_key(&self, key: &[u8]) -> bool {
+                self.get(key).is_some()
+            }
+
+            /// Returns the entries between two bounds, in key order, from both ends.
+            ///
+            /// # Cost
+            ///
+            #[doc = $range_cost]
+            ///
+            /// # Concurrency
+            ///
+            /// Keys come strictly increasing and inside the bounds. A key that is in the map all the time is yielded; one
+            /// that comes or goes may be. No lock is held between two entries.
+            ///
+            /// Inverted bounds are an empty range, not a panic.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            #[doc = concat!(" use fanread::", stringify!($map), ";")]
+            ///
+            #[doc = concat!(" let map = ", stringify!($map), "::new();")]
+            /// let pinned = map.pin();
+            /// for (key, value) in [(b"a", 1), (b"b", 2), (b"c", 3), (b"d", 4)] {
+            ///     pinned.insert(key, value);
+            /// }
+            /// let from: &[u8] = b"b";
+            /// let mut range = pinned.range(from..);
+            /// assert_eq!(range.next().map(|(_, value)| *value), Some(2));
+            /// assert_eq!(range.next_back().map(|(_, value)| *value), Some(4));
+            /// assert_eq!(range.count(), 1);
+            /// ```
+            pub fn range<'k>(&self, range: impl core::ops::RangeBounds<&'k [u8]>) -> Range<'_, V> {
+                let (start, end) = (range.start_bound().cloned(), range.end_bound().cloned());
+                Range::new(self, $crate::api::Edge::of(start), $crate::api::Edge::of(end), $crate::api::inverted(start, end))
+            }
+
+            /// Returns all entries in key order; see [`range`](Self::range).
+            pub fn iter(&self) -> Iter<'_, V> {
+                self.range(..)
+            }
+
+            /// Returns the entries whose keys start with `prefix`, in key order; see [`range`](Self::range).
+            pub fn prefix(&self, prefix: &[u8]) -> Range<'_, V> {
+                let mut end = prefix.to_vec();
+                while end.last() == Some(&u8::MAX) {
+                    end.pop();
+                }
+                let end = match end.last_mut() {
+                    Some(last) => {
+                        *last += 1;
+                        $crate::api::Edge::Excluded(end.into())
+                    }
+                    None => $crate::api::Edge::Open,
+                };
+                Range::new(self, $crate::api::Edge::Included(prefix.into()), end, false)
+            }
+
+            /// Returns the entry with the smallest key.
+            pub fn first_key_value(&self) -> Option<($crate::api::Key<'_>, $crate::api::Ref<'_, V>)> {
+                self.iter().next()
+            }
+
+            /// Returns the entry with the largest key.
+            pub fn last_key_value(&self) -> Option<($crate::api::Key<'_>, $crate::api::Ref<'_, V>)> {
+                self.iter().next_back()
+            }
+
+            /// Returns the first entry at or above the bound: `Included(key)` includes `key` itself.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            #[doc = concat!(" use fanread::", stringify!($map), ";")]
+            /// use std::ops::Bound::Excluded;
+            ///
+            #[doc = concat!(" let map = ", stringify!($map), "::new();")]
+            /// let pinned = map.pin();
+            /// pinned.insert(b"a", 1);
+            /// pinned.insert(b"b", 2);
+            /// let next = pinned.lower_bound(Excluded(b"a"));
+            /// assert_eq!(next.map(|(_, value)| *value), Some(2));
+            /// ```
+            pub fn lower_bound(&self, bound: core::ops::Bound<&[u8]>) -> Option<($crate::api::Key<'_>, $crate::api::Ref<'_, V>)> {
+                self.range((bound, core::ops::Bound::Unbounded)).next()
+            }
+
+            /// Returns the last entry at or below the bound: `Included(key)` includes `key` itself.
+            pub fn upper_bound(&self, bound: core::ops::Bound<&[u8]>) -> Option<($crate::api::Key<'_>, $crate::api::Ref<'_, V>)> {
+                self.range((core::ops::Bound::Unbounded, bound)).next_back()
+            }
+        }
+
+        impl<V: Send + Sync> Pinned<'_, V> {
+            /// Maps `key` to `value` and returns the value it replaces, if there was one.
+            ///
+            /// # Cost
+            ///
+            #[doc = $insert_cost]
+            ///
+            /// # Concurrency
+            ///
+            /// Takes effect at one instant. A `get` that overlaps the call returns the old value or the new one; a `get` that
+            /// starts after it returns the new one.
+            ///
+            /// # Panics
+            ///
+            /// If `key` is longer than [`MAX_KEY_BYTES`](MAX_KEY_BYTES), or if there is no memory.
+            /// [`try_insert`](Self::try_insert) returns these as errors.
+            /// And if dropping a value does that was removed or replaced earlier; the write has taken effect or not then.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            #[doc = concat!(" use fanread::", stringify!($map), ";")]
+            ///
+            #[doc = concat!(" let map = ", stringify!($map), "::new();")]
+            /// let pinned = map.pin();
+            /// assert!(pinned.insert(b"wombat", 1).is_none());
+            /// assert_eq!(pinned.insert(b"wombat", 2).as_deref(), Some(&1));
+            /// ```
+            #[inline]
+            pub fn insert(&self, key: &[u8], value: V) -> Option<$crate::api::Ref<'_, V>> {
+                match self.try_insert(key, value) {
+                    Ok(old) => old,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+
+            /// Maps `key` to `value` as [`insert`](Self::insert) does.
+            ///
+            /// # Errors
+            ///
+            /// [`InsertError::KeyTooLong`](crate::InsertError::KeyTooLong) if `key` is longer than [`MAX_KEY_BYTES`](MAX_KEY_BYTES), and
+            /// [`InsertError::OutOfMemory`](crate::InsertError::OutOfMemory) if there was no memory for the entry or for a split. The map is unchanged and the
+            /// error hands `value` back.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            #[doc = concat!(" use fanread::", stringify!($map), ";")]
+            ///
+            #[doc = concat!(" let map = ", stringify!($map), "::new();")]
+            /// let pinned = map.pin();
+            /// assert!(pinned.try_insert(b"wombat", 1)?.is_none());
+            /// let error = pinned.try_insert(&vec![0; 70_000], 2).unwrap_err();
+            /// assert_eq!(error.into_value(), 2);
+            /// # Ok::<(), fanread::InsertError<u64>>(())
+            /// ```
+            pub fn try_insert(&self, key: &[u8], value: V) -> Result<Option<$crate::api::Ref<'_, V>>, $crate::api::InsertError<V>> {
+                Ok(match self.map.write(self, key, value, $crate::api::Rule::Always)? {
+                    $crate::api::Written::New(_) => None,
+                    $crate::api::Written::Replaced(old) => Some($crate::api::Ref::new(old)),
+                    $crate::api::Written::Refused(..) => unreachable!("nothing forbids an insertion"),
+                })
+            }
+
+            /// Returns the value of `key`; inserts what `make` returns if there is none.
+            ///
+            /// `make` runs outside of any lock. If another thread inserts meanwhile, its value stays and is returned.
+            ///
+            /// # Panics
+            ///
+            /// As [`insert`](Self::insert), and if `make` does; the map is unchanged then.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            #[doc = concat!(" use fanread::", stringify!($map), ";")]
+            ///
+            #[doc = concat!(" let map = ", stringify!($map), "::new();")]
+            /// let pinned = map.pin();
+            /// assert_eq!(*pinned.get_or_insert_with(b"emu", || 5), 5);
+            /// assert_eq!(*pinned.get_or_insert_with(b"emu", || 6), 5);
+            /// ```
+            pub fn get_or_insert_with(&self, key: &[u8], make: impl FnOnce() -> V) -> $crate::api::Ref<'_, V> {
+                if let Some(found) = self.get(key) {
+                    return found;
+                }
+                match self.map.write(self, key, make(), $crate::api::Rule::Absent) {
+                    Ok($crate::api::Written::New(read) | $crate::api::Written::Refused(Some(read), _)) => $crate::api::Ref::new(read),
+                    Ok(_) => unreachable!("an absent key's write is refused by a value only"),
+                    Err(error) => panic!("{error}"),
+                }
+            }
+
+            /// Replaces the value of `key` by what `change` makes of it, and returns the value it replaced; `None` if there
+            /// is none.
+            ///
+            /// `change` runs outside of any lock, and again if another thread changes the value meanwhile.
+            ///
+            /// # Panics
+            ///
+            /// If `change` does, or if there is no memory; the map is unchanged then.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            #[doc = concat!(" use fanread::", stringify!($map), ";")]
+            ///
+            #[doc = concat!(" let map = ", stringify!($map), "::new();")]
+            /// let pinned = map.pin();
+            /// pinned.insert(b"emu", 5);
+            /// assert_eq!(pinned.update(b"emu", |count| count + 1).as_deref(), Some(&5));
+            /// assert_eq!(pinned.get(b"emu").as_deref(), Some(&6));
+            /// ```
+            pub fn update(&self, key: &[u8], mut change: impl FnMut(&V) -> V) -> Option<$crate::api::Ref<'_, V>> {
+                loop {
+                    let old = self.get(key)?;
+                    match self.map.write(self, key, change(&old), $crate::api::Rule::Same(old.word())) {
+                        Ok($crate::api::Written::Replaced(old)) => return Some($crate::api::Ref::new(old)),
+                        Ok(_) => {}
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            }
+
+            /// Replaces the value of `key` by `new` if it equals `current`, and returns the value it replaced.
+            ///
+            /// # Errors
+            ///
+            /// The value that is there instead, if any, and `new`.
+            ///
+            /// # Panics
+            ///
+            /// If comparing does, or if there is no memory; the map is unchanged then.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            #[doc = concat!(" use fanread::", stringify!($map), ";")]
+            ///
+            #[doc = concat!(" let map = ", stringify!($map), "::new();")]
+            /// let pinned = map.pin();
+            /// pinned.insert(b"emu", 5);
+            /// assert!(pinned.compare_exchange(b"emu", &5, 6).is_ok());
+            /// let (found, _) = pinned.compare_exchange(b"emu", &5, 7).unwrap_err();
+            /// assert_eq!(found.as_deref(), Some(&6));
+            /// ```
+            pub fn compare_exchange(
+                &self,
+                key: &[u8],
+                current: &V,
+                mut new: V,
+            ) -> Result<$crate::api::Ref<'_, V>, (Option<$crate::api::Ref<'_, V>>, V)>
+            where
+                V: PartialEq,
+            {
+                loop {
+                    let Some(old) = self.get(key) else { return Err((None, new)) };
+                    if *old != *current {
+                        return Err((Some(old), new));
+                    }
+                    match self.map.write(self, key, new, $crate::api::Rule::Same(old.word())) {
+                        Ok($crate::api::Written::Replaced(old)) => return Ok($crate::api::Ref::new(old)),
+                        Ok($crate::api::Written::Refused(_, back)) => new = back,
+                        Ok($crate::api::Written::New(_)) => unreachable!("only a value that is there is exchanged"),
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            }
+
+            /// Removes and returns the first entry in key order.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            #[doc = concat!(" use fanread::", stringify!($map), ";")]
+            ///
+            #[doc = concat!(" let map = ", stringify!($map), "::new();")]
+            /// let pinned = map.pin();
+            /// pinned.insert(b"b", 2);
+            /// pinned.insert(b"a", 1);
+            /// let first = pinned.pop_first().map(|(key, value)| (key.to_vec(), *value));
+            /// assert_eq!(first, Some((b"a".to_vec(), 1)));
+            /// ```
+            pub fn pop_first(&self) -> Option<($crate::api::Key<'_>, $crate::api::Ref<'_, V>)> {
+                loop {
+                    let (key, _) = self.first_key_value()?;
+                    if let Some(value) = self.remove(&key) {
+                        return Some((key, value));
+                    }
+                }
+            }
+
+            /// Removes and returns the last entry in key order.
+            pub fn pop_last(&self) -> Option<($crate::api::Key<'_>, $crate::api::Ref<'_, V>)> {
+                loop {
+                    let (key, _) = self.last_key_value()?;
+                    if let Some(value) = self.remove(&key) {
+                        return Some((key, value));
+                    }
+                }
+            }
+
+            /// Removes every entry for which `keep` returns false.
+            ///
+            /// `keep` runs outside of any lock. An entry whose value another thread replaces after `keep` has seen it stays.
+            ///
+            /// # Panics
+            ///
+            /// If `keep` does. Entries refused before that are removed.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            #[doc = concat!(" use fanread::", stringify!($map), ";")]
+            ///
+            #[doc = concat!(" let map = ", stringify!($map), "::new();")]
+            /// let pinned = map.pin();
+            /// for (key, value) in [(b"a", 1), (b"b", 2), (b"c", 3)] {
+            ///     pinned.insert(key, value);
+            /// }
+            /// pinned.retain(|_, value| value % 2 == 1);
+            /// assert_eq!(pinned.len(), 2);
+            /// ```
+            pub fn retain(&self, mut keep: impl FnMut(&[u8], &V) -> bool) {
+                for (key, value) in self {
+                    if !keep(&key, &value) {
+                        self.remove_if(&key, |now| core::ptr::eq(now.word(), value.word()));
+                    }
+                }
+            }
+
+            /// Removes all entries.
+            ///
+            /// # Concurrency
+            ///
+            /// Each entry is removed by itself. An entry that another thread inserts meanwhile may stay.
+            pub fn clear(&self) {
+                for (key, _) in self {
+                    self.remove(&key);
+                }
+            }
+        }
+
+        impl<'g, V> IntoIterator for &'g Pinned<'_, V> {
+            type Item = ($crate::api::Key<'g>, $crate::api::Ref<'g, V>);
+            type IntoIter = Iter<'g, V>;
+
+            fn into_iter(self) -> Iter<'g, V> {
+                self.iter()
+            }
+        }
+
+        /// An iterator over all entries that owns its hold on the map and may move between threads.
+        ///
+        /// It pins for one step at a time, so it delays nobody's memory while it is kept, and finds its place again by the
+        /// last key. Keys and values are copies.
+        #[derive(Debug)]
+        pub struct IntoIter<V> {
+            map: std::sync::Arc<$map<V>>,
+            last: $crate::api::Edge,
+            ahead: std::vec::IntoIter<(Box<[u8]>, V)>,
+        }
+
+        /// Entries that an owned iterator copies at a time: a few parts of a leaf.
+        const OWNED_STEP: usize = 40;
+
+        impl<V: Clone + Send + Sync> $map<V> {
+            /// Returns an iterator over copies of all entries that is `Send` and borrows nothing.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            #[doc = concat!(" use fanread::", stringify!($map), ";")]
+            /// use std::sync::Arc;
+            ///
+            #[doc = concat!(" let map = Arc::new(", stringify!($map), "::new());")]
+            /// map.pin().insert(b"a", 1);
+            /// let all = std::thread::spawn(move || map.iter_owned().collect::<Vec<_>>());
+            /// assert_eq!(all.join().unwrap(), [(Box::from(*b"a"), 1)]);
+            /// ```
+            pub fn iter_owned(self: &std::sync::Arc<Self>) -> IntoIter<V> {
+                IntoIter { map: std::sync::Arc::clone(self), last: $crate::api::Edge::Open, ahead: Vec::new().into_iter() }
+            }
+        }
+
+        impl<V: Clone + Send + Sync> Iterator for IntoIter<V> {
+            type Item = (Box<[u8]>, V);
+
+            fn next(&mut self) -> Option<Self::Item> {
+                if self.ahead.len() == 0 {
+                    let pinned = self.map.pin();
+                    let from = match &self.last {
+                        $crate::api::Edge::Open => core::ops::Bound::Unbounded,
+                        $crate::api::Edge::Included(key) | $crate::api::Edge::Excluded(key) => core::ops::Bound::Excluded(&**key),
+                    };
+                    let copies: Vec<(Box<[u8]>, V)> = pinned
+                        .range((from, core::ops::Bound::Unbounded))
+                        .take(OWNED_STEP)
+                        .map(|(key, value)| (Box::from(&*key), V::clone(&value)))
+                        .collect();
+                    drop(pinned);
+                    self.last = $crate::api::Edge::Excluded(copies.last()?.0.clone());
+                    self.ahead = copies.into_iter();
+                }
+                self.ahead.next()
+            }
+        }
+    };
+}
+
+pub(crate) use ordered_map_methods;
