@@ -32,6 +32,7 @@ mod index;
 pub mod key;
 mod mem;
 mod prefix;
+mod shards;
 mod sync;
 
 pub use api::{InsertError, Key, LoadError, MemoryUsage, Options, Ref};

@@ -9,13 +9,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of the library with their levels; `index/x` and `persist/x` are one module each.
-const LEVELS: [(&str, u8); 12] = [
+const LEVELS: [(&str, u8); 13] = [
     ("arch", 0),
     ("mem", 1),
     ("sync", 1),
     ("hash", 1),
     ("key", 1),
     ("api", 2),
+    ("shards", 2),
     ("batch", 3),
     ("prefix", 3),
     ("persist/medium", 3),

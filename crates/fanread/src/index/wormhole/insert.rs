@@ -21,7 +21,6 @@ use crate::batch::DEPTH;
 use crate::mem::AllocError;
 use crate::mem::record::Record;
 use crate::mem::word::{self, Read};
-use crate::sync::shim::Ordering::Relaxed;
 use crate::sync::version::Locked;
 
 impl<V: Send + Sync> Wormhole<V> {
@@ -96,8 +95,7 @@ impl<V: Send + Sync> Wormhole<V> {
             return match self.add(pinned, (leaf, &locked), (key, tag, form), value) {
                 Ok(new) => {
                     drop(locked);
-                    // Relaxed: a counter.
-                    self.shard_of(pinned.thread).1.fetch_add(1, Relaxed);
+                    self.shards.added(pinned.thread, 1);
                     Ok(Written::New(new))
                 }
                 Err((error, value)) => Err(failed(error, value)),
@@ -218,7 +216,7 @@ impl<V> Wormhole<V> {
     /// Memory for the record of a key.
     pub(super) fn new_record(&self, thread: usize, key_bytes: usize) -> Result<u64, AllocError> {
         let units = Record::<V>::units(key_bytes);
-        self.shard_of(thread).0.lock().heap.allocate(&self.memory.records, units)
+        self.shards.lock(thread).heap.allocate(&self.memory.records, units)
     }
 }
 
@@ -374,8 +372,7 @@ impl<V: Send + Sync> Wormhole<V> {
         placed.leaf = None;
         let leaf = filling.finish(&order, count);
         self.append_leaf(pinned, leaf, &plan, last)?;
-        // Relaxed: a counter.
-        self.shard_of(thread).1.fetch_add(count as u64, Relaxed);
+        self.shards.added(thread, count as u64);
         *low = high;
         Ok(leaf)
     }

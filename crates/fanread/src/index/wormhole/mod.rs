@@ -23,20 +23,18 @@ mod tests;
 
 use core::marker::PhantomData;
 
-use crossbeam_utils::CachePadded;
-use std::sync::OnceLock;
-
 use self::raw::{Leaf, Memory};
 use crate::api::{MemoryUsage, Options, Ref};
 use crate::arch::Avx512;
 use crate::hash::prefix::Seed;
-use crate::mem::{self, heap, word};
+use crate::mem::{self, word};
 use crate::prefix::{self, LeafRef, PrefixTable};
-use crate::sync::epoch::{self, Guard, Limbo};
+use crate::shards::Shards;
+use crate::sync::epoch::{self, Guard};
 use crate::sync::lock::Lock;
 use crate::sync::shim::{
-    AtomicU32, AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
+    AtomicU32,
+    Ordering::{Acquire, Release},
 };
 use crate::sync::thread;
 
@@ -86,10 +84,7 @@ pub struct Wormhole<V> {
     structure: Lock<prefix::Writer>,
     /// The leftmost live leaf; 0 in a map that never had an entry.
     first: AtomicU32,
-    shard: Lock<Shard>,
-    entries: AtomicU64,
-    /// More shards, once the map is large enough to be worth them.
-    shards: OnceLock<Box<[CachePadded<OneShard>]>>,
+    shards: Shards<FreeLeaves, Garbage>,
     values: PhantomData<OwnsAndTakes<V>>,
 }
 
@@ -97,21 +92,8 @@ pub struct Wormhole<V> {
 /// shorter-lived ones, so `V` is invariant.
 type OwnsAndTakes<V> = (V, fn(V) -> V);
 
-/// What one of many threads counts and recycles.
-#[derive(Debug)]
-struct OneShard {
-    shard: Lock<Shard>,
-    entries: AtomicU64,
-}
-
-/// Free memory and memory to be freed.
-#[derive(Debug)]
-struct Shard {
-    heap: heap::Shard,
-    /// Free leaves: their lines, their unit.
-    leaves: Vec<(u8, u64)>,
-    limbo: Limbo<Garbage>,
-}
+/// Free leaves: their lines, their unit.
+type FreeLeaves = Vec<(u8, u64)>;
 
 /// What a writer has unlinked.
 #[derive(Debug)]
@@ -127,10 +109,6 @@ enum Garbage {
     /// A piece of the prefix table, freed by being dropped.
     Table(prefix::Garbage),
 }
-
-/// How many shards a large map has. More than the writers that really run at once is memory for nothing: each holds
-/// up to 64 KB.
-const SHARDS: usize = 8;
 
 /// Bytes of leaves from which a map is worth its own shards for threads.
 const SHARDS_FROM_BYTES: usize = 256 << 10;
@@ -169,9 +147,7 @@ impl<V> Wormhole<V> {
             table,
             structure: Lock::new(writer),
             first: AtomicU32::new(0),
-            shard: Lock::new(Shard::new()),
-            entries: AtomicU64::new(0),
-            shards: OnceLock::new(),
+            shards: Shards::new(),
             values: PhantomData,
         }
     }
@@ -191,11 +167,7 @@ impl<V> Wormhole<V> {
 
     /// Returns how many entries the map has. Exact when no writer is active.
     pub fn len(&self) -> usize {
-        let more = self.shards.get().into_iter().flatten();
-        // Relaxed: counters bring nothing along.
-        let all = more.map(|one| one.entries.load(Relaxed)).fold(0, u64::wrapping_add);
-        let sum = all.wrapping_add(self.entries.load(Relaxed)).cast_signed();
-        usize::try_from(sum).unwrap_or(0)
+        self.shards.entries()
     }
 
     /// Returns whether the map has no entries.
@@ -206,10 +178,9 @@ impl<V> Wormhole<V> {
     /// Returns what the map takes in memory.
     pub fn memory_usage(&self) -> MemoryUsage {
         let mut idle_bytes = 0;
-        for shard in self.all_shards() {
-            let shard = shard.lock();
+        for shard in self.shards.lock_each() {
             idle_bytes += shard.heap.idle_bytes(&self.memory.records);
-            let lines: usize = shard.leaves.iter().map(|leaf| usize::from(leaf.0)).sum();
+            let lines: usize = shard.free.iter().map(|leaf| usize::from(leaf.0)).sum();
             idle_bytes += lines * mem::LINE_BYTES;
         }
         MemoryUsage {
@@ -239,31 +210,10 @@ impl<V> Wormhole<V> {
         self.first.store(name.get(), Release);
     }
 
-    fn all_shards(&self) -> impl Iterator<Item = &Lock<Shard>> {
-        let more = self.shards.get().into_iter().flatten().map(|one| &one.shard);
-        core::iter::once(&self.shard).chain(more)
-    }
-
-    /// The shard and the counter of a thread.
-    #[inline]
-    fn shard_of(&self, thread: usize) -> (&Lock<Shard>, &AtomicU64) {
-        match self.shards.get() {
-            Some(shards) => {
-                let one = &shards[thread % SHARDS];
-                (&one.shard, &one.entries)
-            }
-            None => (&self.shard, &self.entries),
-        }
-    }
-
     /// Gives a map that has grown its shards.
     fn add_shards(&self) {
         if self.memory.leaves.used_bytes() >= SHARDS_FROM_BYTES {
-            self.shards.get_or_init(|| {
-                let one =
-                    || OneShard { shard: Lock::new(Shard::new()), entries: AtomicU64::new(0) };
-                (0..SHARDS).map(|_| CachePadded::new(one())).collect()
-            });
+            self.shards.grow();
         }
     }
 
@@ -280,14 +230,8 @@ impl<V> Wormhole<V> {
         pinned: &Pinned<'_, V>,
         garbage: impl IntoIterator<Item = Garbage>,
     ) -> Recycle<'_, V> {
-        let (lock, _) = self.shard_of(pinned.thread);
-        let mut shard = lock.lock();
-        for item in garbage {
-            shard.limbo.retire(item, &pinned.guard);
-        }
-        let items = shard.limbo.collect().unwrap_or_default();
-        drop(shard);
-        Recycle { map: self, shard: lock, items }
+        let items = self.shards.exchange(pinned.thread, &pinned.guard, garbage);
+        Recycle { map: self, thread: pinned.thread, items }
     }
 
     fn record_units(&self, unit: u64) -> u64 {
@@ -298,17 +242,17 @@ impl<V> Wormhole<V> {
 /// Garbage on its way back into use.
 struct Recycle<'m, V> {
     map: &'m Wormhole<V>,
-    shard: &'m Lock<Shard>,
+    thread: usize,
     items: Vec<Garbage>,
 }
 
 impl<V> Recycle<'_, V> {
     fn run(&mut self) {
-        let Wormhole { memory, .. } = self.map;
+        let Wormhole { memory, shards, .. } = self.map;
         while let Some(item) = self.items.pop() {
             let (unit, units) = match item {
                 Garbage::Leaf(lines, unit) => {
-                    self.shard.lock().leaves.push((lines, unit));
+                    shards.lock(self.thread).free.push((lines, unit));
                     continue;
                 }
                 Garbage::Table(piece) => {
@@ -325,7 +269,7 @@ impl<V> Recycle<'_, V> {
                     (unit, mem::record::Record::<()>::units(memory.border(unit).len()))
                 }
             };
-            self.shard.lock().heap.free(&memory.records, unit, units);
+            shards.lock(self.thread).heap.free(&memory.records, unit, units);
         }
     }
 }
@@ -339,12 +283,6 @@ impl<V> Drop for Recycle<'_, V> {
     }
 }
 
-impl Shard {
-    const fn new() -> Self {
-        Self { heap: heap::Shard::new(), leaves: Vec::new(), limbo: Limbo::new() }
-    }
-}
-
 impl<V> Drop for Wormhole<V> {
     fn drop(&mut self) {
         if const { word::is_inline::<V>() } {
@@ -352,10 +290,7 @@ impl<V> Drop for Wormhole<V> {
             return;
         }
         // What was unlinked still holds values.
-        let limbos: Vec<Garbage> = self
-            .all_shards()
-            .flat_map(|shard| shard.lock().limbo.drain().collect::<Vec<_>>())
-            .collect();
+        let limbos = self.shards.drain();
         let mut values = DropValues { map: self, limbos, leaf: self.first_leaf(), at: 0 };
         values.run();
     }

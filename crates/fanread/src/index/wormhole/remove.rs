@@ -10,7 +10,6 @@ use super::raw::Leaf;
 use super::resize::MERGE_AT;
 use super::{Garbage, Pinned, Ref, Wormhole};
 use crate::arch;
-use crate::sync::shim::Ordering::Relaxed;
 use crate::sync::version::Locked;
 
 impl<V> Wormhole<V> {
@@ -81,8 +80,7 @@ impl<V: Send + Sync> Pinned<'_, V> {
             return None;
         }
         Wormhole::<V>::take_out(leaf, &mut locked, slot);
-        // Relaxed: a counter.
-        map.shard_of(self.thread).1.fetch_sub(1, Relaxed);
+        map.shards.removed(self.thread);
         // The record is handed over before the merge, which drops other values: if one of them panics, this one is not
         // lost.
         let garbage = word.record().map(|unit| map.exchange(self, [Garbage::Record(unit)]));

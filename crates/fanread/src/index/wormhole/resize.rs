@@ -267,10 +267,10 @@ impl<V> Wormhole<V> {
 
     /// Units for a leaf.
     fn new_leaf(&self, thread: usize, shape: Shape) -> Result<prefix::LeafRef, AllocError> {
-        let mut shard = self.shard_of(thread).0.lock();
-        let reused = shard.leaves.iter().rposition(|free| free.0 == shape.all_lines);
+        let mut shard = self.shards.lock(thread);
+        let reused = shard.free.iter().rposition(|free| free.0 == shape.all_lines);
         let unit = match reused {
-            Some(at) => shard.leaves.swap_remove(at).1,
+            Some(at) => shard.free.swap_remove(at).1,
             None => self.memory.leaves.grow_in_page(u64::from(shape.all_lines))?,
         };
         let bytes = usize::from(shape.all_lines) * crate::mem::LINE_BYTES;
@@ -280,12 +280,12 @@ impl<V> Wormhole<V> {
     /// Gives back a leaf that nobody else has seen.
     fn discard_leaf(&self, thread: usize, leaf: Leaf<'_>) {
         let lines = leaf.header().shape.all_lines;
-        self.shard_of(thread).0.lock().leaves.push((lines, Memory::unit(leaf.name())));
+        self.shards.lock(thread).free.push((lines, Memory::unit(leaf.name())));
     }
 
     /// Gives back records that nobody else has seen. Their values live on in the leaves they were copied from.
     fn discard_records(&self, thread: usize, records: Vec<u64>) {
-        let mut shard = self.shard_of(thread).0.lock();
+        let mut shard = self.shards.lock(thread);
         for unit in records {
             let units = self.record_units(unit);
             shard.heap.free(&self.memory.records, unit, units);
@@ -295,14 +295,14 @@ impl<V> Wormhole<V> {
     /// A record for a border.
     pub(super) fn new_border(&self, thread: usize, border: &[u8]) -> Result<u64, AllocError> {
         let units = Record::<()>::units(border.len());
-        let unit = self.shard_of(thread).0.lock().heap.allocate(&self.memory.records, units)?;
+        let unit = self.shards.lock(thread).heap.allocate(&self.memory.records, units)?;
         self.memory.write_record(unit, border, ());
         Ok(unit)
     }
 
     fn discard_border(&self, thread: usize, unit: u64) {
         let units = Record::<()>::units(self.memory.border(unit).len());
-        self.shard_of(thread).0.lock().heap.free(&self.memory.records, unit, units);
+        self.shards.lock(thread).heap.free(&self.memory.records, unit, units);
     }
 
     /// The borders of a leaf as a plan.

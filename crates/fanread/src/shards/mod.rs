@@ -1,0 +1,129 @@
+//! What the threads that write to a map keep apart: free memory, memory to be freed, and counts of entries.
+//!
+//! A small map has one shard for all threads. A large one has some more, and each thread keeps to one of them, so that
+//! writers seldom meet.
+
+use std::sync::OnceLock;
+
+use crossbeam_utils::CachePadded;
+
+use crate::mem::heap;
+use crate::sync::epoch::{Guard, Limbo};
+use crate::sync::lock::{Held, Lock};
+use crate::sync::shim::{AtomicU64, Ordering::Relaxed};
+
+/// How many shards a large map has beside the first. More than the writers that really run at once is memory for
+/// nothing: each holds up to 64 KB.
+const SHARDS: usize = 8;
+
+/// Free memory and memory to be freed: records, what else the map has free (`F`), and what its writers have unlinked
+/// (`G`).
+#[derive(Debug)]
+pub(crate) struct Shard<F, G> {
+    pub(crate) heap: heap::Shard,
+    pub(crate) free: F,
+    pub(crate) limbo: Limbo<G>,
+}
+
+/// A shard and a part of the map's number of entries.
+#[derive(Debug)]
+struct Counted<F, G> {
+    shard: Lock<Shard<F, G>>,
+    entries: AtomicU64,
+}
+
+/// Writers of different shards share no line.
+type Padded<F, G> = CachePadded<Counted<F, G>>;
+
+/// The shards of a map; see the module.
+#[derive(Debug)]
+pub(crate) struct Shards<F, G> {
+    first: Counted<F, G>,
+    /// Once the map is large enough to be worth them.
+    more: OnceLock<Box<[Padded<F, G>]>>,
+}
+
+impl<F: Default, G> Shards<F, G> {
+    pub(crate) fn new() -> Self {
+        Self { first: Counted::new(), more: OnceLock::new() }
+    }
+
+    /// Gives a map that has grown its shards.
+    pub(crate) fn grow(&self) {
+        self.more.get_or_init(|| (0..SHARDS).map(|_| CachePadded::new(Counted::new())).collect());
+    }
+}
+
+impl<F, G> Shards<F, G> {
+    fn all(&self) -> impl Iterator<Item = &Counted<F, G>> {
+        let more = self.more.get().into_iter().flatten().map(|padded| &**padded);
+        core::iter::once(&self.first).chain(more)
+    }
+
+    #[inline]
+    fn of(&self, thread: usize) -> &Counted<F, G> {
+        match self.more.get() {
+            Some(more) => &more[thread % SHARDS],
+            None => &self.first,
+        }
+    }
+
+    /// Locks the shard of a thread.
+    #[inline]
+    pub(crate) fn lock(&self, thread: usize) -> Held<'_, Shard<F, G>> {
+        self.of(thread).shard.lock()
+    }
+
+    /// Locks each shard in turn.
+    pub(crate) fn lock_each(&self) -> impl Iterator<Item = Held<'_, Shard<F, G>>> {
+        self.all().map(|counted| counted.shard.lock())
+    }
+
+    /// Counts entries that were added.
+    #[inline]
+    pub(crate) fn added(&self, thread: usize, entries: u64) {
+        // Relaxed: counters bring nothing along.
+        self.of(thread).entries.fetch_add(entries, Relaxed);
+    }
+
+    /// Counts an entry that was removed.
+    #[inline]
+    pub(crate) fn removed(&self, thread: usize) {
+        // Relaxed: as above.
+        self.of(thread).entries.fetch_sub(1, Relaxed);
+    }
+
+    /// How many entries there are; exact when no writer is active.
+    pub(crate) fn entries(&self) -> usize {
+        // Relaxed: as above. One part alone may be below zero.
+        let parts = self.all().map(|counted| counted.entries.load(Relaxed));
+        usize::try_from(parts.fold(0, u64::wrapping_add).cast_signed()).unwrap_or(0)
+    }
+
+    /// Takes what has been unlinked; returns what nobody can be reading any more. Values among that are dropped by the
+    /// caller, who holds no lock then.
+    pub(crate) fn exchange(
+        &self,
+        thread: usize,
+        guard: &Guard,
+        unlinked: impl IntoIterator<Item = G>,
+    ) -> Vec<G> {
+        let mut shard = self.lock(thread);
+        for item in unlinked {
+            shard.limbo.retire(item, guard);
+        }
+        shard.limbo.collect().unwrap_or_default()
+    }
+
+    /// Takes out everything unlinked. The caller makes sure that nobody is reading.
+    pub(crate) fn drain(&self) -> Vec<G> {
+        self.lock_each().flat_map(|mut shard| shard.limbo.drain().collect::<Vec<_>>()).collect()
+    }
+}
+
+impl<F: Default, G> Counted<F, G> {
+    fn new() -> Self {
+        let shard = Shard { heap: heap::Shard::new(), free: F::default(), limbo: Limbo::new() };
+        Self { shard: Lock::new(shard), entries: AtomicU64::new(0) }
+    }
+}
