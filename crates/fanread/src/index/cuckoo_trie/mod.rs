@@ -4,3 +4,8 @@
 
 #![allow(dead_code, reason = "under construction")]
 #![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
+
+mod bucket;
+mod layout;
+mod raw;
+mod state;

@@ -1,0 +1,614 @@
+//! A trie: a header of three to five lines and a table of buckets, each one line of five nodes.
+//!
+//! ```text
+//! line -2   prefix 8..56                                   | keys 4, nodes 4, round 4, worn 4 |
+//! line -1   low record 8, high record 8, low slice 8, high slice 8, prefix 8, mask 8, next 4, prev 4, bounded 1
+//! line 0    version 8, root 8, step 4, buckets 2, shift 1, - 1, skip 4, depth 4 | 4 blocks, 8 each |
+//! line 1..  16 more blocks, if the table has more than 4; of a table smaller than a block, the buckets
+//!
+//! bucket    0            1            2                  3        4        5        6        7
+//!          | head 0, 1  | head 2, 3  | head 4, version  | body 0 | body 1 | body 2 | body 3 | body 4 |
+//!
+//! head      kind 2 bits | seat 2 bits | tag 28 bits        0: a free slot
+//! body      leaf: hash 24 bits | record 40 bits
+//!           jump: up to 10 symbols of 6 bits, the first on top | count 4 bits
+//!           regular: the children, one bit each; END's is the kind
+//! ```
+//!
+//! A trie is named by the unit of line 0. A descent needs that line, and one of the next two if the table is large; the
+//! two lines before it are for those that found nothing. *Prefix*, *mask* and *slices* are those of a leaf of a Wormhole:
+//! what all keys share, as whole bytes, and the eight bytes of each border behind it.
+//!
+//! *Seat* is 1 for a node in the first bucket of its state, 2 for one in the second, so one masked comparison finds a
+//! node and never a free slot.
+//!
+//! Invariants T1 to T7 are in `docs/design/cuckoo-trie.md`; `check.rs` verifies them.
+
+use core::mem::{offset_of, size_of};
+
+use crate::mem::LINE_BYTES;
+use crate::mem::arena::Arena;
+use crate::sync::shim::AtomicU32;
+use crate::sync::version::Version;
+
+/// The arena of tries: units of one line, a first chunk of 512 bytes, which holds one trie of four buckets.
+pub(super) type Lines = Arena<6, 3>;
+
+/// Longest key of a map.
+pub(super) const MAX_KEY_BYTES: usize = u16::MAX as usize;
+
+/// Bits of a symbol. Measured against 5: shorter paths, fewer lines, and nodes that still fit five in a line.
+pub(super) const SYMBOL_BITS: u32 = 6;
+
+/// Nodes in a bucket.
+pub(super) const SLOTS: usize = 5;
+
+/// Buckets in a block of 16 KB. Larger tables are made of blocks, so that they leave no gaps of many sizes behind;
+/// smaller blocks would make the list in the header longer, larger ones leave more room unused in small tables.
+pub(super) const BLOCK_BUCKETS: u32 = if cfg!(any(shuttle, small_leaves)) { 2 } else { 256 };
+
+/// Blocks of the largest table.
+pub(super) const MAX_BLOCKS: usize = 20;
+
+/// Buckets of the largest table.
+pub(super) const MAX_BUCKETS: u32 = BLOCK_BUCKETS * MAX_BLOCKS as u32;
+
+/// Nodes from which a trie of two keys or more is split: what the largest table holds at a load of 0.78. Larger tries
+/// stall their writers for longer when they are replaced, smaller ones need more headers and entries of the prefix table.
+pub(super) const FULL_NODES: usize = if cfg!(any(shuttle, small_leaves)) { 24 } else { 20_000 };
+
+/// Version of a bucket at which its trie has to be replaced. Half of what the version holds is left for the writer that
+/// is under way.
+pub(super) const WORN: u32 = if cfg!(any(shuttle, small_leaves)) { 16 } else { 1 << 31 };
+
+/// Bits of a state.
+pub(super) const STATE_BITS: u32 = 36;
+
+/// Bits of a tag.
+pub(super) const TAG_BITS: u32 = 28;
+
+/// Bits of a leaf's hash.
+pub(super) const HASH_BITS: u32 = 24;
+
+/// Symbols of the longest label.
+pub(super) const LABEL_SYMBOLS: usize = 10;
+
+/// Lines of a header, with a list of up to 4 blocks.
+pub(super) const HEADER_LINES: usize = 3;
+
+/// Lines before the one that names the trie.
+pub(super) const NAME_AT_LINE: usize = 2;
+
+/// Blocks listed in line 0.
+const FIRST_BLOCKS: usize = 4;
+
+/// Where the list of blocks starts, counted from line 0.
+pub(super) const BLOCKS_AT: usize = offset_of!(Header, blocks);
+
+/// Prefix bytes that a trie keeps. Longer prefixes are compared with the border records.
+pub(super) const KEPT_PREFIX_BYTES: usize = 56;
+
+/// Line 0: what a descent needs.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct Header {
+    pub(super) version: Version,
+    /// State of the empty name.
+    pub(super) root: u64,
+    /// States of one bucket, rounded down.
+    pub(super) step: u32,
+    pub(super) buckets: u16,
+    /// How far a state is shifted to the right: states are on top of their word, and small tables use fewer bits.
+    pub(super) shift: u8,
+    pub(super) unused: u8,
+    /// Bits of a key before its first symbol.
+    pub(super) skip_bits: u32,
+    /// How many nodes a path usually has.
+    pub(super) depth: AtomicU32,
+    /// Where the first blocks are.
+    pub(super) blocks: [*mut u8; FIRST_BLOCKS],
+}
+
+/// Line -1: where the trie lies among others.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct Border {
+    /// Record of the lower border, owned by this trie; 0: the empty key.
+    pub(super) low: u64,
+    /// Record of the upper border, owned by the next trie; 0: none.
+    pub(super) high: u64,
+    pub(super) low_slice: u64,
+    pub(super) high_slice: u64,
+    /// The first eight bytes of the prefix, big-endian, zeros behind it.
+    pub(super) prefix: u64,
+    /// The next trie; of a dead trie the one that replaces it. 0: none.
+    pub(super) next: AtomicU32,
+    /// The trie before. 0: none.
+    pub(super) prev: AtomicU32,
+    /// The bits of `prefix` that count.
+    pub(super) prefix_mask: u64,
+    /// Whether there is an upper border.
+    pub(super) bounded: bool,
+}
+
+/// Line -2: what is seldom needed, and what writers count.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct Rest {
+    pub(super) prefix: [u8; 48],
+    pub(super) keys: AtomicU32,
+    pub(super) nodes: AtomicU32,
+    pub(super) round: u32,
+    /// Not 0 if a bucket's version has reached [`WORN`].
+    pub(super) worn: AtomicU32,
+}
+
+const _: () = assert!(size_of::<Header>() == LINE_BYTES && size_of::<Border>() == LINE_BYTES);
+const _: () = assert!(size_of::<Rest>() == LINE_BYTES && KEPT_PREFIX_BYTES == 8 + 48);
+const _: () = assert!(offset_of!(Header, root) == 8 && offset_of!(Header, step) == 16);
+const _: () = assert!(offset_of!(Header, buckets) == 20 && offset_of!(Header, shift) == 22);
+const _: () = assert!(offset_of!(Header, skip_bits) == 24 && offset_of!(Header, depth) == 28);
+const _: () = assert!(offset_of!(Header, blocks) == 32 && offset_of!(Border, next) == 40);
+const _: () = assert!(offset_of!(Border, prefix_mask) == 48 && offset_of!(Border, bounded) == 56);
+const _: () = assert!(offset_of!(Rest, keys) == 48 && offset_of!(Rest, worn) == 60);
+const _: () = assert!(MAX_BUCKETS <= u16::MAX as u32 && BLOCK_BUCKETS.is_power_of_two());
+const _: () =
+    assert!(HEADER_LINES == NAME_AT_LINE + 1 && FULL_NODES < MAX_BUCKETS as usize * SLOTS);
+
+/// Blocks of a table; 0 if its buckets stand behind the header.
+#[inline]
+pub(super) fn blocks_of(buckets: u32) -> usize {
+    (buckets / BLOCK_BUCKETS) as usize
+}
+
+/// Lines of the piece that the header is in.
+pub(super) fn header_lines(buckets: u32) -> usize {
+    if buckets < BLOCK_BUCKETS {
+        return HEADER_LINES + buckets as usize;
+    }
+    HEADER_LINES + blocks_of(buckets).saturating_sub(FIRST_BLOCKS).div_ceil(LINE_BYTES / 8)
+}
+
+/// Whether a table can have so many buckets: 1, 2, 4 .. or whole blocks.
+pub(super) fn is_size(buckets: u32) -> bool {
+    if buckets < BLOCK_BUCKETS {
+        buckets.is_power_of_two()
+    } else {
+        buckets.is_multiple_of(BLOCK_BUCKETS) && buckets <= MAX_BUCKETS
+    }
+}
+
+/// The next larger table, if there is one.
+pub(super) fn larger(buckets: u32) -> Option<u32> {
+    let next = if buckets < BLOCK_BUCKETS { buckets * 2 } else { buckets + BLOCK_BUCKETS };
+    (next <= MAX_BUCKETS).then_some(next)
+}
+
+/// The smallest table that holds `nodes` at a load of 0.85, or the largest one. At 0.95 insertions still succeed, but
+/// move more; the rest is room to grow.
+pub(super) fn buckets_for(nodes: usize) -> u32 {
+    let buckets = u32::try_from(nodes.div_ceil(SLOTS) * 20 / 17 + 1).unwrap_or(MAX_BUCKETS);
+    if buckets <= BLOCK_BUCKETS {
+        buckets.next_power_of_two()
+    } else {
+        buckets.next_multiple_of(BLOCK_BUCKETS).min(MAX_BUCKETS)
+    }
+}
+
+/// What a slot holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// A record.
+    Leaf = 0,
+    /// A label and one child.
+    Jump = 1,
+    /// Two children or more.
+    Regular = 2,
+    /// The same, and END is one of them.
+    RegularEnd = 3,
+}
+
+/// The head of a slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Head(pub(super) u32);
+
+impl Head {
+    /// The head of a free slot.
+    pub(super) const FREE: Self = Self(0);
+
+    const SEAT_AT: u32 = TAG_BITS;
+    const KIND_AT: u32 = 30;
+
+    /// In the first bucket of its state.
+    const FIRST: u32 = 1 << Self::SEAT_AT;
+    /// In the second.
+    const SECOND: u32 = 2 << Self::SEAT_AT;
+
+    /// The bits that tell nodes apart.
+    pub(super) const NAME_MASK: u32 = (1 << Self::KIND_AT) - 1;
+
+    const TAG_MASK: u32 = (1 << TAG_BITS) - 1;
+
+    /// The name bits of a node of this tag in its first bucket.
+    #[inline(always)]
+    pub(super) fn first(tag: u32) -> u32 {
+        debug_assert!(tag <= Self::TAG_MASK);
+        tag | Self::FIRST
+    }
+
+    /// The name bits of a node of this tag in its second bucket.
+    #[inline(always)]
+    pub(super) fn second(tag: u32) -> u32 {
+        debug_assert!(tag <= Self::TAG_MASK);
+        tag | Self::SECOND
+    }
+
+    /// A head with these name bits.
+    #[inline(always)]
+    pub(super) fn new(name: u32, kind: Kind) -> Self {
+        Self(name & Self::NAME_MASK | (kind as u32) << Self::KIND_AT)
+    }
+
+    /// The same node in its other bucket.
+    #[inline(always)]
+    pub(super) fn moved(self) -> Self {
+        debug_assert!(!self.is_free());
+        Self(self.0 ^ (Self::FIRST | Self::SECOND))
+    }
+
+    #[inline(always)]
+    pub(super) fn is_free(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether the node is in the second bucket of its state.
+    #[inline(always)]
+    pub(super) fn is_second(self) -> bool {
+        self.0 & Self::SECOND != 0
+    }
+
+    /// The name bits.
+    #[inline(always)]
+    pub(super) fn name(self) -> u32 {
+        self.0 & Self::NAME_MASK
+    }
+
+    #[inline(always)]
+    pub(super) fn tag(self) -> u32 {
+        self.0 & Self::TAG_MASK
+    }
+
+    /// The kind of a node; of a free slot nothing that means anything.
+    #[inline(always)]
+    pub(super) fn kind(self) -> Kind {
+        match self.0 >> Self::KIND_AT {
+            0 => Kind::Leaf,
+            1 => Kind::Jump,
+            2 => Kind::Regular,
+            _ => Kind::RegularEnd,
+        }
+    }
+}
+
+/// A node as it is in a slot, its place apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Node {
+    /// A key, which is in this record, and 24 bits of its hash.
+    Leaf { unit: u64, hash: u32 },
+    /// One child, behind this label.
+    Jump(Label),
+    /// Children.
+    Regular(Children),
+}
+
+impl Node {
+    const UNIT_BITS: u32 = 40;
+
+    /// Kind and body.
+    #[inline(always)]
+    pub(super) fn encode(self) -> (Kind, u64) {
+        match self {
+            Self::Leaf { unit, hash } => {
+                debug_assert!(unit >> Self::UNIT_BITS == 0 && hash >> HASH_BITS == 0);
+                (Kind::Leaf, u64::from(hash) << Self::UNIT_BITS | unit)
+            }
+            Self::Jump(label) => (Kind::Jump, label.0),
+            Self::Regular(Children { bits, end: false }) => (Kind::Regular, bits),
+            Self::Regular(Children { bits, end: true }) => (Kind::RegularEnd, bits),
+        }
+    }
+
+    /// The node of this kind and body.
+    #[inline(always)]
+    pub(super) fn decode(kind: Kind, body: u64) -> Self {
+        match kind {
+            Kind::Leaf => Self::Leaf {
+                unit: body & ((1 << Self::UNIT_BITS) - 1),
+                hash: (body >> Self::UNIT_BITS) as u32,
+            },
+            Kind::Jump => Self::Jump(Label(body)),
+            Kind::Regular => Self::Regular(Children { bits: body, end: false }),
+            Kind::RegularEnd => Self::Regular(Children { bits: body, end: true }),
+        }
+    }
+}
+
+/// Six bits of a key, or its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Symbol(pub(super) u8);
+
+impl Symbol {
+    /// The end of a key; before all other symbols in order.
+    pub(super) const END: Self = Self(64);
+
+    #[inline(always)]
+    pub(super) fn is_end(self) -> bool {
+        self.0 >= 64
+    }
+
+    /// Its place among all symbols: 0 for END.
+    #[inline(always)]
+    pub(super) fn rank(self) -> u32 {
+        if self.is_end() { 0 } else { u32::from(self.0) + 1 }
+    }
+}
+
+/// The children of a regular node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Children {
+    /// Bit `i` for symbol `i`.
+    pub(super) bits: u64,
+    /// Whether END is one of them.
+    pub(super) end: bool,
+}
+
+impl Children {
+    /// These two children.
+    pub(super) fn pair(a: Symbol, b: Symbol) -> Self {
+        Self::default().with(a).with(b)
+    }
+
+    #[inline(always)]
+    pub(super) fn has(self, symbol: Symbol) -> bool {
+        if symbol.is_end() { self.end } else { self.bits >> symbol.0 & 1 != 0 }
+    }
+
+    /// The same with one more.
+    #[inline]
+    pub(super) fn with(self, symbol: Symbol) -> Self {
+        if symbol.is_end() {
+            Self { end: true, ..self }
+        } else {
+            Self { bits: self.bits | 1 << symbol.0, ..self }
+        }
+    }
+
+    /// The same without `symbol`.
+    #[inline]
+    pub(super) fn without(self, symbol: Symbol) -> Self {
+        if symbol.is_end() {
+            Self { end: false, ..self }
+        } else {
+            Self { bits: self.bits & !(1 << symbol.0), ..self }
+        }
+    }
+
+    #[inline]
+    pub(super) fn len(self) -> u32 {
+        self.bits.count_ones() + u32::from(self.end)
+    }
+
+    /// The one child, if there is no other.
+    pub(super) fn only(self) -> Option<Symbol> {
+        (self.len() == 1).then(|| self.first()).flatten()
+    }
+
+    #[inline]
+    pub(super) fn first(self) -> Option<Symbol> {
+        if self.end { Some(Symbol::END) } else { lowest(self.bits) }
+    }
+
+    #[inline]
+    pub(super) fn last(self) -> Option<Symbol> {
+        highest(self.bits).or_else(|| self.end.then_some(Symbol::END))
+    }
+
+    /// The first child behind `symbol`.
+    #[inline]
+    pub(super) fn after(self, symbol: Symbol) -> Option<Symbol> {
+        self.behind(symbol).first()
+    }
+
+    /// The last child before `symbol`.
+    #[inline]
+    pub(super) fn before(self, symbol: Symbol) -> Option<Symbol> {
+        self.ahead_of(symbol).last()
+    }
+
+    /// The children behind `symbol`.
+    #[inline]
+    pub(super) fn behind(self, symbol: Symbol) -> Self {
+        let bits = if symbol.is_end() {
+            self.bits
+        } else {
+            self.bits & (!1_u64).wrapping_shl(symbol.0.into())
+        };
+        Self { bits, end: false }
+    }
+
+    /// The children before `symbol`.
+    #[inline]
+    pub(super) fn ahead_of(self, symbol: Symbol) -> Self {
+        if symbol.is_end() {
+            return Self::default();
+        }
+        Self { bits: self.bits & ((1 << symbol.0) - 1), ..self }
+    }
+}
+
+/// The children in order.
+impl Iterator for Children {
+    type Item = Symbol;
+
+    #[inline]
+    fn next(&mut self) -> Option<Symbol> {
+        let first = self.first()?;
+        *self = self.without(first);
+        Some(first)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let len = Self::len(*self) as usize;
+        (len, Some(len))
+    }
+}
+
+impl DoubleEndedIterator for Children {
+    #[inline]
+    fn next_back(&mut self) -> Option<Symbol> {
+        let last = self.last()?;
+        *self = self.without(last);
+        Some(last)
+    }
+}
+
+#[inline(always)]
+fn lowest(bits: u64) -> Option<Symbol> {
+    (bits != 0).then(|| Symbol(bits.trailing_zeros() as u8))
+}
+
+#[inline(always)]
+fn highest(bits: u64) -> Option<Symbol> {
+    bits.checked_ilog2().map(|bit| Symbol(bit as u8))
+}
+
+/// One to ten symbols, none of them END.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Label(pub(super) u64);
+
+impl Label {
+    const COUNT_MASK: u64 = 0xf;
+
+    /// The first `count` symbols of `window`, which has them on top.
+    #[inline(always)]
+    pub(super) fn new(window: u64, count: usize) -> Self {
+        debug_assert!((1..=LABEL_SYMBOLS).contains(&count));
+        Self(window & (!0 << (64 - SYMBOL_BITS * count as u32)) | count as u64)
+    }
+
+    /// These symbols.
+    pub(super) fn of(symbols: &[Symbol]) -> Self {
+        let window = symbols.iter().rev().fold(0, |window, symbol| {
+            debug_assert!(!symbol.is_end());
+            window >> SYMBOL_BITS | u64::from(symbol.0) << (64 - SYMBOL_BITS)
+        });
+        Self::new(window, symbols.len())
+    }
+
+    #[inline(always)]
+    pub(super) fn len(self) -> usize {
+        (self.0 & Self::COUNT_MASK) as usize
+    }
+
+    /// The symbols, the first on top, zeros behind them.
+    #[inline(always)]
+    pub(super) fn window(self) -> u64 {
+        self.0 & !Self::COUNT_MASK
+    }
+
+    /// Symbol `i`.
+    #[inline(always)]
+    pub(super) fn symbol(self, i: usize) -> Symbol {
+        debug_assert!(i < self.len());
+        Symbol((self.0 << (SYMBOL_BITS * i as u32) >> (64 - SYMBOL_BITS)) as u8)
+    }
+
+    /// The symbols in order.
+    pub(super) fn symbols(self) -> impl DoubleEndedIterator<Item = Symbol> {
+        (0..self.len()).map(move |i| self.symbol(i))
+    }
+
+    /// How many symbols at the start are those of `window`, of which `count` are symbols.
+    #[inline(always)]
+    pub(super) fn matched(self, window: u64, count: usize) -> usize {
+        let same = (self.0 ^ window).leading_zeros() / SYMBOL_BITS;
+        (same as usize).min(self.len()).min(count)
+    }
+
+    /// The first `count` symbols.
+    pub(super) fn start(self, count: usize) -> Option<Self> {
+        debug_assert!(count <= self.len());
+        (count > 0).then(|| Self::new(self.0, count))
+    }
+
+    /// The symbols from `from` on.
+    pub(super) fn rest(self, from: usize) -> Option<Self> {
+        let count = self.len().checked_sub(from).filter(|count| *count > 0)?;
+        Some(Self::new(self.window() << (SYMBOL_BITS * from as u32), count))
+    }
+
+    /// This label and another behind it, if both fit into one.
+    pub(super) fn joined(self, behind: Self) -> Option<Self> {
+        let count = self.len() + behind.len();
+        let window =
+            self.window() | behind.window().checked_shr(SYMBOL_BITS * self.len() as u32)?;
+        (count <= LABEL_SYMBOLS).then(|| Self::new(window, count))
+    }
+}
+
+/// A slot of a bucket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Place {
+    pub(super) bucket: u32,
+    pub(super) slot: u32,
+}
+
+/// The two buckets of a state, and what tells it apart in them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Home {
+    pub(super) first: u32,
+    pub(super) second: u32,
+    pub(super) tag: u32,
+}
+
+/// Why a node has no place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum NoRoom {
+    /// The search for a place was given up.
+    Full,
+    /// Another node has the same state (T3).
+    Collision,
+}
+
+/// The eight bytes of `key` from `at` on, big-endian, zeros behind the end.
+///
+/// Without a branch on `at` for keys of eight bytes or more: it is often the late result of a search.
+#[inline(always)]
+pub(super) fn slice_at(key: &[u8], at: usize) -> u64 {
+    if let Some(last) = key.len().checked_sub(8) {
+        let from = at.min(last);
+        let eight = key[from..from + 8].try_into().expect("eight bytes");
+        let bits = 8 * (at - from);
+        return if bits < 64 { u64::from_be_bytes(eight) << bits } else { 0 };
+    }
+    short_slice(key).checked_shl(8 * at as u32).unwrap_or(0)
+}
+
+/// The bytes of a `key` of less than eight bytes, the first on top.
+#[inline(always)]
+fn short_slice(key: &[u8]) -> u64 {
+    let len = key.len();
+    if let (Some(head), Some(tail)) = (key.first_chunk::<4>(), key.last_chunk::<4>()) {
+        let tail = u64::from(u32::from_be_bytes(*tail)) << (8 * (8 - len));
+        return u64::from(u32::from_be_bytes(*head)) << 32 | tail;
+    }
+    // Of one to three bytes these are all, some of them twice.
+    match len {
+        0 => 0,
+        _ => {
+            u64::from(key[0]) << 56
+                | u64::from(key[len / 2]) << (56 - 8 * (len / 2))
+                | u64::from(key[len - 1]) << (64 - 8 * len)
+        }
+    }
+}

@@ -1,0 +1,661 @@
+//! Typed views over the bytes of tries and records: the only unsafe code of this index.
+//!
+//! Nothing here decides anything. Each view is made from a reference that invariant T7 covers, for tries as for
+//! records, and lives as long as the guard of the one who found it.
+//!
+//! # Invariants
+//!
+//! * **R1** What the name of a trie leads to was formatted for as many buckets as its header says, which does not change
+//!   until the trie is freed: the header's lines, and each of its blocks.
+//! * **R2** A line is in one trie, in one list of free pieces, or was never handed out. The first word of a listed piece
+//!   names the next one: its unit, or its address if it is a block.
+
+#![allow(clippy::cast_ptr_alignment, reason = "pieces start at a line")]
+#![expect(
+    unsafe_code,
+    reason = "views over the arenas' bytes; every block cites the invariant it relies on"
+)]
+
+use core::cmp::Ordering as Order;
+use core::marker::PhantomData;
+
+use super::bucket::{Bucket, Find, Hit, find_in_pair};
+use super::layout::{
+    BLOCK_BUCKETS, BLOCKS_AT, Border, HEADER_LINES, Head, Header, Home, KEPT_PREFIX_BYTES, Lines,
+    MAX_BLOCKS, NAME_AT_LINE, Node, Place, Rest, STATE_BITS, TAG_BITS, WORN, blocks_of,
+    header_lines, is_size, slice_at,
+};
+use super::state::State;
+use crate::arch::{self, Lanes};
+use crate::mem::heap::Records;
+use crate::mem::record::Record;
+use crate::mem::{AllocError, LINE_BYTES, word};
+use crate::prefix::LeafRef;
+use crate::sync::shim::{
+    AtomicU32,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use crate::sync::version::Version;
+
+/// Where tries and records live.
+#[derive(Debug)]
+pub(super) struct Memory {
+    pub(super) lines: Lines,
+    pub(super) records: Records,
+}
+
+/// Free pieces of tries: blocks, and headers by size with the buckets of small tables.
+///
+/// Belongs to one memory, and to one thread at a time.
+#[derive(Debug)]
+pub(super) struct FreeLines {
+    headers: [u64; HEADER_CLASSES],
+    blocks: *mut u8,
+}
+
+// SAFETY: the pieces belong to the lists (R2), wherever these are.
+unsafe impl Send for FreeLines {}
+
+/// Sizes of the pieces that headers are in: those of tables smaller than a block, then those with 0, 1 or 2 lines more
+/// for blocks.
+const HEADER_CLASSES: usize = SMALL_CLASSES + 3;
+const SMALL_CLASSES: usize = BLOCK_BUCKETS.ilog2() as usize;
+const BLOCK_BYTES: usize = BLOCK_BUCKETS as usize * LINE_BYTES;
+
+/// What a new trie is to be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape<'a> {
+    /// As `layout::is_size` allows.
+    pub(super) buckets: u32,
+    /// Bits that all keys between the borders share, and that every one of them has.
+    pub(super) skip_bits: u32,
+    pub(super) root: State,
+    pub(super) round: u32,
+    /// How many nodes a path usually has.
+    pub(super) depth: u32,
+    /// Record and bytes of the lower border.
+    pub(super) low: (u64, &'a [u8]),
+    /// Record and bytes of the upper border, if there is one.
+    pub(super) high: Option<(u64, &'a [u8])>,
+}
+
+impl Default for FreeLines {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl FreeLines {
+    pub(super) const fn new() -> Self {
+        Self { headers: [0; HEADER_CLASSES], blocks: core::ptr::null_mut() }
+    }
+
+    /// The class of the piece that the header of such a table is in.
+    fn class_of(buckets: u32) -> usize {
+        if buckets < BLOCK_BUCKETS {
+            buckets.ilog2() as usize
+        } else {
+            SMALL_CLASSES + header_lines(buckets) - HEADER_LINES
+        }
+    }
+
+    /// How many lines a piece of a class has.
+    fn lines_of(class: usize) -> usize {
+        if class < SMALL_CLASSES {
+            HEADER_LINES + (1 << class)
+        } else {
+            HEADER_LINES + class - SMALL_CLASSES
+        }
+    }
+
+    /// Takes a piece for a header, all zeros.
+    fn take_header(&mut self, arena: &Lines, class: usize) -> Result<u64, AllocError> {
+        let unit = self.headers[class];
+        let lines = Self::lines_of(class);
+        if unit == 0 {
+            return arena.grow(lines as u64);
+        }
+        let at = arena.at(unit);
+        // SAFETY: a listed piece belongs to the list and starts with the next one's unit (R2); it is aligned to a line
+        // and has the lines of its class.
+        unsafe {
+            self.headers[class] = at.cast::<u64>().read();
+            at.write_bytes(0, lines * LINE_BYTES);
+        }
+        Ok(unit)
+    }
+
+    /// Takes back a header's piece, which nobody reads any more.
+    fn give_header(&mut self, arena: &Lines, class: usize, unit: u64) {
+        // SAFETY: the piece is the caller's alone (R2), and aligned to a line.
+        unsafe { arena.at(unit).cast::<u64>().write(self.headers[class]) };
+        self.headers[class] = unit;
+    }
+
+    /// Takes a block, all zeros.
+    fn take_block(&mut self, arena: &Lines) -> Result<*mut u8, AllocError> {
+        let block = self.blocks;
+        if block.is_null() {
+            return Ok(arena.at(arena.grow(BLOCK_BUCKETS.into())?));
+        }
+        // SAFETY: as in `take_header`; what a block starts with is an address.
+        unsafe {
+            self.blocks = block.cast::<*mut u8>().read();
+            block.write_bytes(0, BLOCK_BYTES);
+        }
+        Ok(block)
+    }
+
+    /// Takes back a block, which nobody reads any more.
+    fn give_block(&mut self, block: *mut u8) {
+        // SAFETY: the block is the caller's alone (R2), and aligned to a line.
+        unsafe { block.cast::<*mut u8>().write(self.blocks) };
+        self.blocks = block;
+    }
+
+    /// Bytes that wait in the lists.
+    pub(super) fn idle_bytes(&self, arena: &Lines) -> usize {
+        let mut bytes = 0;
+        for (class, first) in self.headers.iter().enumerate() {
+            let mut unit = *first;
+            while unit != 0 {
+                bytes += Self::lines_of(class) * LINE_BYTES;
+                // SAFETY: as in `take_header`.
+                unit = unsafe { arena.at(unit).cast::<u64>().read() };
+            }
+        }
+        let mut block = self.blocks;
+        while !block.is_null() {
+            bytes += BLOCK_BYTES;
+            // SAFETY: as in `take_block`.
+            block = unsafe { block.cast::<*mut u8>().read() };
+        }
+        bytes
+    }
+}
+
+impl Memory {
+    pub(super) const fn new() -> Self {
+        Self { lines: Lines::new(), records: Records::new() }
+    }
+
+    /// The trie behind a name that was found in the table or in a link.
+    #[inline(always)]
+    pub(super) fn trie(&self, name: LeafRef) -> Trie<'_> {
+        Trie { at: self.lines.at(name.get().into()), name, lives: PhantomData }
+    }
+
+    /// The record behind a number that was found in a leaf.
+    #[inline(always)]
+    pub(super) fn record<V>(&self, unit: u64) -> Record<'_, V> {
+        // SAFETY: units in leaves name records that were written before (the bucket's version was loaded by Acquire, or
+        // the trie's lock is held) and are not freed while the finder is pinned (T7).
+        unsafe { Record::new(self.records.at(unit)) }
+    }
+
+    /// Asks for the first line of a record.
+    #[inline(always)]
+    pub(super) fn prefetch_record(&self, unit: u64) {
+        arch::prefetch(self.records.at(unit));
+    }
+
+    /// The bytes of a border.
+    #[inline]
+    pub(super) fn border(&self, unit: u64) -> &[u8] {
+        if unit == 0 { &[] } else { self.record::<()>(unit).key() }
+    }
+
+    /// Fills a fresh record.
+    ///
+    /// The caller has the unit from the heap, with room for `Record::<V>::units(key.len())`, and has not shared it.
+    #[inline(always)]
+    pub(super) fn write_record<V>(&self, unit: u64, key: &[u8], value: V) {
+        // SAFETY: the units are the caller's alone (heap H1) and aligned to 8 bytes.
+        unsafe { Record::write(self.records.at(unit), key, value) };
+    }
+
+    /// Fills a fresh record with an inline value that is a word already; as `write_record`.
+    pub(super) fn write_record_word<V>(&self, unit: u64, key: &[u8], value: word::Word) {
+        // SAFETY: as in `write_record`; the word was packed as a `V` by this map, which is inline.
+        unsafe { Record::write_packed(self.records.at(unit), key, value, PhantomData::<V>) };
+    }
+
+    /// Drops the value of a record that nobody can read any more.
+    pub(super) fn drop_record<V>(&self, unit: u64) {
+        // SAFETY: called by the reclaiming side alone, after the epochs freed the record (T7).
+        unsafe { self.record::<V>(unit).drop_value() };
+    }
+
+    /// Makes a trie without nodes and neighbours.
+    pub(super) fn allocate(
+        &self,
+        free: &mut FreeLines,
+        shape: &Shape<'_>,
+    ) -> Result<Trie<'_>, AllocError> {
+        debug_assert!(is_size(shape.buckets));
+        let class = FreeLines::class_of(shape.buckets);
+        let unit = free.take_header(&self.lines, class)?;
+        let Some(name) = Self::name(unit) else {
+            free.give_header(&self.lines, class, unit);
+            return Err(AllocError { bytes: FreeLines::lines_of(class) * LINE_BYTES });
+        };
+        let mut blocks = [core::ptr::null_mut(); MAX_BLOCKS];
+        let blocks = &mut blocks[..blocks_of(shape.buckets)];
+        for at in 0..blocks.len() {
+            match free.take_block(&self.lines) {
+                Ok(block) => blocks[at] = block,
+                Err(error) => {
+                    blocks[..at].iter().for_each(|block| free.give_block(*block));
+                    free.give_header(&self.lines, class, unit);
+                    return Err(error);
+                }
+            }
+        }
+        let trie = self.trie(name);
+        trie.format(shape, blocks);
+        Ok(trie)
+    }
+
+    /// Takes back the lines of a trie that nobody can read any more. Records are not touched.
+    pub(super) fn free(&self, free: &mut FreeLines, name: LeafRef) {
+        let trie = self.trie(name);
+        let buckets = trie.buckets();
+        for block in 0..blocks_of(buckets) {
+            free.give_block(trie.block(block));
+        }
+        let unit = u64::from(name.get()) - NAME_AT_LINE as u64;
+        free.give_header(&self.lines, FreeLines::class_of(buckets), unit);
+    }
+
+    /// The name of a trie whose piece starts at `unit`.
+    fn name(unit: u64) -> Option<LeafRef> {
+        u32::try_from(unit + NAME_AT_LINE as u64).ok().and_then(LeafRef::new)
+    }
+}
+
+/// A trie that is live, or dead and not yet freed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Trie<'g> {
+    /// Line 0.
+    at: *mut u8,
+    name: LeafRef,
+    lives: PhantomData<&'g ()>,
+}
+
+impl PartialEq for Trie<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.at == other.at
+    }
+}
+
+impl<'g> Trie<'g> {
+    /// Writes the header of a trie that nobody has seen yet.
+    fn format(self, shape: &Shape<'_>, blocks: &[*mut u8]) {
+        let at = shape.skip_bits as usize / 8;
+        let mut prefix = [0_u8; KEPT_PREFIX_BYTES];
+        let kept = at.min(KEPT_PREFIX_BYTES);
+        prefix[..kept].copy_from_slice(&shape.low.1[..kept]);
+        let mut second = [0; KEPT_PREFIX_BYTES - 8];
+        second.copy_from_slice(&prefix[8..]);
+        // A tag holds 28 bits, the rest of a state is in the number of the bucket: small tables do not use all of it.
+        let width = (TAG_BITS + shape.buckets.ilog2()).min(STATE_BITS);
+        let header = Header {
+            version: Version::default(),
+            root: shape.root.0,
+            step: ((1_u64 << width) / u64::from(shape.buckets)) as u32,
+            buckets: shape.buckets as u16,
+            shift: (u64::BITS - width) as u8,
+            unused: 0,
+            skip_bits: shape.skip_bits,
+            depth: AtomicU32::new(shape.depth),
+            blocks: [core::ptr::null_mut(); _],
+        };
+        let border = Border {
+            low: shape.low.0,
+            high: shape.high.map_or(0, |(unit, _)| unit),
+            low_slice: slice_at(shape.low.1, at),
+            high_slice: shape.high.map_or(u64::MAX, |(_, key)| slice_at(key, at)),
+            prefix: slice_at(&prefix, 0),
+            next: AtomicU32::new(0),
+            prev: AtomicU32::new(0),
+            prefix_mask: !u64::MAX.checked_shr(8 * at.min(8) as u32).unwrap_or(0),
+            bounded: shape.high.is_some(),
+        };
+        let rest = Rest {
+            prefix: second,
+            keys: AtomicU32::new(0),
+            nodes: AtomicU32::new(0),
+            round: shape.round,
+            worn: AtomicU32::new(0),
+        };
+        debug_assert!(blocks.len() == blocks_of(shape.buckets));
+        // SAFETY: the lines are the caller's alone until the trie is published (R2). Two of the header's stand before
+        // line 0; its piece has lines for the list of blocks, which goes on behind line 0, or for the buckets.
+        unsafe {
+            self.at.cast::<Header>().write(header);
+            self.at.sub(LINE_BYTES).cast::<Border>().write(border);
+            self.at.sub(2 * LINE_BYTES).cast::<Rest>().write(rest);
+            let list = self.at.add(BLOCKS_AT).cast::<*mut u8>();
+            if blocks.is_empty() {
+                list.write(self.at.add(LINE_BYTES));
+            }
+            for (at, block) in blocks.iter().enumerate() {
+                list.add(at).write(*block);
+            }
+        }
+    }
+
+    /// The trie's name.
+    #[inline(always)]
+    pub(super) fn name(self) -> LeafRef {
+        self.name
+    }
+
+    /// Line 0.
+    #[inline(always)]
+    pub(super) fn header(self) -> &'g Header {
+        // SAFETY: a name leads to a formatted trie that is not freed for 'g (R1, T7). What changes in it is atomic.
+        unsafe { &*self.at.cast::<Header>() }
+    }
+
+    /// Line -1.
+    #[inline(always)]
+    pub(super) fn borders(self) -> &'g Border {
+        // SAFETY: as `header`.
+        unsafe { &*self.at.sub(LINE_BYTES).cast::<Border>() }
+    }
+
+    /// Line -2.
+    #[inline(always)]
+    fn rest(self) -> &'g Rest {
+        // SAFETY: as `header`.
+        unsafe { &*self.at.sub(2 * LINE_BYTES).cast::<Rest>() }
+    }
+
+    /// Asks for the lines that a descent needs first.
+    #[inline(always)]
+    pub(super) fn prefetch_header(self) {
+        arch::prefetch(self.at);
+        arch::prefetch(self.at.wrapping_add(LINE_BYTES));
+        arch::prefetch(self.at.wrapping_add(2 * LINE_BYTES));
+    }
+
+    /// The version, with the lock and the mark of the dead.
+    #[inline(always)]
+    pub(super) fn version(self) -> &'g Version {
+        &self.header().version
+    }
+
+    #[inline(always)]
+    pub(super) fn buckets(self) -> u32 {
+        self.header().buckets.into()
+    }
+
+    /// Bits of a key before its first symbol.
+    #[inline(always)]
+    pub(super) fn skip_bits(self) -> u32 {
+        self.header().skip_bits
+    }
+
+    /// The state of the empty name.
+    #[inline(always)]
+    pub(super) fn root(self) -> State {
+        State(self.header().root)
+    }
+
+    /// Which attempt at a root this is.
+    pub(super) fn round(self) -> u32 {
+        self.rest().round
+    }
+
+    /// Where block `block` is; block 0 of a small table is behind the header.
+    #[inline(always)]
+    fn block(self, block: usize) -> *mut u8 {
+        debug_assert!(block < blocks_of(self.buckets()).max(1));
+        // SAFETY: the list has so many entries (R1), which do not change.
+        unsafe { self.at.add(BLOCKS_AT).cast::<*mut u8>().add(block).read() }
+    }
+
+    /// Where bucket `bucket` is.
+    #[inline(always)]
+    fn bucket_at(self, bucket: u32) -> *mut u8 {
+        debug_assert!(bucket < self.buckets());
+        let in_block = (bucket % BLOCK_BUCKETS) as usize * LINE_BYTES;
+        self.block((bucket / BLOCK_BUCKETS) as usize).wrapping_add(in_block)
+    }
+
+    /// A bucket.
+    #[inline(always)]
+    pub(super) fn bucket(self, bucket: u32) -> &'g Bucket {
+        // SAFETY: callers name buckets of this trie: `home` and `other` make no others, or a loop stays below `buckets`.
+        // The lines of those are the trie's (R1), aligned to a line, zero or written as buckets, and there for 'g.
+        unsafe { &*self.bucket_at(bucket).cast::<Bucket>() }
+    }
+
+    /// How far the second bucket of a tag is from the first.
+    #[inline(always)]
+    fn distance(self, tag: u32) -> u32 {
+        // An odd number with no pattern, so that all bits of the tag count in the upper half of the product.
+        let mixed = tag.wrapping_mul(0xd6e8_feb9);
+        let others = u64::from(self.buckets() - 1);
+        1 + ((u64::from(mixed) * others) >> 32) as u32
+    }
+
+    /// The bucket `distance` behind `bucket`, around the end.
+    #[inline(always)]
+    fn behind(self, bucket: u32, distance: u32) -> u32 {
+        let (at, buckets) = (bucket + distance, self.buckets());
+        if at >= buckets { at - buckets } else { at }
+    }
+
+    /// The buckets of a state.
+    #[inline(always)]
+    pub(super) fn home(self, state: State) -> Home {
+        let header = self.header();
+        // What this table uses of the state, at the bottom and on top of a word.
+        let used = state.0 >> header.shift;
+        let top = used << header.shift;
+        let first = ((u128::from(top) * u128::from(header.buckets)) >> 64) as u32;
+        let tag = (used - u64::from(first) * u64::from(header.step)) as u32;
+        Home { first, second: self.behind(first, self.distance(tag)), tag }
+    }
+
+    /// Asks for both buckets.
+    #[inline(always)]
+    pub(super) fn prefetch(self, home: Home) {
+        arch::prefetch(self.bucket_at(home.first));
+        arch::prefetch(self.bucket_at(home.second));
+    }
+
+    /// The bucket of a node's state beside the one that it is in.
+    #[inline]
+    pub(super) fn other(self, bucket: u32, head: Head) -> u32 {
+        let distance = self.distance(head.tag());
+        if head.is_second() {
+            self.behind(bucket, self.buckets() - distance)
+        } else {
+            self.behind(bucket, distance)
+        }
+    }
+
+    /// What the table knows of the state of a node: all of it if there are 256 buckets or more, else its upper bits.
+    #[inline]
+    pub(super) fn state(self, bucket: u32, head: Head) -> State {
+        let first = if head.is_second() { self.other(bucket, head) } else { bucket };
+        let header = self.header();
+        let used = u64::from(first) * u64::from(header.step) + u64::from(head.tag());
+        State(used << header.shift)
+    }
+
+    /// Whether two states are one to this table (T3).
+    #[inline]
+    pub(super) fn is_same(self, a: State, b: State) -> bool {
+        (a.0 ^ b.0) >> self.header().shift == 0
+    }
+
+    /// Reads a node, or finds that there is none; what it returns was so at one moment of the call.
+    #[inline(always)]
+    pub(super) fn find<L: Lanes>(self, lanes: L, home: Home) -> Option<Hit<'g>> {
+        find_in_pair(lanes, self.bucket(home.first), self.bucket(home.second), home.tag)
+    }
+
+    /// Where a node is. The caller holds the lock.
+    #[inline]
+    pub(super) fn locate<L: Lanes>(self, lanes: L, home: Home) -> Option<Place> {
+        let at = |bucket: u32, name: u32| {
+            let slot = lanes.find(self.bucket(bucket), name)?;
+            Some(Place { bucket, slot })
+        };
+        at(home.first, Head::first(home.tag)).or_else(|| at(home.second, Head::second(home.tag)))
+    }
+
+    /// The head in a slot.
+    #[inline(always)]
+    pub(super) fn head(self, place: Place) -> Head {
+        self.bucket(place.bucket).head(place.slot)
+    }
+
+    /// The node in a slot that is not free. The caller holds the lock.
+    #[inline(always)]
+    pub(super) fn node(self, place: Place) -> Node {
+        let bucket = self.bucket(place.bucket);
+        Node::decode(bucket.head(place.slot).kind(), bucket.body(place.slot))
+    }
+
+    /// Stores into a slot. The caller holds the lock, or has not published the trie.
+    #[inline]
+    pub(super) fn store(self, place: Place, head: Head, body: u64) {
+        let version = self.bucket(place.bucket).change(place.slot, head, body);
+        if version.number() >= WORN {
+            // Relaxed: read under the same lock.
+            self.rest().worn.store(1, Relaxed);
+        }
+    }
+
+    /// Whether the trie has to be replaced before a bucket's version ends. The caller holds the lock.
+    pub(super) fn is_worn(self) -> bool {
+        // Relaxed: as in `store`.
+        self.rest().worn.load(Relaxed) != 0
+    }
+
+    /// How many nodes there are.
+    pub(super) fn nodes(self) -> usize {
+        // Relaxed: a count, exact for the lock's holder.
+        self.rest().nodes.load(Relaxed) as usize
+    }
+
+    /// Counts nodes. The caller holds the lock.
+    pub(super) fn set_nodes(self, nodes: usize) {
+        // Relaxed: as in `nodes`.
+        self.rest().nodes.store(nodes as u32, Relaxed);
+    }
+
+    /// How many keys there are.
+    pub(super) fn keys(self) -> usize {
+        // Relaxed: as in `nodes`.
+        self.rest().keys.load(Relaxed) as usize
+    }
+
+    /// Counts keys. The caller holds the lock.
+    pub(super) fn set_keys(self, keys: usize) {
+        // Relaxed: as in `nodes`.
+        self.rest().keys.store(keys as u32, Relaxed);
+    }
+
+    /// How many nodes a path usually has.
+    #[inline(always)]
+    pub(super) fn depth(self) -> usize {
+        // Relaxed: a hint.
+        self.header().depth.load(Relaxed) as usize
+    }
+
+    /// Notes how many nodes a path usually has.
+    pub(super) fn set_depth(self, depth: usize) {
+        // Relaxed: as in `depth`.
+        self.header().depth.store(depth as u32, Relaxed);
+    }
+
+    /// The next trie; of a dead trie, the one that replaces it.
+    #[inline(always)]
+    pub(super) fn next(self) -> Option<LeafRef> {
+        // ORDER: Acquire, pairs with the Release store in `set_next`: the trie named is formatted and filled.
+        LeafRef::new(self.borders().next.load(Acquire))
+    }
+
+    /// The trie before.
+    #[inline(always)]
+    pub(super) fn prev(self) -> Option<LeafRef> {
+        // ORDER: Acquire, as in `next`.
+        LeafRef::new(self.borders().prev.load(Acquire))
+    }
+
+    /// Links. The caller holds the structure's lock, or has not published the trie.
+    pub(super) fn set_next(self, next: Option<LeafRef>) {
+        // ORDER: Release, pairs with `next`.
+        self.borders().next.store(next.map_or(0, LeafRef::get), Release);
+    }
+
+    /// Links backwards, as `set_next`.
+    pub(super) fn set_prev(self, prev: Option<LeafRef>) {
+        // ORDER: Release, pairs with `prev`.
+        self.borders().prev.store(prev.map_or(0, LeafRef::get), Release);
+    }
+
+    /// Where `key` belongs: in this trie (`Equal`), before it or behind it (T1).
+    #[inline]
+    pub(super) fn place_of(self, key: &[u8], memory: &Memory) -> Order {
+        let borders = self.borders();
+        let bytes = self.skip_bits() as usize / 8;
+        let slice = slice_at(key, bytes);
+        // Strictly between the borders' slices, and with the prefix: no border has to be read.
+        if bytes <= 8
+            && key.len() >= bytes
+            && (slice_at(key, 0) ^ borders.prefix) & borders.prefix_mask == 0
+            && slice > borders.low_slice
+            && (slice < borders.high_slice || !borders.bounded)
+        {
+            return Order::Equal;
+        }
+        self.place_exactly(key, slice, memory)
+    }
+
+    /// The same for keys on a border, with a long prefix, or with another one.
+    #[inline(never)]
+    fn place_exactly(self, key: &[u8], slice: u64, memory: &Memory) -> Order {
+        let borders = self.borders();
+        let placed = self.compare_prefix(key, memory);
+        if placed != Order::Equal {
+            return placed;
+        }
+        if slice < borders.low_slice {
+            return Order::Less;
+        }
+        if borders.bounded && slice > borders.high_slice {
+            return Order::Greater;
+        }
+        if slice == borders.low_slice && key < memory.border(borders.low) {
+            return Order::Less;
+        }
+        if borders.bounded && slice == borders.high_slice && key >= memory.border(borders.high) {
+            return Order::Greater;
+        }
+        Order::Equal
+    }
+
+    /// Compares the start of `key` with what all keys share.
+    fn compare_prefix(self, key: &[u8], memory: &Memory) -> Order {
+        let borders = self.borders();
+        let bytes = self.skip_bits() as usize / 8;
+        let start = &key[..key.len().min(bytes)];
+        if bytes <= 8 {
+            return start.cmp(&borders.prefix.to_be_bytes()[..bytes]);
+        }
+        if bytes > KEPT_PREFIX_BYTES {
+            return start.cmp(&memory.border(borders.low)[..bytes]);
+        }
+        let (first, second) = start.split_at(start.len().min(8));
+        first
+            .cmp(&borders.prefix.to_be_bytes()[..])
+            .then_with(|| second.cmp(&self.rest().prefix[..bytes - 8]))
+    }
+}
