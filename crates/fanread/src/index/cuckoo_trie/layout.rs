@@ -446,28 +446,41 @@ impl Children {
     }
 }
 
-/// The children in order.
-impl Iterator for Children {
+impl IntoIterator for Children {
+    type Item = Symbol;
+    type IntoIter = InOrder;
+
+    #[inline]
+    fn into_iter(self) -> InOrder {
+        InOrder(self)
+    }
+}
+
+/// Children in order, from either end.
+#[derive(Clone, Debug)]
+pub(super) struct InOrder(Children);
+
+impl Iterator for InOrder {
     type Item = Symbol;
 
     #[inline]
     fn next(&mut self) -> Option<Symbol> {
-        let first = self.first()?;
-        *self = self.without(first);
+        let first = self.0.first()?;
+        self.0 = self.0.without(first);
         Some(first)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let len = Self::len(*self) as usize;
+        let len = self.0.len() as usize;
         (len, Some(len))
     }
 }
 
-impl DoubleEndedIterator for Children {
+impl DoubleEndedIterator for InOrder {
     #[inline]
     fn next_back(&mut self) -> Option<Symbol> {
-        let last = self.last()?;
-        *self = self.without(last);
+        let last = self.0.last()?;
+        self.0 = self.0.without(last);
         Some(last)
     }
 }

@@ -7,5 +7,6 @@
 
 mod bucket;
 mod layout;
+mod place;
 mod raw;
 mod state;

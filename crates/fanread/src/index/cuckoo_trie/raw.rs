@@ -11,6 +11,7 @@
 //!   names the next one: its unit, or its address if it is a block.
 
 #![allow(clippy::cast_ptr_alignment, reason = "pieces start at a line")]
+#![allow(clippy::missing_errors_doc, reason = "the one error is that there is no memory")]
 #![expect(
     unsafe_code,
     reason = "views over the arenas' bytes; every block cites the invariant it relies on"
@@ -465,6 +466,12 @@ impl<'g> Trie<'g> {
     pub(super) fn prefetch(self, home: Home) {
         arch::prefetch(self.bucket_at(home.first));
         arch::prefetch(self.bucket_at(home.second));
+    }
+
+    /// Asks for a bucket.
+    #[inline(always)]
+    pub(super) fn prefetch_bucket(self, bucket: u32) {
+        arch::prefetch(self.bucket_at(bucket));
     }
 
     /// The bucket of a node's state beside the one that it is in.
