@@ -6,6 +6,9 @@
 #![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
 
 mod bucket;
+mod check;
+mod descend;
+mod edit;
 mod layout;
 mod place;
 mod raw;

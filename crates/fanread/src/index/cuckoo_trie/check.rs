@@ -1,0 +1,183 @@
+//! Verifies the invariants of a trie at rest; `docs/design/cuckoo-trie.md` says what they are.
+
+use core::cmp::Ordering as Order;
+use core::fmt;
+use std::collections::HashMap;
+
+use super::layout::{Head, LABEL_SYMBOLS, Node, Place, SLOTS, Symbol};
+use super::raw::{Memory, Trie};
+use super::state::{Secret, State, Symbols};
+
+/// An invariant that does not hold, and where.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Broken {
+    invariant: &'static str,
+    place: String,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "invariant {} does not hold: {}", self.invariant, self.place)
+    }
+}
+
+impl std::error::Error for Broken {}
+
+pub(super) fn broken(invariant: &'static str, place: impl Into<String>) -> Broken {
+    Broken { invariant, place: place.into() }
+}
+
+/// A node that a walk has still to visit.
+struct Visit {
+    state: State,
+    /// How much of the path before it is its parent's name, and what comes behind that.
+    level: usize,
+    behind: Vec<Symbol>,
+    /// Whether a jump leads to it.
+    is_below_jump: bool,
+}
+
+/// Verifies one trie, and returns its records in the order of their keys. `hash` gives what a leaf holds of a key's hash.
+///
+/// The caller holds the trie's lock, or nobody else uses the map.
+///
+/// # Errors
+///
+/// The first invariant found broken.
+pub(super) fn check_trie<V>(
+    trie: Trie<'_>,
+    secret: &Secret,
+    memory: &Memory,
+    hash: impl Fn(&[u8]) -> u32,
+) -> Result<Vec<u64>, Broken> {
+    check_root(trie, secret, memory)?;
+    let mut nodes = nodes_of(trie)?;
+    if nodes.len() != trie.nodes() {
+        return Err(broken("count", format!("{} nodes, {} counted", nodes.len(), trie.nodes())));
+    }
+    let mut records = Vec::new();
+    let mut last: Option<&[u8]> = None;
+    let mut path: Vec<Symbol> = Vec::new();
+    let root = Visit { state: trie.root(), level: 0, behind: Vec::new(), is_below_jump: false };
+    let mut visits = if nodes.is_empty() { Vec::new() } else { vec![root] };
+    while let Some(Visit { state, level, behind, is_below_jump }) = visits.pop() {
+        path.truncate(level);
+        path.extend(behind);
+        let at = |what: &str| format!("{what}, at level {} below {:?}", path.len(), path.last());
+        let Some(node) = nodes.remove(&known(trie, state)) else {
+            return Err(broken("T4", at("a child is missing")));
+        };
+        let level = path.len();
+        match node {
+            Node::Leaf { unit, hash: found } => {
+                let key = memory.record::<V>(unit).key();
+                if is_below_jump {
+                    return Err(broken("T5", at("a leaf below a jump")));
+                }
+                if trie.place_of(key, memory) != Order::Equal {
+                    return Err(broken("T1", at("a key from beyond the borders")));
+                }
+                if !starts_with(&Symbols::new(key, trie.skip_bits()), &path) {
+                    return Err(broken("T5", at("a key of another name")));
+                }
+                if hash(key) != found {
+                    return Err(broken("T5", at("a leaf with a wrong hash")));
+                }
+                if last.is_some_and(|last| last >= key) {
+                    return Err(broken("T4", at("a key out of order")));
+                }
+                last = Some(key);
+                records.push(unit);
+            }
+            Node::Jump(label) => {
+                if !(1..=LABEL_SYMBOLS).contains(&label.len()) {
+                    return Err(broken("T4", at("a label of no length that there is")));
+                }
+                let behind = label.symbols().collect();
+                let state = secret.step_all(state, label);
+                visits.push(Visit { state, level, behind, is_below_jump: true });
+            }
+            Node::Regular(children) => {
+                if children.len() < 2 {
+                    return Err(broken("T4", at("a node of one child")));
+                }
+                visits.extend(children.into_iter().rev().map(|symbol| Visit {
+                    state: secret.step(state, symbol),
+                    level,
+                    behind: vec![symbol],
+                    is_below_jump: false,
+                }));
+            }
+        }
+    }
+    if !nodes.is_empty() {
+        return Err(broken("T4", format!("{} nodes that no path leads to", nodes.len())));
+    }
+    if records.len() != trie.keys() {
+        return Err(broken("count", format!("{} keys, {} counted", records.len(), trie.keys())));
+    }
+    Ok(records)
+}
+
+/// What can be seen without the nodes.
+fn check_root(trie: Trie<'_>, secret: &Secret, memory: &Memory) -> Result<(), Broken> {
+    if trie.root() != secret.root(trie.round()) {
+        return Err(broken("T3", "the root's state is not that of its round"));
+    }
+    let borders = trie.borders();
+    let (low, high) = (memory.border(borders.low), memory.border(borders.high));
+    if borders.bounded && low >= high {
+        return Err(broken("T1", format!("borders {low:?} and {high:?}")));
+    }
+    if trie.version().begin().is_dead() {
+        return Err(broken("T1", "the trie is dead"));
+    }
+    Ok(())
+}
+
+/// All nodes by what the table knows of their states.
+fn nodes_of(trie: Trie<'_>) -> Result<HashMap<u64, Node>, Broken> {
+    let mut nodes = HashMap::new();
+    for bucket in 0..trie.buckets() {
+        if trie.bucket(bucket).begin().number() % 2 != 0 {
+            return Err(broken("T6", format!("bucket {bucket} is being changed")));
+        }
+        for slot in 0..SLOTS as u32 {
+            let place = Place { bucket, slot };
+            let (head, at) = (trie.head(place), || format!("bucket {bucket}, slot {slot}"));
+            if head.is_free() {
+                if trie.bucket(bucket).body(slot) != 0 {
+                    return Err(broken("T6", format!("{}: half a node", at())));
+                }
+                continue;
+            }
+            let state = trie.state(bucket, head);
+            let home = trie.home(state);
+            let (expected, name) = if head.is_second() {
+                (home.second, Head::second(home.tag))
+            } else {
+                (home.first, Head::first(home.tag))
+            };
+            if bucket != expected || head.name() != name {
+                return Err(broken("T2", format!("{}: a node in a wrong bucket", at())));
+            }
+            if nodes.insert(known(trie, state), trie.node(place)).is_some() {
+                return Err(broken("T3", format!("{}: a state of two nodes", at())));
+            }
+        }
+    }
+    Ok(nodes)
+}
+
+/// What the table knows of a state.
+fn known(trie: Trie<'_>, state: State) -> u64 {
+    let shift = trie.header().shift;
+    state.0 >> shift
+}
+
+/// Whether a key's path begins with these symbols.
+fn starts_with(symbols: &Symbols<'_>, path: &[Symbol]) -> bool {
+    // END is last, and once.
+    path.len() <= symbols.count() + 1
+        && path.iter().enumerate().all(|(i, symbol)| symbols.symbol(i) == *symbol)
+}

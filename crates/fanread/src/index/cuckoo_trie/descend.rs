@@ -1,0 +1,350 @@
+//! The descent along a key: from a trie's root to the node where the key's path ends.
+//!
+//! The states of a path's nodes follow from the key alone, so their lines are asked for before the first of them is
+//! read: up to [`WIDTH`] levels ahead, two lines each. *Level* `i` is the node whose name has `i` symbols.
+//!
+//! ```text
+//! level     0      1      2      3      4      5      6      7      8      9
+//! asked for xxxxxx xxxxxx xxxxxx xxxxxx                                        the trie's usual depth, here 4
+//! read      ------>------>------>------>                                       mostly that is all
+//!                                       xxxxxx xxxxxx                          a longer path: two ahead
+//! ```
+//!
+//! A node is read from both of its buckets at once, without a branch on which of them it is in: one in six nodes is in
+//! its second bucket, and a wrong guess about that would be found out only when the line has come, and the searches
+//! behind this one would wait too.
+//!
+//! # What a reader may believe
+//!
+//! A node's words are used before it is known that they belong together, but only to choose which state of the *key* comes
+//! next. A step is *confirmed* when the child has been read and the parent's bucket has still the version from before
+//! the parent was read. So each node is confirmed once it was left, and the last one is confirmed by itself before
+//! anything is said about it.
+//!
+//! * The confirmed parent said at the time its child was read that the child is there. States are unique (T3), so what was
+//!   read under the child's state was the child.
+//! * A parent may have lost its place in the trie between its own reading and its child's, in a removal, without a
+//!   change of its bucket. Removals clear what they take out before they end, so the same removal was still going on then,
+//!   and what hangs below such a node says what it said before that removal (`edit.rs`). So the answer was the trie's
+//!   when the parent was read.
+//! * A child that is not there has been taken out, or is just being moved. The descent starts again.
+//!
+//! The holder of the trie's lock uses the same descent. Nothing changes under it, so all of it is confirmed.
+//!
+//! PAPER: section 4.3 (Algorithm 2) and 5. There a node is confirmed before it is used, and the search checks that the
+//! child knows its parent; here states are unique.
+
+use core::hint::select_unpredictable;
+
+use super::bucket::{Bucket, Find, Version};
+use super::layout::{Children, Head, Label, Node, Symbol};
+use super::raw::Trie;
+use super::state::{Secret, State, Symbols};
+use crate::arch::{self, Lanes};
+use crate::sync::backoff::Backoff;
+
+/// Levels whose lines are in flight at a time, and after how many of them a search of a batch gives way to the next.
+///
+/// Two lines for each level, so eight levels are more than a core keeps in flight (10 to 16 misses); the prototype was
+/// fastest at 5 to 8 with long keys, and slower with 3 or 10. Short keys do not reach it.
+pub(super) const WIDTH: usize = 8;
+
+/// Levels asked for at a time on paths that are longer than usual, of which one knows only that the next is there.
+const BEYOND: usize = 2;
+
+/// A level whose lines were asked for.
+#[derive(Clone, Copy, Debug)]
+struct Level<'g> {
+    first: &'g Bucket,
+    second: &'g Bucket,
+    state: State,
+    tag: u32,
+    /// The key's symbol that leads on from here.
+    symbol: Symbol,
+}
+
+/// A descent that has asked for lines, and may have read some levels.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Descent<'g, 'k> {
+    trie: Trie<'g>,
+    symbols: Symbols<'k>,
+    /// The next level to read.
+    level: usize,
+    /// Levels below this one have been asked for.
+    known: usize,
+    /// The state of level `known`.
+    next: State,
+    /// How many levels a path of this trie usually has.
+    usual: usize,
+    /// The parent, and what its bucket's version was when it was read.
+    parent: Option<(&'g Bucket, Version)>,
+    /// Level `i` is at `i % WIDTH`.
+    levels: [Level<'g>; WIDTH],
+}
+
+/// The node where the path of a key ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stop {
+    /// Symbols of the node's name.
+    pub(super) level: usize,
+    pub(super) state: State,
+    pub(super) end: End,
+}
+
+/// How a path ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    /// At the root, which is not there: the trie is empty.
+    Empty,
+    /// At a leaf, of this key or of another one.
+    Leaf { unit: u64, hash: u32 },
+    /// At a regular node that has no child for the key's next symbol.
+    NoChild(Children),
+    /// At a jump of which the key shares only so many symbols.
+    Label(Label, usize),
+}
+
+/// What a trie says of a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Look {
+    /// If the key is there, this is its record: the hash is the key's as far as the leaf knows it.
+    Record(u64),
+    /// The key is not there.
+    Absent,
+}
+
+/// The descent has met a writer.
+#[derive(Clone, Copy, Debug)]
+struct Disturbed;
+
+/// A node as it was read, not confirmed.
+struct Read<'g> {
+    bucket: &'g Bucket,
+    version: Version,
+    node: Node,
+}
+
+/// Is told of the nodes that a descent passes.
+pub(super) trait Passes {
+    /// The path leads on through one of the children.
+    fn regular(&mut self, level: usize, state: State, children: Children);
+
+    /// The path leads on behind the label.
+    fn jump(&mut self, level: usize, state: State, label: Label);
+}
+
+impl Passes for () {
+    #[inline(always)]
+    fn regular(&mut self, _: usize, _: State, _: Children) {}
+
+    #[inline(always)]
+    fn jump(&mut self, _: usize, _: State, _: Label) {}
+}
+
+impl<'g> Trie<'g> {
+    /// Starts a descent: asks for the lines of the first levels, and reads nothing but the header.
+    #[inline(always)]
+    pub(super) fn ask<'k>(self, secret: &Secret, key: &'k [u8]) -> Descent<'g, 'k> {
+        let symbols = Symbols::new(key, self.skip_bits());
+        let root = Level::ask(self, self.root(), symbols.symbol(0));
+        let mut descent = Descent {
+            trie: self,
+            symbols,
+            level: 0,
+            known: 1,
+            next: secret.step(root.state, root.symbol),
+            usual: self.depth(),
+            parent: None,
+            levels: [root; WIDTH],
+        };
+        descent.look_ahead(secret);
+        descent
+    }
+
+    /// Finds where the path of `key` ends. The caller holds the lock.
+    pub(super) fn descend(
+        self,
+        secret: &Secret,
+        lanes: impl Lanes,
+        key: &[u8],
+        passes: &mut impl Passes,
+    ) -> Stop {
+        let mut descent = self.ask(secret, key);
+        match descent.run(secret, lanes, passes, usize::MAX) {
+            Ok(Some(stop)) => stop,
+            // The lock keeps everybody else out.
+            Ok(None) | Err(Disturbed) => unreachable!("T4: a child is missing"),
+        }
+    }
+}
+
+impl<'g> Level<'g> {
+    /// Asks for the lines of a state.
+    #[inline(always)]
+    fn ask(trie: Trie<'g>, state: State, symbol: Symbol) -> Self {
+        let home = trie.home(state);
+        let (first, second) = (trie.bucket(home.first), trie.bucket(home.second));
+        arch::prefetch(first);
+        arch::prefetch(second);
+        Self { first, second, state, tag: home.tag, symbol }
+    }
+
+    /// Reads the node of this level from the bucket it is in.
+    #[inline(always)]
+    fn read(&self, lanes: impl Lanes) -> Option<Read<'g>> {
+        // Versions first: what is read behind them is of these versions or of later ones.
+        let (first, second) = (self.first.begin(), self.second.begin());
+        let in_first = lanes.find(self.first, Head::first(self.tag));
+        let in_second = lanes.find(self.second, Head::second(self.tag));
+        let there = in_first.is_some();
+        let bucket = select_unpredictable(there, self.first, self.second);
+        let version = select_unpredictable(there, first, second);
+        let slot = select_unpredictable(there, in_first, in_second)?;
+        let node = Node::decode(bucket.head(slot).kind(), bucket.body(slot));
+        Some(Read { bucket, version, node })
+    }
+
+    /// Whether there surely is no node of this state.
+    #[cold]
+    #[inline(never)]
+    fn is_free(&self, lanes: impl Lanes, trie: Trie<'g>) -> bool {
+        trie.find(lanes, trie.home(self.state)).is_none()
+    }
+}
+
+impl<'g> Descent<'g, '_> {
+    /// The trie.
+    pub(super) fn trie(&self) -> Trie<'g> {
+        self.trie
+    }
+
+    /// Finds the leaf that is the key's if any is.
+    #[inline(always)]
+    pub(super) fn look(mut self, secret: &Secret, lanes: impl Lanes, hash: u32) -> Look {
+        match self.run(secret, lanes, &mut (), usize::MAX) {
+            Ok(Some(stop)) => stop.look(hash),
+            Ok(None) | Err(Disturbed) => self.look_again(secret, lanes, hash),
+        }
+    }
+
+    /// As `look`, but reads [`WIDTH`] levels at most, and asks for as many. `None` if there is more to read: call again
+    /// when that may have come.
+    #[inline(always)]
+    pub(super) fn look_on(
+        &mut self,
+        secret: &Secret,
+        lanes: impl Lanes,
+        hash: u32,
+    ) -> Option<Look> {
+        match self.run(secret, lanes, &mut (), WIDTH) {
+            Ok(stop) => stop.map(|stop| stop.look(hash)),
+            Err(Disturbed) => Some(self.look_again(secret, lanes, hash)),
+        }
+    }
+
+    /// Starts over until no writer is in the way.
+    #[cold]
+    #[inline(never)]
+    fn look_again(&self, secret: &Secret, lanes: impl Lanes, hash: u32) -> Look {
+        let mut backoff = Backoff::new();
+        loop {
+            backoff.wait();
+            let mut descent = self.trie.ask(secret, self.symbols.key());
+            if let Ok(Some(stop)) = descent.run(secret, lanes, &mut (), usize::MAX) {
+                return stop.look(hash);
+            }
+        }
+    }
+
+    /// Reads up to `count` nodes, until the path ends.
+    #[inline(always)]
+    fn run(
+        &mut self,
+        secret: &Secret,
+        lanes: impl Lanes,
+        passes: &mut impl Passes,
+        count: usize,
+    ) -> Result<Option<Stop>, Disturbed> {
+        for _ in 0..count {
+            let level = self.level;
+            let here = &self.levels[level % WIDTH];
+            let (state, symbol) = (here.state, here.symbol);
+            let Some(Read { bucket, version, node }) = here.read(lanes) else {
+                // Only the root may be missing, and only if it is missing from both buckets at one moment.
+                let is_empty = level == 0 && here.is_free(lanes, self.trie);
+                let stop = Stop { level, state, end: End::Empty };
+                return if is_empty { Ok(Some(stop)) } else { Err(Disturbed) };
+            };
+            if self.parent.is_some_and(|(parent, version)| !parent.is_still(version)) {
+                return Err(Disturbed);
+            }
+            let end = match node {
+                Node::Regular(children) if children.has(symbol) => {
+                    passes.regular(level, state, children);
+                    self.level = level + 1;
+                    None
+                }
+                Node::Regular(children) => Some(End::NoChild(children)),
+                Node::Jump(label) => {
+                    let matched = self.matched(label);
+                    if matched == label.len() {
+                        passes.jump(level, state, label);
+                        self.level = level + matched;
+                        None
+                    } else {
+                        Some(End::Label(label, matched))
+                    }
+                }
+                Node::Leaf { unit, hash } => Some(End::Leaf { unit, hash }),
+            };
+            if let Some(end) = end {
+                let is_whole = bucket.is_still(version);
+                return if is_whole {
+                    Ok(Some(Stop { level, state, end }))
+                } else {
+                    Err(Disturbed)
+                };
+            }
+            self.parent = Some((bucket, version));
+            self.look_ahead(secret);
+        }
+        Ok(None)
+    }
+
+    /// How many symbols of a label the key has from here on.
+    #[inline(always)]
+    fn matched(&self, label: Label) -> usize {
+        label.matched(self.symbols.window(self.level), self.symbols.left(self.level))
+    }
+
+    /// Asks for the levels that the one to be read makes worth asking for, itself among them.
+    #[inline(always)]
+    fn look_ahead(&mut self, secret: &Secret) {
+        let level = self.level;
+        // A jump may lead beyond what is known. What it passes over is not asked for.
+        while self.known < level {
+            self.next = secret.step(self.next, self.symbols.symbol(self.known));
+            self.known += 1;
+        }
+        // No more than WIDTH, or what is still to be read would be overwritten. END's child is a leaf.
+        let ends = (self.symbols.count() + 2).max(level + 1);
+        let usual = if self.usual > level { self.usual } else { level + BEYOND };
+        let wanted = usual.min(level + WIDTH).min(ends);
+        while self.known < wanted {
+            let symbol = self.symbols.symbol(self.known);
+            self.levels[self.known % WIDTH] = Level::ask(self.trie, self.next, symbol);
+            self.next = secret.step(self.next, symbol);
+            self.known += 1;
+        }
+    }
+}
+
+impl Stop {
+    #[inline(always)]
+    fn look(self, wanted: u32) -> Look {
+        match self.end {
+            End::Leaf { unit, hash } if hash == wanted => Look::Record(unit),
+            _ => Look::Absent,
+        }
+    }
+}

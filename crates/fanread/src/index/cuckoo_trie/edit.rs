@@ -1,0 +1,315 @@
+//! Changes of one trie, by the holder of its lock: a key more, a key less, another record.
+//!
+//! ```text
+//! insert at ...      rewritten, last             placed before
+//! a regular node     one child more              the leaf
+//! a leaf             the two keys' common        jumps as far as they agree behind that, a regular node,
+//!                    symbols, or regular         both leaves
+//! a jump             the part that agrees, or    a regular node, the rest of the label, the leaf
+//!                    regular
+//!
+//! remove below ...   rewritten, first            cleared then
+//! three or more      one child less              the leaf
+//! a leaf and ...     the other leaf, as far up   what was between, from the top down, and both leaves
+//!                    as it goes
+//! a leaf and a node  a jump to that node, one    what it takes the place of, and the leaf
+//!                    with jumps beside it
+//! ```
+//!
+//! # Why readers see one trie or the other
+//!
+//! * Each change takes effect by one store into one bucket, the *rewriting*. Before it, what was placed is below no bit and
+//!   no label, so no descent gets there; a reader that comes from the rewritten node also sees what was placed before
+//!   (the bucket's version is stored by Release and loaded by Acquire).
+//! * No node gets another name. A node that stays is found under the state it had, whatever happens above it.
+//! * What a rewriting takes out of the trie stays as it is until it is cleared, and is cleared before the call ends. So
+//!   whoever still reads there, and finds each parent unchanged behind its child, has a path of the trie from before the
+//!   rewriting, and that is during the call. The key that is removed was there then; what the trie says of other keys is
+//!   the same before and after.
+//! * Clearing goes from the top down: who finds a child missing can find out by the parent that it was taken out.
+//!
+//! A call that fails has changed nothing but the places of some nodes.
+//!
+//! PAPER: section 4.5. There is no list of leaves to mend here, and no maximum of a subtree.
+
+use super::descend::{End, Passes, Stop};
+use super::layout::{Children, LABEL_SYMBOLS, Label, NoRoom, Node, Place, SLOTS, Symbol};
+use super::place;
+use super::raw::Trie;
+use super::state::{Secret, State, Symbols};
+use crate::arch::Baseline;
+
+/// Where the path of a key ends, in a trie whose lock the caller holds until the edit is done.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Edit<'g, 'a> {
+    trie: Trie<'g>,
+    secret: &'a Secret,
+    symbols: Symbols<'a>,
+    stop: Stop,
+    above: Above,
+}
+
+/// What is above the end of a path.
+#[derive(Clone, Copy, Default, Debug)]
+struct Above {
+    /// The last regular node passed: level, state, children.
+    parent: Option<(usize, State, Children)>,
+    /// The jump that leads to it.
+    jump: Option<(State, Label)>,
+    /// The first of the jumps in a row that lead to it.
+    top: Option<State>,
+    /// The same two, of the jumps passed behind that node.
+    next_jump: Option<(State, Label)>,
+    next_top: Option<State>,
+}
+
+impl Passes for Above {
+    #[inline]
+    fn regular(&mut self, level: usize, state: State, children: Children) {
+        self.parent = Some((level, state, children));
+        (self.jump, self.top) = (self.next_jump.take(), self.next_top.take());
+    }
+
+    #[inline]
+    fn jump(&mut self, _: usize, state: State, label: Label) {
+        self.next_jump = Some((state, label));
+        self.next_top.get_or_insert(state);
+    }
+}
+
+/// Nodes that are to stand where one stood: a row of jumps, a regular node with two children, and below it a new leaf
+/// and what was there before.
+struct Fork {
+    /// The level of the regular node.
+    level: usize,
+    leaf: Node,
+    /// The symbol that leads to what was there.
+    other: Symbol,
+    /// What is there; `None` if it stays where it is.
+    moved: Option<Node>,
+}
+
+impl<'g, 'a> Edit<'g, 'a> {
+    /// Finds where `key` is, or would be. The caller holds the trie's lock, the trie lives, and the key lies between its
+    /// borders.
+    pub(super) fn find(trie: Trie<'g>, secret: &'a Secret, key: &'a [u8]) -> Self {
+        let mut above = Above::default();
+        let stop = trie.descend(secret, Baseline, key, &mut above);
+        Self { trie, secret, symbols: Symbols::new(key, trie.skip_bits()), stop, above }
+    }
+
+    /// The record of the leaf where the path ends: the key's, or that of another key.
+    #[inline]
+    pub(super) fn record(&self) -> Option<u64> {
+        self.leaf().map(|(unit, _)| unit)
+    }
+
+    /// The same, with its 24 bits of hash.
+    #[inline]
+    pub(super) fn leaf(&self) -> Option<(u64, u32)> {
+        match self.stop.end {
+            End::Leaf { unit, hash } => Some((unit, hash)),
+            _ => None,
+        }
+    }
+
+    /// Exchanges the record of the key, which is there.
+    pub(super) fn replace(&self, unit: u64) {
+        let End::Leaf { hash, .. } = self.stop.end else { unreachable!("the key is there") };
+        self.rewrite(self.stop.state, Node::Leaf { unit, hash });
+    }
+
+    /// Adds the key, which is not there. `key_of` gives the key of a record.
+    ///
+    /// # Errors
+    ///
+    /// If the trie has no room, or two states would be the same. All its keys are as they were.
+    pub(super) fn insert<'r>(
+        &self,
+        unit: u64,
+        hash: u32,
+        key_of: impl FnOnce(u64) -> &'r [u8],
+    ) -> Result<(), NoRoom> {
+        let Stop { level, state, end } = self.stop;
+        let leaf = Node::Leaf { unit, hash };
+        let levels = match end {
+            End::Empty => {
+                place::place(self.trie, state, leaf)?;
+                1
+            }
+            End::NoChild(children) => {
+                let symbol = self.symbols.symbol(level);
+                place::place(self.trie, self.secret.step(state, symbol), leaf)?;
+                self.rewrite(state, Node::Regular(children.with(symbol)));
+                level + 2
+            }
+            End::Leaf { unit, hash } => {
+                let other = Symbols::new(key_of(unit), self.trie.skip_bits());
+                let level = self.symbols.common(&other);
+                debug_assert!(level >= self.stop.level, "T5: not on the other key's path");
+                let moved = Some(Node::Leaf { unit, hash });
+                self.fork(&Fork { level, leaf, other: other.symbol(level), moved })?
+            }
+            End::Label(label, matched) => {
+                let moved = label.rest(matched + 1).map(Node::Jump);
+                let (level, other) = (level + matched, label.symbol(matched));
+                self.fork(&Fork { level, leaf, other, moved })?
+            }
+        };
+        self.trie.set_keys(self.trie.keys() + 1);
+        self.note_levels(levels, hash);
+        Ok(())
+    }
+
+    /// Puts a fork in the place of the node where the path ends. Returns how many levels the new leaf's path has.
+    fn fork(&self, fork: &Fork) -> Result<usize, NoRoom> {
+        let trie = self.trie;
+        let jumps = (fork.level - self.stop.level).div_ceil(LABEL_SYMBOLS);
+        let more = jumps + 1 + usize::from(fork.moved.is_some());
+        if trie.nodes() + more > trie.buckets() as usize * SLOTS {
+            return Err(NoRoom::Full);
+        }
+        let (mut top, mut placed) = (None, 0);
+        let all = self.nodes_of(fork, |state, node| {
+            if top.is_none() {
+                top = Some(node);
+                return Ok(());
+            }
+            place::place(trie, state, node)?;
+            placed += 1;
+            Ok(())
+        });
+        if let Err(error) = all {
+            let mut skipped_top = false;
+            let _done = self.nodes_of(fork, |state, _| {
+                if core::mem::replace(&mut skipped_top, true) {
+                    if placed == 0 {
+                        return Err(());
+                    }
+                    self.clear(state);
+                    placed -= 1;
+                }
+                Ok(())
+            });
+            return Err(error);
+        }
+        if let Some(top) = top {
+            self.rewrite(self.stop.state, top);
+        }
+        Ok(fork.level + 2)
+    }
+
+    /// Calls `each` with the nodes of a fork and their states: first the one that takes the place of the node where the path
+    /// ends, from there on downwards.
+    fn nodes_of<E>(
+        &self,
+        fork: &Fork,
+        mut each: impl FnMut(State, Node) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (mut level, mut state) = (self.stop.level, self.stop.state);
+        while level < fork.level {
+            let count = (fork.level - level).min(LABEL_SYMBOLS);
+            let label = self.symbols.label(level, count);
+            each(state, Node::Jump(label))?;
+            state = self.secret.step_all(state, label);
+            level += count;
+        }
+        let symbol = self.symbols.symbol(level);
+        each(state, Node::Regular(Children::pair(symbol, fork.other)))?;
+        each(self.secret.step(state, symbol), fork.leaf)?;
+        match fork.moved {
+            Some(moved) => each(self.secret.step(state, fork.other), moved),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the key out, which is there.
+    pub(super) fn remove(&self) {
+        debug_assert!(matches!(self.stop.end, End::Leaf { .. }), "the key is there");
+        debug_assert!(self.above.next_jump.is_none(), "T5: a leaf is not below a jump");
+        self.trie.set_keys(self.trie.keys() - 1);
+        let Some((level, state, children)) = self.above.parent else {
+            self.clear(self.stop.state);
+            return;
+        };
+        let left = children.without(self.symbols.symbol(level));
+        let Some(symbol) = left.only() else {
+            self.rewrite(state, Node::Regular(left));
+            self.clear(self.stop.state);
+            return;
+        };
+        let child = self.secret.step(state, symbol);
+        match self.node(child) {
+            leaf @ Node::Leaf { .. } => self.move_up(leaf, child),
+            Node::Jump(label) => self.join(symbol, Some(label), child),
+            Node::Regular(_) => self.join(symbol, None, child),
+        }
+    }
+
+    /// Moves the leaf that will be alone below its parent to where no jump leads to it (T5), and takes out the key.
+    fn move_up(&self, leaf: Node, from: State) {
+        let Some((_, parent, _)) = self.above.parent else { return };
+        let mut state = self.above.top.unwrap_or(parent);
+        let mut node = self.node(state);
+        self.rewrite(state, leaf);
+        // The jumps below the first, and the regular node behind them.
+        while let Node::Jump(label) = node {
+            state = self.secret.step_all(state, label);
+            node = self.node(state);
+            self.clear(state);
+        }
+        self.clear(from);
+        self.clear(self.stop.state);
+    }
+
+    /// Makes the parent, which will have one child that is no leaf, part of a jump, and takes out the key.
+    fn join(&self, symbol: Symbol, below: Option<Label>, child: State) {
+        let Some((_, parent, _)) = self.above.parent else { return };
+        let one = Label::of(&[symbol]);
+        let joined = below.and_then(|below| one.joined(below));
+        let label = joined.unwrap_or(one);
+        let with_above =
+            self.above.jump.and_then(|(state, above)| Some((state, above.joined(label)?)));
+        match with_above {
+            Some((state, label)) => {
+                self.rewrite(state, Node::Jump(label));
+                self.clear(parent);
+            }
+            None => self.rewrite(parent, Node::Jump(label)),
+        }
+        if joined.is_some() {
+            self.clear(child);
+        }
+        self.clear(self.stop.state);
+    }
+
+    /// Moves the trie's usual depth towards that of a new leaf: by one, up in one of four cases and down in one of
+    /// sixteen. So it comes to rest where a fifth of the new paths is longer. Higher, all gets would ask for lines that few
+    /// of them need; lower, many would wait twice.
+    fn note_levels(&self, levels: usize, hash: u32) {
+        let (usual, chance) = (self.trie.depth(), hash % 16);
+        if levels > usual && chance < 4 {
+            self.trie.set_depth(usual + 1);
+        } else if levels < usual && chance == 0 {
+            self.trie.set_depth(usual - 1);
+        }
+    }
+
+    /// Where a node is now.
+    fn place_of(&self, state: State) -> Place {
+        let place = self.trie.locate(Baseline, self.trie.home(state));
+        place.expect("T4: a node of a path is there")
+    }
+
+    fn node(&self, state: State) -> Node {
+        self.trie.node(self.place_of(state))
+    }
+
+    fn rewrite(&self, state: State, node: Node) {
+        place::rewrite(self.trie, self.place_of(state), node);
+    }
+
+    fn clear(&self, state: State) {
+        place::clear(self.trie, self.place_of(state));
+    }
+}
