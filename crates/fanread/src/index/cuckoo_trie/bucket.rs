@@ -252,3 +252,177 @@ fn hit<W: Word>(bucket: &Bucket<W>, version: Version, slot: u32) -> Option<Hit<'
     let (head, body) = (bucket.head(slot), bucket.body(slot));
     bucket.is_still(version).then_some(Hit { head, body, slot, seen: Seen { bucket, version } })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Baseline;
+    use crate::index::cuckoo_trie::layout::Kind;
+
+    fn empty() -> Bucket {
+        Bucket { words: [const { AtomicU64::new(0) }; WORDS] }
+    }
+
+    fn head(tag: u32) -> Head {
+        Head::new(Head::first(tag), Kind::Regular)
+    }
+
+    #[test]
+    fn a_slot_is_changed_without_its_neighbours() {
+        let bucket = empty();
+        for slot in 0..SLOTS as u32 {
+            assert_eq!(bucket.free_slot(), Some(slot));
+            let before = bucket.begin();
+            assert_eq!(
+                bucket.change(slot, head(slot + 1), !u64::from(slot)).number(),
+                2 * slot + 2
+            );
+            assert!(!bucket.is_still(before) && bucket.is_still(bucket.begin()));
+        }
+        assert_eq!(bucket.free_slot(), None);
+        bucket.change(4, head(0), 0);
+        for slot in 0..4 {
+            assert_eq!(bucket.head(slot), head(slot + 1));
+            assert_eq!(bucket.body(slot), !u64::from(slot));
+        }
+        bucket.change(4, Head::FREE, 0);
+        assert_eq!(bucket.free_slot(), Some(4));
+        assert_eq!(bucket.begin().number(), 14);
+    }
+
+    #[test]
+    fn a_node_is_found_by_seat_and_tag_whatever_its_kind() {
+        let (first, second) = (empty(), empty());
+        assert!(find_in_pair(Baseline, &first, &second, 0).is_none());
+        for (slot, kind) in
+            [Kind::Leaf, Kind::Jump, Kind::Regular, Kind::RegularEnd].into_iter().enumerate()
+        {
+            let (slot, tag) = (slot as u32, slot as u32);
+            second.change(slot, Head::new(Head::second(tag), kind), 70);
+            let hit = find_in_pair(Baseline, &first, &second, tag).unwrap();
+            assert_eq!((hit.head.kind(), hit.slot, hit.body), (kind, slot, 70));
+            // One copy in each: the first counts.
+            first.change(4 - slot, Head::new(Head::first(tag), kind), 71);
+            let copy = find_in_pair(Baseline, &first, &second, tag).unwrap();
+            assert_eq!((copy.slot, copy.body), (4 - slot, 71));
+            assert!(hit.seen.is_still() && copy.seen.is_still());
+            // A head in the wrong bucket is not the node.
+            assert!(find_in_pair(Baseline, &second, &first, tag).is_none());
+        }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_models {
+    use super::*;
+    use crate::index::cuckoo_trie::layout::Kind;
+    use loom::sync::Arc;
+    use loom::sync::atomic::AtomicU64 as Model;
+    use loom::thread;
+
+    #[derive(Clone, Copy)]
+    struct Plain;
+
+    impl Find<Model> for Plain {
+        fn find(self, bucket: &Bucket<Model>, name: u32) -> Option<u32> {
+            // Slot 4, beside the version, and slot 3: the others are as slot 3, and loom tries every load.
+            let is = |slot| bucket.head(slot).name() == name;
+            if is(4) { Some(4) } else { is(3).then_some(3) }
+        }
+    }
+
+    fn bucket() -> Bucket<Model> {
+        Bucket { words: core::array::from_fn(|_| Model::new(0)) }
+    }
+
+    fn first(tag: u32, kind: Kind) -> Head {
+        Head::new(Head::first(tag), kind)
+    }
+
+    #[test]
+    fn loom_a_node_is_read_as_one() {
+        for slot in [3, 4] {
+            loom::model(move || {
+                let bucket = Arc::new(bucket());
+                bucket.change(slot, first(1, Kind::Leaf), 10);
+                let writer = {
+                    let bucket = bucket.clone();
+                    thread::spawn(move || {
+                        bucket.change(slot, first(1, Kind::Jump), 20);
+                        bucket.change(slot, first(2, Kind::Leaf), 30);
+                    })
+                };
+                let version = bucket.begin();
+                let (head, body) = (bucket.head(slot), bucket.body(slot));
+                if bucket.is_still(version) {
+                    let read = (head.tag(), head.kind(), body);
+                    let whole = [(1, Kind::Leaf, 10), (1, Kind::Jump, 20), (2, Kind::Leaf, 30)];
+                    assert!(whole.contains(&read), "{read:?}");
+                }
+                writer.join().unwrap();
+            });
+        }
+    }
+
+    #[test]
+    fn loom_a_node_that_moves_is_always_found() {
+        // To the second bucket and to the first.
+        for back in [false, true] {
+            loom::model(move || {
+                let pair = Arc::new([bucket(), bucket()]);
+                let (from, to) = (usize::from(back), usize::from(!back));
+                let head = first(1, Kind::Leaf);
+                pair[from].change(3, if back { head.moved() } else { head }, 10);
+                let writer = {
+                    let pair = pair.clone();
+                    thread::spawn(move || {
+                        let head = pair[from].head(3);
+                        pair[to].change(4, head.moved(), pair[from].body(3));
+                        // Another node takes its place.
+                        pair[from].change(3, first(2, Kind::Jump), 20);
+                    })
+                };
+                let hit = find_in_pair(Plain, &pair[0], &pair[1], 1).expect("it was never away");
+                assert_eq!((hit.head.kind(), hit.body), (Kind::Leaf, 10));
+                writer.join().unwrap();
+            });
+        }
+    }
+
+    #[test]
+    fn loom_a_child_is_there_as_long_as_its_parent_says_so() {
+        // Insertion: child, then the bit in the parent. Removal: the bit, then the child. A reader that finds the bit and
+        // then no child has to see that the parent has changed.
+        for insertion in [false, true] {
+            loom::model(move || {
+                let pair = Arc::new([bucket(), bucket()]);
+                let (parent, child) = (first(1, Kind::Regular), first(2, Kind::Leaf));
+                pair[0].change(3, parent, u64::from(!insertion));
+                if !insertion {
+                    pair[1].change(3, child, 10);
+                }
+                let writer = {
+                    let pair = pair.clone();
+                    thread::spawn(move || {
+                        if insertion {
+                            pair[1].change(3, child, 10);
+                            pair[0].change(3, parent, 1);
+                        } else {
+                            pair[0].change(3, parent, 0);
+                            pair[1].change(3, Head::FREE, 0);
+                        }
+                    })
+                };
+                // The second bucket of both is one that does not matter.
+                let none = bucket();
+                let hit = find_in_pair(Plain, &pair[0], &none, 1).expect("the parent stays");
+                if hit.body == 1 {
+                    let below = find_in_pair(Plain, &pair[1], &none, 2);
+                    assert!(below.is_some() || !hit.seen.is_still(), "a child is missing");
+                    assert!(below.is_none_or(|below| below.body == 10));
+                }
+                writer.join().unwrap();
+            });
+        }
+    }
+}

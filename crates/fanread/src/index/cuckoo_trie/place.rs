@@ -142,3 +142,197 @@ fn carry_out(
         (at, free) = (from, source);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::prefix::Seed;
+    use crate::index::cuckoo_trie::layout::{MAX_BUCKETS, SLOTS, Symbol, is_size, larger};
+    use crate::index::cuckoo_trie::raw::{FreeLines, Memory, Shape};
+    use crate::index::cuckoo_trie::state::Secret;
+    use std::collections::BTreeMap;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+    use testkit::Rng;
+
+    fn secret() -> Secret {
+        Secret::new(&Seed::fixed(5))
+    }
+
+    fn trie<'m>(memory: &'m Memory, free: &mut FreeLines, buckets: u32) -> Trie<'m> {
+        let low = (0, &b""[..]);
+        let root = secret().root(0);
+        let shape = Shape { buckets, skip_bits: 0, root, round: 0, depth: 1, low, high: None };
+        memory.allocate(free, &shape).unwrap()
+    }
+
+    /// All slots.
+    fn contents(trie: Trie<'_>) -> Vec<(u32, u64)> {
+        let slots = |bucket| (0..SLOTS as u32).map(move |slot| Place { bucket, slot });
+        (0..trie.buckets())
+            .flat_map(slots)
+            .map(|at| (trie.head(at).0, trie.bucket(at.bucket).body(at.slot)))
+            .collect()
+    }
+
+    fn leaf(unit: u64) -> Node {
+        Node::Leaf { unit, hash: 3 }
+    }
+
+    fn found(trie: Trie<'_>, state: State) -> Option<Node> {
+        let home = trie.home(state);
+        let hit = trie.find(Baseline, home);
+        let at = trie.locate(Baseline, home);
+        assert_eq!(hit.is_some(), at.is_some());
+        hit.map(|hit| {
+            let node = Node::decode(hit.head.kind(), hit.body);
+            assert_eq!(trie.node(at.unwrap()), node);
+            node
+        })
+    }
+
+    /// States of different names.
+    fn states(seed: u64) -> impl Iterator<Item = State> {
+        let (secret, mut rng) = (secret(), Rng::new(seed));
+        let mut state = secret.root(1);
+        core::iter::from_fn(move || {
+            state = secret.step(state, Symbol(rng.below(65) as u8));
+            Some(state)
+        })
+    }
+
+    #[test]
+    fn tables_of_every_size_are_filled_to_the_brim() {
+        let (memory, mut free) = (Memory::new(), FreeLines::new());
+        let mut size = Some(1);
+        while let Some(buckets) = size {
+            let trie = trie(&memory, &mut free, buckets);
+            let mut model: Vec<State> = Vec::new();
+            let mut full = None;
+            for state in states(buckets.into()) {
+                match place(trie, state, leaf(model.len() as u64)) {
+                    Ok(at) => {
+                        assert_eq!(trie.node(at), leaf(model.len() as u64));
+                        model.push(state);
+                    }
+                    Err(NoRoom::Collision) => assert!(found(trie, state).is_some()),
+                    Err(NoRoom::Full) => {
+                        full = Some(state);
+                        break;
+                    }
+                }
+            }
+            let (nodes, slots) = (trie.nodes(), buckets as usize * SLOTS);
+            assert_eq!(nodes, model.len());
+            assert!(nodes <= slots && nodes * 100 + 500 >= slots * 96, "{nodes} of {slots}");
+            for (i, state) in model.iter().enumerate() {
+                assert_eq!(found(trie, *state), Some(leaf(i as u64)), "{buckets}");
+            }
+            // Another attempt fails as well, and changes nothing.
+            let before = contents(trie);
+            assert_eq!(place(trie, full.unwrap(), leaf(0)), Err(NoRoom::Full));
+            assert_eq!(place(trie, model[0], leaf(0)), Err(NoRoom::Collision));
+            assert_eq!(contents(trie), before);
+            memory.free(&mut free, trie.name());
+            size = match larger(buckets) {
+                // Of the many sizes of whole blocks some, and the largest.
+                Some(next) if next > 2_000 => (buckets < MAX_BUCKETS).then_some(MAX_BUCKETS),
+                next => next,
+            };
+        }
+    }
+
+    #[test]
+    fn nodes_that_come_and_go_are_found_exactly_while_they_are_there() {
+        let (memory, mut free) = (Memory::new(), FreeLines::new());
+        for seed in testkit::seeds() {
+            for buckets in [1, 2, 4, 16] {
+                if !is_size(buckets) {
+                    continue;
+                }
+                let trie = trie(&memory, &mut free, buckets);
+                let mut rng = Rng::new(seed);
+                let all: Vec<State> = states(seed).take(buckets as usize * 6).collect();
+                let mut model = BTreeMap::new();
+                for step in 0..3_000_u64 {
+                    let chosen = rng.below(all.len());
+                    let home = trie.home(all[chosen]);
+                    match (model.contains_key(&chosen), rng.below(3)) {
+                        (true, 0) => {
+                            rewrite(trie, trie.locate(Baseline, home).unwrap(), leaf(step))
+                        }
+                        (true, _) => clear(trie, trie.locate(Baseline, home).unwrap()),
+                        (false, _) => {
+                            let before = contents(trie);
+                            let placed = place(trie, all[chosen], leaf(step));
+                            if placed.is_err() {
+                                assert_eq!(placed, Err(NoRoom::Full));
+                                assert_eq!(contents(trie), before);
+                                continue;
+                            }
+                            model.insert(chosen, step);
+                        }
+                    }
+                    match found(trie, all[chosen]) {
+                        Some(Node::Leaf { unit, .. }) => model.insert(chosen, unit),
+                        _ => model.remove(&chosen),
+                    };
+                    assert_eq!(trie.nodes(), model.len());
+                    if step % 16 == 0 {
+                        for (i, state) in all.iter().enumerate() {
+                            let node = model.get(&i).map(|unit| leaf(*unit));
+                            assert_eq!(found(trie, *state), node, "seed {seed:#x}, step {step}");
+                        }
+                    }
+                }
+                memory.free(&mut free, trie.name());
+            }
+        }
+    }
+
+    #[test]
+    fn nodes_are_found_while_others_make_them_move() {
+        // Fills and empties most of a table; some nodes stay all the time, and a reader never misses one.
+        let (memory, mut free) = (Memory::new(), FreeLines::new());
+        let trie = trie(&memory, &mut free, 8.min(MAX_BUCKETS));
+        let name = trie.name();
+        let all: Vec<State> = states(9).take(40).collect();
+        for (i, state) in all[..10].iter().enumerate() {
+            place(trie, *state, leaf(i as u64)).unwrap();
+        }
+        let (stop, reads) = (AtomicBool::new(false), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let trie = memory.trie(name);
+                while !stop.load(Relaxed) {
+                    for (i, state) in all[..10].iter().enumerate() {
+                        let hit = trie.find(Baseline, trie.home(*state)).expect("it stays");
+                        assert_eq!(Node::decode(hit.head.kind(), hit.body), leaf(i as u64));
+                    }
+                    reads.fetch_add(1, Relaxed);
+                }
+            });
+            let mut moves = 0;
+            let homes = |trie: Trie<'_>| -> Vec<_> {
+                let locate = |state: &State| trie.locate(Baseline, trie.home(*state));
+                all[..10].iter().map(locate).collect()
+            };
+            let mut rounds = 0;
+            while rounds < if cfg!(miri) { 5 } else { 2_000 } || reads.load(Relaxed) < 2 {
+                rounds += 1;
+                let before = homes(trie);
+                let mut placed = Vec::new();
+                for state in &all[10..] {
+                    if place(trie, *state, leaf(99)).is_ok() {
+                        placed.push(*state);
+                    }
+                }
+                moves += homes(trie).iter().zip(&before).filter(|(a, b)| a != b).count();
+                for state in placed {
+                    clear(trie, trie.locate(Baseline, trie.home(state)).unwrap());
+                }
+            }
+            stop.store(true, Relaxed);
+            assert!(moves > 0);
+        });
+    }
+}

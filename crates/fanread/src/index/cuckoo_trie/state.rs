@@ -141,3 +141,154 @@ impl<'k> Symbols<'k> {
         symbols.min(self.count).min(other.count)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::cuckoo_trie::layout::LABEL_SYMBOLS;
+    use std::collections::HashSet;
+
+    /// The symbols of a key, bit by bit.
+    fn plain(key: &[u8], skip_bits: usize) -> Vec<Symbol> {
+        let bits: Vec<u8> =
+            key.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1)).collect();
+        let six =
+            |bits: &[u8]| (0..6).fold(0, |six, i| six * 2 + bits.get(i).copied().unwrap_or(0));
+        let rest = bits.get(skip_bits..).unwrap_or(&[]);
+        rest.chunks(6).map(|bits| Symbol(six(bits))).chain([Symbol::END]).collect()
+    }
+
+    fn keys() -> Vec<Vec<u8>> {
+        let mut keys = vec![vec![], vec![0], vec![0, 0], vec![255], vec![0; 40], vec![255; 11]];
+        for len in 1..30_u64 {
+            let byte = |i: u64| crate::hash::mix::stream(len, i) as u8;
+            let key: Vec<u8> = (0..len).map(byte).collect();
+            keys.push([&key[..], &[0]].concat());
+            keys.push([&key[..], &[0, 0, 1]].concat());
+            keys.push([&key[..len as usize / 2], &[7; 9]].concat());
+            keys.push(key);
+        }
+        keys.sort();
+        keys.dedup();
+        keys
+    }
+
+    #[test]
+    fn symbols_are_the_bits_of_a_key_by_six() {
+        for key in keys() {
+            for skip in 0..=8 * key.len() {
+                let (symbols, model) = (Symbols::new(&key, skip as u32), plain(&key, skip));
+                assert_eq!(symbols.count() + 1, model.len(), "{key:?} {skip}");
+                let zeros = |i: usize| match model.get(i) {
+                    Some(symbol) if !symbol.is_end() => *symbol,
+                    _ => Symbol(0),
+                };
+                for (i, symbol) in model.iter().enumerate() {
+                    assert_eq!(symbols.symbol(i), *symbol, "{key:?} {skip} {i}");
+                    let window: Vec<_> = (i..i + LABEL_SYMBOLS).map(zeros).collect();
+                    let expected = Label::of(&window);
+                    assert_eq!(Label::new(symbols.window(i), LABEL_SYMBOLS), expected);
+                    assert_eq!(Label::new(symbols.nine(i), 9), Label::of(&window[..9]));
+                }
+                assert!(symbols.symbol(model.len() + 3).is_end());
+            }
+        }
+    }
+
+    #[test]
+    fn symbols_order_keys_as_bytes_do() {
+        for pair in keys().windows(2) {
+            for skip in [0, 3, 8] {
+                let [a, b] = [0, 1].map(|i| plain(&pair[i], skip));
+                if pair.iter().any(|key| key.is_empty() || skip > 0 && key[0] != pair[0][0]) {
+                    continue;
+                }
+                let ranks = |symbols: &[Symbol]| -> Vec<u32> {
+                    symbols.iter().map(|symbol| symbol.rank()).collect()
+                };
+                assert!(ranks(&a) < ranks(&b), "{pair:?} {skip}");
+            }
+        }
+    }
+
+    #[test]
+    fn common_symbols_are_counted_to_the_first_that_differs() {
+        let keys = keys();
+        for a in &keys {
+            for b in &keys {
+                let [x, y] = [a, b].map(|key| plain(key, 0));
+                let model = x.iter().zip(&y).take_while(|(x, y)| x == y && !x.is_end()).count();
+                let [x, y] = [a, b].map(|key| Symbols::new(key, 0));
+                assert_eq!(x.common(&y), model, "{a:?} {b:?}");
+                let same = arch::common_prefix(a, b) * 8;
+                for skip in [3, 8, 13].into_iter().filter(|skip| *skip <= same) {
+                    let [x, y] = [a, b].map(|key| plain(key, skip));
+                    let model = x.iter().zip(&y).take_while(|(x, y)| x == y && !x.is_end()).count();
+                    let [x, y] = [a, b].map(|key| Symbols::new(key, skip as u32));
+                    assert_eq!(x.common(&y), model, "{a:?} {b:?} {skip}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_step_loses_nothing() {
+        for seed in testkit::seeds() {
+            let secret = Secret::new(&Seed::fixed(seed));
+            // Products by an odd number are undone by its inverse.
+            let inverse = |odd: u64| {
+                (0..6).fold(odd, |x, _| x.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(x))))
+            };
+            let (first, second) = (inverse(secret.first), inverse(secret.second));
+            for round in 0..20 {
+                let mut state = secret.root(round);
+                for symbol in (0..=64).map(Symbol) {
+                    let next = secret.step(state, symbol);
+                    assert_eq!(next.0.trailing_zeros().min(UNUSED_BITS), UNUSED_BITS);
+                    let mut x = next.0.wrapping_mul(second);
+                    x ^= x >> (64 - STATE_BITS / 2) << UNUSED_BITS;
+                    x = x.wrapping_mul(first) ^ u64::from(symbol.0).wrapping_mul(secret.symbol);
+                    assert_eq!(State(x), state);
+                    state = next;
+                }
+                let symbols: HashSet<u64> =
+                    (0..=64).map(|symbol| secret.step(state, Symbol(symbol)).0).collect();
+                assert_eq!(symbols.len(), 65);
+            }
+        }
+    }
+
+    #[test]
+    fn states_of_regular_names_are_spread_evenly() {
+        let secret = Secret::new(&Seed::fixed(7));
+        // A dense tree of three levels, and a row of the same symbol.
+        let mut states = vec![secret.root(0)];
+        for _ in 0..3 {
+            states = states
+                .iter()
+                .flat_map(|state| (0..64).map(|symbol| secret.step(*state, Symbol(symbol))))
+                .collect();
+        }
+        let mut row = secret.root(1);
+        for _ in 0..states.len() {
+            row = secret.step(row, Symbol(0));
+            states.push(row);
+        }
+        for shift in [64 - 10, UNUSED_BITS + 8, UNUSED_BITS] {
+            let mut counts = [0_u32; 1024];
+            states.iter().for_each(|state| counts[(state.0 >> shift) as usize % 1024] += 1);
+            let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
+            assert!(*least > 512 - 120 && *most < 512 + 120, "{shift}: {least}..{most}");
+        }
+    }
+
+    #[test]
+    fn a_label_is_a_step_for_each_symbol() {
+        let secret = Secret::new(&Seed::fixed(8));
+        let symbols = [3, 0, 63].map(Symbol);
+        let one_by_one =
+            symbols.iter().fold(secret.root(0), |state, symbol| secret.step(state, *symbol));
+        assert_eq!(secret.step_all(secret.root(0), Label::of(&symbols)), one_by_one);
+        assert_ne!(secret.root(0), secret.root(1));
+    }
+}
