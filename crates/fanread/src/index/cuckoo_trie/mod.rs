@@ -6,6 +6,7 @@
 #![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
 
 mod bucket;
+mod build;
 mod check;
 mod descend;
 mod edit;
@@ -13,3 +14,4 @@ mod layout;
 mod place;
 mod raw;
 mod state;
+mod walk;

@@ -1,0 +1,432 @@
+//! Building tries: from an ordered run of records, or from another trie's table.
+//!
+//! Tries are never reshaped, only replaced. A split, a merge, a new root, and a map made of sorted keys build from
+//! records: the keys of neighbours tell what nodes there are, and one pass from the first key to the last places each
+//! node when the last key below it has passed. A table that grows or shrinks is copied: names and states stay, and no
+//! key is read.
+//!
+//! ```text
+//! keys      a b   a c d   a c f     shared    1   2          symbols that neighbours share
+//! leaf      2     3       3                                  one symbol beyond what is shared with either neighbour
+//! nodes     1 {b, c}, 2 {d, f}, jump a at 0                  where a leaf's path bends, and what lies between bends
+//! ```
+//!
+//! Nothing here is seen by others before the caller links it. What fails leaves nothing behind.
+//!
+//! # Cost
+//!
+//! A build reads two lines of each record, prefetched, and steps one state for each edge of the trie. A copy reads the
+//! old table in order, and writes the new one in order but for nodes in the second bucket of their state.
+
+use core::ops::Range;
+
+use super::layout::{
+    Children, Head, LABEL_SYMBOLS, NoRoom, Node, Place, STATE_BITS, SYMBOL_BITS, TAG_BITS,
+    buckets_for, larger,
+};
+use super::place::place;
+use super::raw::{FreeLines, Memory, Shape, Trie};
+use super::state::{Secret, State, Symbols};
+use super::walk;
+use crate::arch;
+use crate::mem::AllocError;
+
+/// How many records ahead of the one that is read are asked for. Fewer leave memory idle; more are not in L1 any more
+/// when they are read, if keys are long.
+const AHEAD: usize = 16;
+
+/// What two keys are said to share, in bits, if one of them is a prefix of the other, beyond its end: so much that
+/// whole symbols are left if the last symbol, filled up with zeros, is shared too.
+const PADDING_BITS: u32 = SYMBOL_BITS - 1;
+
+/// Depths told apart by the hint for descents.
+const DEPTHS: usize = 16;
+
+/// Why a trie was not built.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum BuildError {
+    /// [`NoRoom::Full`]: it would be larger than the largest table. [`NoRoom::Collision`]: two nodes have one state
+    /// under this root.
+    NoRoom(NoRoom),
+    /// Memory could not be had.
+    Memory(AllocError),
+}
+
+impl From<AllocError> for BuildError {
+    fn from(error: AllocError) -> Self {
+        Self::Memory(error)
+    }
+}
+
+impl From<NoRoom> for BuildError {
+    fn from(error: NoRoom) -> Self {
+        Self::NoRoom(error)
+    }
+}
+
+/// A record on its way into a trie.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Entry {
+    pub(super) unit: u64,
+    /// 24 bits of the key's hash.
+    pub(super) hash: u32,
+}
+
+/// Where a new trie lies, and under which root.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan<'a> {
+    /// Record and bytes of the lower border.
+    pub(super) low: (u64, &'a [u8]),
+    /// Record and bytes of the upper border, if there is one.
+    pub(super) high: Option<(u64, &'a [u8])>,
+    pub(super) round: u32,
+}
+
+impl<'a> Plan<'a> {
+    /// How many bits all keys between the borders share. Every one of them has those bits: it is not shorter.
+    pub(super) fn skip_bits(&self) -> u32 {
+        self.high.map_or(0, |(_, high)| {
+            shared_bits(self.low.1, high, 0).min(8 * self.low.1.len() as u32)
+        })
+    }
+
+    fn shape(&self, secret: &Secret, buckets: u32, depth: u32) -> Shape<'a> {
+        Shape {
+            buckets,
+            skip_bits: self.skip_bits(),
+            root: secret.root(self.round),
+            round: self.round,
+            depth,
+            low: self.low,
+            high: self.high,
+        }
+    }
+}
+
+/// How many bits `a` and `b` share, which share `known` bytes. If one of them is a prefix of the other, zeros behind its
+/// end count, up to [`PADDING_BITS`].
+#[inline]
+fn shared_bits(a: &[u8], b: &[u8], known: usize) -> u32 {
+    let known = known.min(a.len()).min(b.len());
+    let bytes = known + arch::common_prefix(&a[known..], &b[known..]);
+    let behind = |key: &[u8]| key.get(bytes).copied().unwrap_or(0);
+    let same = (behind(a) ^ behind(b)).leading_zeros();
+    let most = if bytes == a.len().min(b.len()) { PADDING_BITS } else { same };
+    8 * bytes as u32 + same.min(most)
+}
+
+/// Records in key order, and what their keys share.
+#[derive(Default, Debug)]
+pub(super) struct Run {
+    entries: Vec<Entry>,
+    /// Of each entry but the last, in bits: what its key shares with the next one's.
+    shared: Vec<u32>,
+}
+
+impl Run {
+    /// Makes a run of nothing.
+    pub(super) const fn new() -> Self {
+        Self { entries: Vec::new(), shared: Vec::new() }
+    }
+
+    /// Empties the run, and keeps its memory.
+    pub(super) fn clear(&mut self) {
+        self.entries.clear();
+        self.shared.clear();
+    }
+
+    /// Adds an entry, whose key is above all others'.
+    #[inline]
+    pub(super) fn push(&mut self, entry: Entry) {
+        self.entries.push(entry);
+    }
+
+    /// Adds all entries of a trie, whose keys are above all others'. The caller holds the trie's lock.
+    pub(super) fn push_trie(&mut self, secret: &Secret, trie: Trie<'_>) {
+        self.entries.reserve(trie.keys());
+        walk::for_each_leaf(secret, trie, |unit, hash| self.push(Entry { unit, hash }));
+    }
+
+    /// The entries.
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Finds out what neighbours share, as far as that is not known. The keys of all entries share `known` bytes.
+    ///
+    /// To be called after entries were added and before any of the calls below.
+    pub(super) fn measure<V>(&mut self, memory: &Memory, known: usize) {
+        let first = self.shared.len();
+        let Some(entry) = self.entries.get(first) else { return };
+        self.shared.reserve(self.entries.len() - first);
+        let entries = &self.entries[first..];
+        entries.iter().take(AHEAD).for_each(|entry| memory.prefetch_record(entry.unit));
+        let mut before = memory.record::<V>(entry.unit).key();
+        for (i, entry) in entries.iter().enumerate().skip(1) {
+            if let Some(later) = entries.get(i + AHEAD) {
+                memory.prefetch_record(later.unit);
+            }
+            let key = memory.record::<V>(entry.unit).key();
+            debug_assert!(before < key, "a run is in order");
+            self.shared.push(shared_bits(before, key, known));
+            before = key;
+        }
+    }
+
+    /// Where to cut the run in two: of the places between `window`'s ends, the one with the shortest border, and the
+    /// nearest to the middle of those.
+    ///
+    /// PAPER: Wormhole leaves the choice among cuts as future work; here as there, short borders keep the prefix table
+    /// small. The paper of this trie has no tries to cut.
+    pub(super) fn cut(&self, window: Range<usize>) -> usize {
+        let middle = window.start.midpoint(window.end);
+        let window = window.start.max(1)..window.end.min(self.entries.len());
+        debug_assert!(!window.is_empty(), "two entries or more");
+        window.min_by_key(|at| (self.shared[at - 1] / 8, at.abs_diff(middle))).unwrap_or(1)
+    }
+
+    /// The places near the middle, for [`cut`](Self::cut).
+    pub(super) fn middle(&self) -> Range<usize> {
+        let count = self.entries.len();
+        (count * 3 / 8).max(1)..count * 5 / 8 + 1
+    }
+
+    /// The shortest border between entry `at` and the one before.
+    pub(super) fn border<'g, V: 'g>(&self, memory: &'g Memory, at: usize) -> &'g [u8] {
+        let key = memory.record::<V>(self.entries[at].unit).key();
+        &key[..=self.shared[at - 1] as usize / 8]
+    }
+
+    /// How many nodes the trie of a part of the run has, of which all keys share `skip_bits`.
+    pub(super) fn count_nodes(&self, part: Range<usize>, skip_bits: u32) -> usize {
+        if part.len() < 2 {
+            return part.len();
+        }
+        // Where open bends are, and 0 for the place before the root: bend `d` is at depth `d - 1`.
+        let mut open = vec![0];
+        let mut nodes = part.len();
+        let bends = self.shared[part.start..part.end - 1].iter();
+        for bend in bends.map(|shared| symbols_in(*shared, skip_bits) + 1).chain([0]) {
+            while let [.., above, last] = open[..]
+                && last > bend
+            {
+                // The bend itself, and jumps from the bend above.
+                nodes += 1 + (last - 1 - above.max(bend)).div_ceil(LABEL_SYMBOLS);
+                open.pop();
+            }
+            if open.last() < Some(&bend) {
+                open.push(bend);
+            }
+        }
+        nodes
+    }
+
+    /// Builds the trie of a part of the run.
+    ///
+    /// # Errors
+    ///
+    /// See [`BuildError`]. Nothing is left behind then.
+    pub(super) fn build<'g, V>(
+        &self,
+        memory: &'g Memory,
+        secret: &Secret,
+        free: &mut FreeLines,
+        plan: &Plan<'_>,
+        part: Range<usize>,
+    ) -> Result<Trie<'g>, BuildError> {
+        let skip_bits = plan.skip_bits();
+        let mut buckets = buckets_for(self.count_nodes(part.clone(), skip_bits));
+        let depth = self.usual_depth(part.clone(), skip_bits);
+        loop {
+            let trie = memory.allocate(free, &plan.shape(secret, buckets, depth))?;
+            let Err(error) = self.fill::<V>(memory, secret, trie, part.clone()) else {
+                trie.set_keys(part.len());
+                return Ok(trie);
+            };
+            memory.free(free, trie.name());
+            buckets = match error {
+                NoRoom::Full => larger(buckets).ok_or(error)?,
+                NoRoom::Collision => return Err(error.into()),
+            };
+        }
+    }
+
+    /// Places all nodes of the trie of a part of the run.
+    fn fill<V>(
+        &self,
+        memory: &Memory,
+        secret: &Secret,
+        trie: Trie<'_>,
+        part: Range<usize>,
+    ) -> Result<(), NoRoom> {
+        let mut filling = Filling { secret, trie, path: vec![trie.root()], open: Vec::new() };
+        let shared = &self.shared[part.start..part.end.saturating_sub(1).max(part.start)];
+        let entries = &self.entries[part];
+        entries.iter().take(AHEAD).for_each(|entry| memory.prefetch_record(entry.unit));
+        let mut before = 0;
+        for (i, entry) in entries.iter().enumerate() {
+            if let Some(later) = entries.get(i + AHEAD) {
+                memory.prefetch_record(later.unit);
+            }
+            let symbols = Symbols::new(memory.record::<V>(entry.unit).key(), trie.skip_bits());
+            let behind = shared.get(i).map_or(0, |bits| symbols_in(*bits, trie.skip_bits()) + 1);
+            filling.add(&symbols, *entry, before, behind)?;
+            before = behind;
+        }
+        Ok(())
+    }
+
+    /// How many states a descent needs to begin with, so that it reaches most leaves: 7 of 8.
+    fn usual_depth(&self, part: Range<usize>, skip_bits: u32) -> u32 {
+        let mut leaves = [0; DEPTHS];
+        let mut before = 0;
+        for at in part.clone() {
+            let last = at + 1 == part.end;
+            let behind = if last { 0 } else { symbols_in(self.shared[at], skip_bits) + 1 };
+            leaves[before.max(behind).min(DEPTHS - 1)] += 1;
+            before = behind;
+        }
+        let mut deeper = part.len();
+        let usual = leaves.iter().position(|here| {
+            deeper -= here;
+            deeper * 8 <= part.len()
+        });
+        usual.map_or(1, |depth| depth as u32 + 1)
+    }
+}
+
+/// The whole symbols in so many shared bits.
+#[inline(always)]
+fn symbols_in(shared: u32, skip_bits: u32) -> usize {
+    (shared.saturating_sub(skip_bits) / SYMBOL_BITS) as usize
+}
+
+/// A node on the path of the last key that has other children too.
+struct Bend {
+    /// One more than its depth.
+    level: usize,
+    children: Children,
+}
+
+/// A trie into which keys are put in order.
+struct Filling<'s, 'g> {
+    secret: &'s Secret,
+    trie: Trie<'g>,
+    /// States of the last key's path, from the root to its leaf.
+    path: Vec<State>,
+    /// The bends of that path whose children are not all known, from the root down.
+    open: Vec<Bend>,
+}
+
+impl Filling<'_, '_> {
+    /// Adds the next key. `before` and `behind` are the levels of the bends that it shares with the last key and with
+    /// the next: one more than the number of symbols shared, 0 if there is no such key.
+    #[inline]
+    fn add(
+        &mut self,
+        symbols: &Symbols<'_>,
+        entry: Entry,
+        before: usize,
+        behind: usize,
+    ) -> Result<(), NoRoom> {
+        if let Some(bend) = self.open.last_mut() {
+            debug_assert!(bend.level == before);
+            bend.children = bend.children.with(symbols.symbol(before - 1));
+        }
+        let depth = before.max(behind);
+        self.path.truncate(before.max(1));
+        let mut state = self.path[self.path.len() - 1];
+        for i in self.path.len() - 1..depth {
+            state = self.secret.step(state, symbols.symbol(i));
+            self.path.push(state);
+        }
+        place(self.trie, state, Node::Leaf { unit: entry.unit, hash: entry.hash })?;
+        while let Some(bend) = self.open.pop_if(|bend| bend.level > behind) {
+            let above = self.open.last().map_or(0, |above| above.level).max(behind);
+            self.close(symbols, &bend, above)?;
+        }
+        if behind > self.open.last().map_or(0, |bend| bend.level) {
+            let children = Children::default().with(symbols.symbol(behind - 1));
+            self.open.push(Bend { level: behind, children });
+        }
+        Ok(())
+    }
+
+    /// Places a bend, all children of which are known, and the jumps that lead to it from the bend above.
+    fn close(&mut self, symbols: &Symbols<'_>, bend: &Bend, above: usize) -> Result<(), NoRoom> {
+        let depth = bend.level - 1;
+        place(self.trie, self.path[depth], Node::Regular(bend.children))?;
+        for at in (above..depth).step_by(LABEL_SYMBOLS) {
+            let label = symbols.label(at, LABEL_SYMBOLS.min(depth - at));
+            place(self.trie, self.path[at], Node::Jump(label))?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a table's nodes tell all that a table of another size needs to know of their states.
+pub(super) fn can_copy(from: u32, to: u32) -> bool {
+    let used = |buckets: u32| (TAG_BITS + buckets.ilog2()).min(STATE_BITS);
+    used(to) <= used(from)
+}
+
+/// Copies a trie into a table of another size, or of the same. The caller holds its lock.
+///
+/// # Errors
+///
+/// [`NoRoom::Full`] if the table is too small; see [`BuildError`]. Nothing is left behind then.
+pub(super) fn copy<'g>(
+    memory: &'g Memory,
+    secret: &Secret,
+    free: &mut FreeLines,
+    plan: &Plan<'_>,
+    old: Trie<'_>,
+    buckets: u32,
+) -> Result<Trie<'g>, BuildError> {
+    debug_assert!(can_copy(old.buckets(), buckets));
+    debug_assert!(plan.round == old.round() && plan.skip_bits() == old.skip_bits());
+    let new = memory.allocate(free, &plan.shape(secret, buckets, old.depth() as u32))?;
+    if let Err(error) = copy_nodes(old, new) {
+        memory.free(free, new.name());
+        return Err(error.into());
+    }
+    new.set_keys(old.keys());
+    Ok(new)
+}
+
+/// Copies all nodes, first those that lie in the first bucket of their state: they come in the order of the new buckets.
+fn copy_nodes(old: Trie<'_>, new: Trie<'_>) -> Result<(), NoRoom> {
+    let mut others = Vec::with_capacity(old.nodes() / 4);
+    let mut placed = 0;
+    for number in 0..old.buckets() {
+        let bucket = old.bucket(number);
+        for (slot, head) in bucket.heads().into_iter().enumerate() {
+            if head.is_free() {
+                continue;
+            }
+            let at = Place { bucket: number, slot: slot as u32 };
+            if head.is_second() {
+                others.push(at);
+                continue;
+            }
+            let home = new.home(old.state(number, head));
+            match new.bucket(home.first).free_slot() {
+                Some(slot) => {
+                    let head = Head::new(Head::first(home.tag), head.kind());
+                    new.store(Place { bucket: home.first, slot }, head, bucket.body(at.slot));
+                    placed += 1;
+                }
+                None => others.push(at),
+            }
+        }
+    }
+    new.set_nodes(placed);
+    for at in others {
+        place(new, old.state(at.bucket, old.head(at)), old.node(at))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "build_tests.rs"]
+pub(super) mod tests;

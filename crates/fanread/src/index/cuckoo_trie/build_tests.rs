@@ -1,0 +1,239 @@
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::hash::prefix::Seed;
+use crate::index::cuckoo_trie::check::check_trie;
+use crate::index::cuckoo_trie::layout::{MAX_BUCKETS, SLOTS};
+use crate::index::cuckoo_trie::raw::Memory;
+use crate::mem::heap;
+use crate::mem::record::Record;
+use testkit::ops::pool;
+use testkit::{Keys, Rng};
+
+/// A memory with records, and the constants of one map.
+pub(in crate::index::cuckoo_trie) struct Bench {
+    pub(in crate::index::cuckoo_trie) memory: Memory,
+    pub(in crate::index::cuckoo_trie) secret: Secret,
+    pub(in crate::index::cuckoo_trie) free: FreeLines,
+    seed: Seed,
+    heap: heap::Shard,
+}
+
+impl Bench {
+    pub(in crate::index::cuckoo_trie) fn new(seed: u64) -> Self {
+        let seed = Seed::fixed(seed);
+        Self {
+            memory: Memory::new(),
+            secret: Secret::new(&seed),
+            free: FreeLines::new(),
+            seed,
+            heap: heap::Shard::new(),
+        }
+    }
+
+    pub(in crate::index::cuckoo_trie) fn entry(&mut self, key: &[u8]) -> Entry {
+        let units = Record::<u64>::units(key.len());
+        let unit = self.heap.allocate(&self.memory.records, units).unwrap();
+        self.memory.write_record::<u64>(unit, key, 0);
+        Entry { unit, hash: hash(&self.seed, key) }
+    }
+
+    fn border(&mut self, key: &[u8]) -> u64 {
+        let units = Record::<()>::units(key.len());
+        let unit = self.heap.allocate(&self.memory.records, units).unwrap();
+        self.memory.write_record(unit, key, ());
+        unit
+    }
+
+    pub(in crate::index::cuckoo_trie) fn run<'k>(
+        &mut self,
+        keys: impl IntoIterator<Item = &'k Vec<u8>>,
+    ) -> Run {
+        let mut run = Run::new();
+        for key in keys {
+            let entry = self.entry(key);
+            run.push(entry);
+        }
+        run.measure::<u64>(&self.memory, 0);
+        run
+    }
+
+    /// Verifies a trie, and that it has exactly these entries.
+    fn verify(&self, trie: Trie<'_>, entries: &[Entry]) {
+        let records =
+            check_trie::<u64>(trie, &self.secret, &self.memory, |key| hash(&self.seed, key))
+                .unwrap_or_else(|broken| panic!("{broken}"));
+        assert!(records.iter().eq(entries.iter().map(|entry| &entry.unit)));
+        let mut copy = Run::new();
+        copy.push_trie(&self.secret, trie);
+        assert_eq!(copy.entries(), entries);
+    }
+}
+
+fn hash(seed: &Seed, key: &[u8]) -> u32 {
+    (seed.hash(key) >> 40) as u32
+}
+
+/// The whole range of keys.
+pub(in crate::index::cuckoo_trie) const ALL: Plan<'static> =
+    Plan { low: (0, &[]), high: None, round: 0 };
+
+/// Key sets of all shapes, sorted.
+pub(in crate::index::cuckoo_trie) fn key_sets(seed: u64) -> Vec<BTreeSet<Vec<u8>>> {
+    let mut rng = Rng::new(seed);
+    let sizes = if cfg!(miri) { [1, 2, 3, 20, 30] } else { [1, 2, 3, 20, 400] };
+    let mut sets: Vec<BTreeSet<Vec<u8>>> = Keys::ALL
+        .into_iter()
+        .flat_map(|shape| sizes.map(|len| pool(seed, shape, len).into_iter().collect()))
+        .collect();
+    // The longest keys there are, of which one is a prefix of the other, and which differ at the end.
+    let long = vec![7; 65_535];
+    let mut other = long.clone();
+    other[65_534] = 6;
+    sets.push(BTreeSet::from([long[..65_534].to_vec(), long, other]));
+    sets.push(BTreeSet::new());
+    sets.push(BTreeSet::from([Vec::new()]));
+    if !cfg!(miri) {
+        sets.push((0..3000_u32).map(|i| i.to_be_bytes().to_vec()).collect());
+        sets.push((0..3000).map(|_| rng.bytes(8)).collect());
+    }
+    sets
+}
+
+#[test]
+fn a_trie_built_of_sorted_keys_is_sound_and_has_them_all() {
+    for seed in testkit::seeds().take(3) {
+        for keys in key_sets(seed) {
+            let mut bench = Bench::new(seed);
+            let run = bench.run(&keys);
+            let Bench { memory, secret, free, .. } = &mut bench;
+            let all = 0..keys.len();
+            let nodes = run.count_nodes(all.clone(), 0);
+            match run.build::<u64>(memory, secret, free, &ALL, all) {
+                Ok(trie) => {
+                    assert_eq!(trie.nodes(), nodes, "counted before");
+                    let name = trie.name();
+                    bench.verify(bench.memory.trie(name), run.entries());
+                }
+                Err(error) => {
+                    assert_eq!(error, BuildError::NoRoom(NoRoom::Full));
+                    assert!(nodes > MAX_BUCKETS as usize * SLOTS * 3 / 4, "{nodes} nodes");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn both_sides_of_a_cut_are_tries_between_their_borders() {
+    for seed in testkit::seeds().take(3) {
+        for keys in key_sets(seed).into_iter().filter(|keys| keys.len() > 1) {
+            let mut bench = Bench::new(seed);
+            let run = bench.run(&keys);
+            let keys: Vec<&Vec<u8>> = keys.iter().collect();
+            let mut cuts = vec![0, run.cut(run.middle()), keys.len()];
+            let window = run.middle();
+            assert!(window.contains(&cuts[1]), "{} in {window:?}", cuts[1]);
+            // And the sides again, wherever that may be.
+            cuts.extend([run.cut(0..2), run.cut(keys.len() - 1..keys.len())]);
+            cuts.sort_unstable();
+            cuts.dedup();
+            let mut borders = vec![(0, Vec::new())];
+            for at in &cuts[1..cuts.len() - 1] {
+                let border = run.border::<u64>(&bench.memory, *at).to_vec();
+                assert!(*keys[at - 1] < border && border <= *keys[*at]);
+                let shorter = &border[..border.len() - 1];
+                assert!(shorter <= keys[at - 1], "the shortest border");
+                borders.push((bench.border(&border), border));
+            }
+            for (i, part) in cuts.windows(2).enumerate() {
+                let high = borders.get(i + 1).map(|high| (high.0, &high.1[..]));
+                let plan = Plan { low: (borders[i].0, &borders[i].1), high, round: 3 };
+                let part = part[0]..part[1];
+                let Bench { memory, secret, free, .. } = &mut bench;
+                let built = run.build::<u64>(memory, secret, free, &plan, part.clone());
+                let Ok(trie) = built else { continue };
+                let name = trie.name();
+                bench.verify(bench.memory.trie(name), &run.entries()[part]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_copy_in_a_table_of_any_size_is_the_same_trie() {
+    let mut rng = Rng::new(1);
+    let keys: BTreeSet<Vec<u8>> = (0..if cfg!(miri) { 40 } else { 5000 })
+        .map(|i| rng.bytes(if i % 9 == 0 { 30 } else { 4 }))
+        .collect();
+    let mut bench = Bench::new(1);
+    let run = bench.run(&keys);
+    let (mut buckets, mut copies, mut full) = (1, 0, 0);
+    loop {
+        let Bench { memory, secret, free, .. } = &mut bench;
+        let mut some = Run::new();
+        // As many keys as the table holds at all.
+        let count = (buckets as usize * 3).min(keys.len());
+        some.entries.extend(&run.entries()[..count]);
+        some.measure::<u64>(memory, 0);
+        let Ok(trie) = some.build::<u64>(memory, secret, free, &ALL, 0..count) else { break };
+        let (from, name) = (trie.buckets(), trie.name());
+        let mut to = Some(1);
+        while let Some(size) = to {
+            let Bench { memory, secret, free, .. } = &mut bench;
+            let old = memory.trie(name);
+            if can_copy(from, size) {
+                match copy(memory, secret, free, &ALL, old, size) {
+                    Ok(copied) => {
+                        let copied = copied.name();
+                        bench.verify(bench.memory.trie(copied), some.entries());
+                        bench.memory.free(&mut bench.free, copied);
+                        copies += 1;
+                    }
+                    Err(error) => {
+                        assert_eq!(error, BuildError::NoRoom(NoRoom::Full));
+                        assert!(bench.memory.trie(name).nodes() > size as usize * SLOTS * 3 / 4);
+                        full += 1;
+                    }
+                }
+            }
+            to = larger(size);
+        }
+        bench.verify(bench.memory.trie(name), some.entries());
+        match larger(buckets) {
+            Some(next) => buckets = next,
+            None => break,
+        }
+    }
+    assert!(copies > 20 && full > 5, "{copies} copies, {full} failures");
+}
+
+#[test]
+fn a_new_root_and_a_joined_run_hold_the_same_keys() {
+    let mut bench = Bench::new(4);
+    let keys: BTreeSet<Vec<u8>> = pool(4, Keys::Mixed, 60).into_iter().collect();
+    let run = bench.run(&keys);
+    let half = run.cut(run.middle());
+    let border = run.border::<u64>(&bench.memory, half).to_vec();
+    let border = (bench.border(&border), &border[..]);
+    let Bench { memory, secret, free, .. } = &mut bench;
+    let mut joined = Run::new();
+    for (plan, part) in [
+        (Plan { high: Some(border), ..ALL }, 0..half),
+        (Plan { low: border, ..ALL }, half..keys.len()),
+    ] {
+        let trie = run.build::<u64>(memory, secret, free, &plan, part).unwrap();
+        joined.push_trie(secret, trie);
+    }
+    assert_eq!(joined.entries(), run.entries());
+    joined.measure::<u64>(memory, 0);
+    assert_eq!(joined.shared, run.shared);
+    for round in 0..3 {
+        let Bench { memory, secret, free, .. } = &mut bench;
+        let plan = Plan { round, ..ALL };
+        let trie = joined.build::<u64>(memory, secret, free, &plan, 0..keys.len()).unwrap();
+        assert_eq!((trie.round(), trie.root()), (round, secret.root(round)));
+        let name = trie.name();
+        bench.verify(bench.memory.trie(name), run.entries());
+    }
+}
