@@ -18,6 +18,8 @@
 //! A build reads two lines of each record, prefetched, and steps one state for each edge of the trie. A copy reads the
 //! old table in order, and writes the new one in order but for nodes in the second bucket of their state.
 
+#![allow(clippy::missing_errors_doc, reason = "inside, the one error is that a node has no room")]
+
 use core::ops::Range;
 
 use super::layout::{

@@ -1,13 +1,565 @@
-//! Walks through a trie in key order.
+//! Walks through a trie in key order, for readers without a lock and for builders that hold it.
+//!
+//! A node's bitmap names all its children, so a walk has the lines of a whole generation of nodes in flight. It works in
+//! passes over an ordered list: each pass replaces nodes by their children and leaves by their records, and asks for
+//! what the next pass reads.
+//!
+//! ```text
+//! descent   path of the bound: nodes, and of each the children beyond the path     > rest, the nearest on top
+//! refill    rest > list, until the leaves expected below the list are enough
+//! pass      [record, leaf, node, node, leaf]
+//!        >  [record, record, leaf, leaf, leaf, leaf, leaf, record]       what is too much goes back to the rest
+//! yield     records at the front of the list
+//! ```
+//!
+//! A node is looked for in its first bucket only; if it is not there, its second is asked for and read in the next
+//! pass. So most nodes cost one line, and those that moved delay nobody else.
+//!
+//! # What a reader may believe
+//!
+//! As in a descent (`descend.rs`): a child is what its parent said if the parent's bucket has still the version from
+//! before the parent was read. Siblings stand side by side in the list, so the parent is confirmed once, behind the last
+//! of them. If it is not confirmed, the list is cut before the first of them: the front part counts, and the walk has to
+//! start again from its last record.
+//!
+//! Each record was in the trie at some moment of the walk. A key that was there all the time is not left out: the
+//! nodes above it say so whenever they are read, and none is skipped.
+//!
+//! # Cost
+//!
+//! One line for each node, a second for one in eight, and one for each record; one wait for each generation between the
+//! bound's path and the leaves, one for the records.
+//!
+//! PAPER: section 4.4 follows a locator from leaf to leaf, one wait for each.
 
-use super::layout::Node;
-use super::raw::Trie;
-use super::state::Secret;
-use crate::arch::Baseline;
+#![allow(
+    clippy::missing_errors_doc,
+    reason = "inside, the one error is that a writer was in the way"
+)]
+
+use super::bucket::{Bucket, Find, Version};
+use super::descend::WIDTH;
+use super::layout::{Children, Head, Home, Node, Symbol};
+use super::raw::{Memory, Trie};
+use super::state::{Secret, State, Symbols};
+use crate::arch::{Baseline, Lanes};
+
+/// Levels of the bound's path that are asked for at a time, beyond the trie's usual depth; see `descend.rs`.
+const BEYOND: usize = 2;
+
+/// Estimates stop here: nobody wants so many records at a time.
+const MOST: u32 = 1 << 20;
+
+/// Which way a walk goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Direction {
+    /// Towards higher keys.
+    Up,
+    /// Towards lower keys.
+    Down,
+}
+
+/// Where a walk begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Start<'k> {
+    /// At the trie's first key, or at its last.
+    Edge,
+    /// At `key`, which lies between the trie's borders.
+    Key {
+        /// The key; it need not be in the trie.
+        key: &'k [u8],
+        /// Whether its own record belongs to the walk.
+        inclusive: bool,
+    },
+}
+
+/// How a walk ended that nobody disturbed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Progress {
+    /// With as many records as were asked for. There may be more.
+    More,
+    /// With the trie's last record in this direction.
+    End,
+}
+
+/// A writer was in the way: the records so far count; the walk has to start again behind the last of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Disturbed;
+
+/// The trie to walk through, and what that takes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ground<'g> {
+    pub(super) memory: &'g Memory,
+    pub(super) secret: &'g Secret,
+    pub(super) trie: Trie<'g>,
+}
+
+/// A node that was read, or a record.
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    /// The state of a node, with [`LATE`] if it is not in its first bucket; the unit of a record.
+    word: u64,
+    /// The node's parent as its place in the list of parents, or [`NONE`]; [`RECORD`] for a record.
+    parent: u32,
+    /// How many leaves are expected below a node.
+    leaves: u32,
+}
+
+/// Set in an item's word beside its state, which leaves the low bits free.
+const LATE: u64 = 1;
+
+/// No parent: the root.
+const NONE: u32 = u32::MAX;
+
+/// No node, but a record.
+const RECORD: u32 = u32::MAX - 1;
+
+impl Item {
+    fn record(unit: u64) -> Self {
+        Self { word: unit, parent: RECORD, leaves: 1 }
+    }
+}
+
+/// What follows the list, the nearest last.
+#[derive(Clone, Copy, Debug)]
+enum Rest {
+    One(Item),
+    /// Children of one parent.
+    Some {
+        state: State,
+        children: Children,
+        parent: u32,
+        /// Leaves expected below each.
+        leaves: u32,
+    },
+}
+
+/// A walk's memory; it can be used for any number of walks.
+#[derive(Default, Debug)]
+pub(super) struct Walk {
+    list: Vec<Item>,
+    /// Items of `list` before this one are done with.
+    front: usize,
+    /// What a pass makes of the list.
+    next: Vec<Item>,
+    /// Leaves expected below the list.
+    expected: usize,
+    rest: Vec<Rest>,
+    /// Bucket and version of each node whose children are in the list or in the rest.
+    parents: Vec<(u32, Version)>,
+    /// Numbers of children on the bound's path.
+    counts: Vec<u32>,
+    /// What was expected below nodes that have been read since, and what is expected below their children.
+    guessed: usize,
+    found: usize,
+}
+
+/// A node as it was read.
+struct Read {
+    bucket: u32,
+    version: Version,
+    node: Node,
+}
+
+impl Walk {
+    /// Appends the units of up to `limit` records to `records`, in order. The first record may be in flight when the
+    /// call returns, as all of them.
+    ///
+    /// # Errors
+    ///
+    /// [`Disturbed`] if a writer was in the way. What was appended counts nevertheless.
+    pub(super) fn collect<V>(
+        &mut self,
+        ground: &Ground<'_>,
+        lanes: impl Lanes,
+        direction: Direction,
+        start: Start<'_>,
+        limit: usize,
+        records: &mut Vec<u64>,
+    ) -> Result<Progress, Disturbed> {
+        self.clear();
+        let mut bound = None;
+        match start {
+            Start::Edge => {
+                let leaves = (ground.trie.keys() as u32).clamp(1, MOST);
+                let word = ground.trie.root().0;
+                self.rest.push(Rest::One(Item { word, parent: NONE, leaves }));
+            }
+            Start::Key { key, inclusive } => {
+                if self.descend(ground, lanes, direction, key)? {
+                    bound = Some((key, inclusive));
+                }
+            }
+        }
+        let end = records.len() + limit;
+        let mut intact = true;
+        loop {
+            // One more than wanted: the first may not count.
+            if intact {
+                self.refill(ground, direction, end - records.len() + 1);
+            }
+            self.yield_front(end, records, |unit| {
+                // The leaf at the end of the bound's path can be on either side of the bound.
+                bound.take().is_none_or(|(key, inclusive)| {
+                    let found = ground.memory.record::<V>(unit).key();
+                    (inclusive && found == key)
+                        || (found > key) == (direction == Direction::Up) && found != key
+                })
+            });
+            if records.len() == end {
+                return Ok(Progress::More);
+            }
+            if self.front == self.list.len() {
+                match (intact, self.rest.is_empty()) {
+                    (false, _) => return Err(Disturbed),
+                    (true, true) => return Ok(Progress::End),
+                    (true, false) => continue,
+                }
+            }
+            intact &= self.pass(ground, lanes, direction, end - records.len() + 1).is_ok();
+        }
+    }
+
+    fn clear(&mut self) {
+        self.list.clear();
+        self.rest.clear();
+        self.parents.clear();
+        self.counts.clear();
+        (self.front, self.expected, self.guessed, self.found) = (0, 0, 0, 0);
+    }
+
+    /// Moves records from the front of the list to `records`, as far as `counts` holds, until there are `end` of them.
+    #[inline]
+    fn yield_front(
+        &mut self,
+        end: usize,
+        records: &mut Vec<u64>,
+        mut counts: impl FnMut(u64) -> bool,
+    ) {
+        while let Some(item) = self.list.get(self.front)
+            && item.parent == RECORD
+            && records.len() < end
+        {
+            if counts(item.word) {
+                records.push(item.word);
+            }
+            self.front += 1;
+            self.expected -= 1;
+        }
+    }
+
+    /// Adds to the list what follows it, until enough leaves are expected below it.
+    fn refill(&mut self, ground: &Ground<'_>, direction: Direction, wanted: usize) {
+        while self.expected < wanted {
+            match self.rest.last_mut() {
+                None => return,
+                Some(Rest::One(item)) => {
+                    let item = *item;
+                    self.rest.pop();
+                    self.expected += item.leaves as usize;
+                    if item.parent != RECORD {
+                        ground.ask(item);
+                    }
+                    self.list.push(item);
+                }
+                Some(Rest::Some { state, children, parent, leaves }) => {
+                    let Some(symbol) = take(children, direction) else {
+                        self.rest.pop();
+                        continue;
+                    };
+                    let word = ground.secret.step(*state, symbol).0;
+                    // What was learned in this walk about such guesses.
+                    let leaves = (*leaves as usize * self.found)
+                        .checked_div(self.guessed)
+                        .map_or(*leaves, |leaves| leaves.clamp(1, MOST as usize) as u32);
+                    let item = Item { word, parent: *parent, leaves };
+                    self.expected += leaves as usize;
+                    ground.ask(item);
+                    self.list.push(item);
+                }
+            }
+        }
+    }
+
+    /// Reads all nodes of the list, and makes a list of their children and records. If a parent is not confirmed, the list
+    /// ends before its children.
+    fn pass(
+        &mut self,
+        ground: &Ground<'_>,
+        lanes: impl Lanes,
+        direction: Direction,
+        wanted: usize,
+    ) -> Result<(), Disturbed> {
+        self.next.clear();
+        self.expected = 0;
+        // The parent whose children are being read, and where what became of them starts.
+        let (mut parent, mut since) = (NONE, 0);
+        let mut at = self.front;
+        self.front = 0;
+        while at < self.list.len() {
+            let item = self.list[at];
+            at += 1;
+            if item.parent == RECORD {
+                self.next.push(item);
+                self.expected += 1;
+                continue;
+            }
+            if item.parent != parent {
+                if !self.is_still(ground, parent) {
+                    return self.cut(since);
+                }
+                (parent, since) = (item.parent, self.next.len());
+            }
+            let state = State(item.word & !LATE);
+            let home = ground.trie.home(state);
+            let read = if item.word & LATE == 0 {
+                let read = ground.read(lanes, home.first, Head::first(home.tag));
+                if read.is_none() {
+                    ground.trie.prefetch_bucket(home.second);
+                    self.next.push(Item { word: item.word | LATE, ..item });
+                    self.expected += item.leaves as usize;
+                    continue;
+                }
+                read
+            } else {
+                ground.read_pair(lanes, home)
+            };
+            let Some(Read { bucket, version, node }) = read else {
+                if item.parent == NONE {
+                    // The trie is empty.
+                    continue;
+                }
+                return self.cut(since);
+            };
+            let mut others = None;
+            match node {
+                Node::Leaf { unit, .. } => {
+                    ground.memory.prefetch_record(unit);
+                    self.next.push(Item::record(unit));
+                    self.expected += 1;
+                }
+                Node::Jump(label) => {
+                    let word = ground.secret.step_all(state, label).0;
+                    let parent = self.add_parent(bucket, version);
+                    let item = Item { word, parent, leaves: item.leaves };
+                    ground.ask(item);
+                    self.next.push(item);
+                    self.expected += item.leaves as usize;
+                }
+                Node::Regular(children) => {
+                    let parent = self.add_parent(bucket, version);
+                    let from = (parent, item.leaves);
+                    others = self.expand(ground, direction, (state, children), from, wanted);
+                }
+            }
+            if self.expected >= wanted && (others.is_some() || at < self.list.len()) {
+                self.put_back(at, others);
+                break;
+            }
+        }
+        if !self.is_still(ground, parent) {
+            return self.cut(since);
+        }
+        core::mem::swap(&mut self.list, &mut self.next);
+        Ok(())
+    }
+
+    /// Puts a node's children behind the new list, as many as are wanted, and returns the others.
+    #[inline]
+    fn expand(
+        &mut self,
+        ground: &Ground<'_>,
+        direction: Direction,
+        node: (State, Children),
+        (parent, guess): (u32, u32),
+        wanted: usize,
+    ) -> Option<Rest> {
+        let (state, mut children) = node;
+        let count = children.len();
+        let leaves = if guess <= count { 1 } else { guess / count };
+        self.guessed += guess as usize;
+        self.found += (leaves * count) as usize;
+        while let Some(symbol) = take(&mut children, direction) {
+            let item = Item { word: ground.secret.step(state, symbol).0, parent, leaves };
+            ground.ask(item);
+            self.next.push(item);
+            self.expected += leaves as usize;
+            if self.expected >= wanted && children != Children::default() {
+                return Some(Rest::Some { state, children, parent, leaves });
+            }
+        }
+        None
+    }
+
+    /// Ends the pass before item `at`: what comes from there on is not wanted yet.
+    fn put_back(&mut self, at: usize, others: Option<Rest>) {
+        self.rest.extend(self.list.drain(at..).rev().map(Rest::One));
+        self.rest.extend(others);
+    }
+
+    /// Ends the new list before item `since`: what follows does not count.
+    #[cold]
+    fn cut(&mut self, since: usize) -> Result<(), Disturbed> {
+        self.next.truncate(since);
+        self.expected = self.next.iter().map(|item| item.leaves as usize).sum();
+        self.rest.clear();
+        core::mem::swap(&mut self.list, &mut self.next);
+        Err(Disturbed)
+    }
+
+    #[inline]
+    fn add_parent(&mut self, bucket: u32, version: Version) -> u32 {
+        self.parents.push((bucket, version));
+        self.parents.len() as u32 - 1
+    }
+
+    /// Whether a parent is what it was when it was read.
+    #[inline]
+    fn is_still(&self, ground: &Ground<'_>, parent: u32) -> bool {
+        self.parents
+            .get(parent as usize)
+            .is_none_or(|(bucket, version)| ground.trie.bucket(*bucket).is_still(*version))
+    }
+
+    /// Goes down the path of `key`, and notes what lies beyond it. Returns whether the path ends in a leaf, which is the
+    /// list then.
+    fn descend(
+        &mut self,
+        ground: &Ground<'_>,
+        lanes: impl Lanes,
+        direction: Direction,
+        key: &[u8],
+    ) -> Result<bool, Disturbed> {
+        let Ground { secret, trie, memory } = *ground;
+        let symbols = Symbols::new(key, trie.skip_bits());
+        let (mut level, mut parent) = (0, NONE);
+        // Levels below `known` have been asked for; `next` is the state of that level.
+        let (mut known, mut next, mut states) = (0, trie.root(), [trie.root(); WIDTH]);
+        let is_leaf = loop {
+            let usual = if trie.depth() > level { trie.depth() } else { level + BEYOND };
+            let ahead = usual.min(level + WIDTH).min(symbols.count() + 2).max(level + 1);
+            while known < ahead {
+                if known >= level {
+                    states[known % WIDTH] = next;
+                    trie.prefetch(trie.home(next));
+                }
+                next = secret.step(next, symbols.symbol(known));
+                known += 1;
+            }
+            let state = states[level % WIDTH];
+            let read = ground.read_pair(lanes, trie.home(state));
+            if !self.is_still(ground, parent) {
+                return Err(Disturbed);
+            }
+            let Some(Read { bucket, version, node }) = read else {
+                // Without a root, the trie is empty.
+                return if parent == NONE { Ok(false) } else { Err(Disturbed) };
+            };
+            match node {
+                Node::Leaf { unit, .. } => {
+                    memory.prefetch_record(unit);
+                    self.list.push(Item::record(unit));
+                    self.expected = 1;
+                    break true;
+                }
+                Node::Regular(all) => {
+                    let symbol = symbols.symbol(level);
+                    let children = match direction {
+                        Direction::Up => all.behind(symbol),
+                        Direction::Down => all.ahead_of(symbol),
+                    };
+                    parent = self.add_parent(bucket, version);
+                    self.rest.push(Rest::Some { state, children, parent, leaves: 1 });
+                    self.counts.push(all.len());
+                    if !all.has(symbol) {
+                        break false;
+                    }
+                    level += 1;
+                }
+                Node::Jump(label) => {
+                    let matched = label.matched(symbols.window(level), symbols.left(level));
+                    parent = self.add_parent(bucket, version);
+                    level += matched;
+                    if matched < label.len() {
+                        let beyond = label.symbol(matched).rank() > symbols.symbol(level).rank();
+                        if beyond == (direction == Direction::Up) {
+                            let word = secret.step_all(state, label).0;
+                            self.rest.push(Rest::One(Item { word, parent, leaves: 2 }));
+                        }
+                        break false;
+                    }
+                }
+            }
+        };
+        self.guess();
+        Ok(is_leaf)
+    }
+
+    /// Guesses how many leaves there are below the nodes beside the path: as many as below those on it, if each of them had
+    /// as many children as the one on the path.
+    fn guess(&mut self) {
+        let mut below = 1;
+        let mut counts = self.counts.iter().rev();
+        for rest in self.rest.iter_mut().rev() {
+            if let Rest::Some { leaves, .. } = rest {
+                *leaves = below;
+                below = counts.next().map_or(MOST, |count| (below * count).min(MOST));
+            }
+        }
+    }
+}
+
+/// Takes the first of the children.
+#[inline(always)]
+fn take(children: &mut Children, direction: Direction) -> Option<Symbol> {
+    let first = match direction {
+        Direction::Up => children.first(),
+        Direction::Down => children.last(),
+    }?;
+    *children = children.without(first);
+    Some(first)
+}
+
+impl Ground<'_> {
+    /// Asks for the line that an item will be read from.
+    #[inline(always)]
+    fn ask(&self, item: Item) {
+        if item.word & LATE == 0 {
+            self.trie.prefetch_bucket(self.trie.home(State(item.word)).first);
+        }
+    }
+
+    /// Reads a node from one bucket, if it is there, at one moment.
+    #[inline(always)]
+    fn read(&self, lanes: impl Lanes, number: u32, name: u32) -> Option<Read> {
+        let bucket: &Bucket = self.trie.bucket(number);
+        loop {
+            let version = bucket.begin();
+            let slot = lanes.find(bucket, name)?;
+            let node = Node::decode(bucket.head(slot).kind(), bucket.body(slot));
+            if bucket.is_still(version) {
+                return Some(Read { bucket: number, version, node });
+            }
+        }
+    }
+
+    /// Reads a node from either of its buckets. `None` if it was in neither at one moment.
+    #[inline]
+    fn read_pair(&self, lanes: impl Lanes, home: Home) -> Option<Read> {
+        loop {
+            let read = self
+                .read(lanes, home.first, Head::first(home.tag))
+                .or_else(|| self.read(lanes, home.second, Head::second(home.tag)));
+            if read.is_some() {
+                return read;
+            }
+            // It may have moved from the bucket that was read later to the one that was read before.
+            self.trie.find(lanes, home)?;
+        }
+    }
+}
 
 /// Calls `each` with record and hash of every leaf, in key order. The caller holds the trie's lock.
-///
-/// The table is small, and nodes are asked for as soon as they are known.
 pub(super) fn for_each_leaf(secret: &Secret, trie: Trie<'_>, mut each: impl FnMut(u64, u32)) {
     let mut ahead = vec![trie.root()];
     while let Some(state) = ahead.pop() {
@@ -27,3 +579,7 @@ pub(super) fn for_each_leaf(secret: &Secret, trie: Trie<'_>, mut each: impl FnMu
         }
     }
 }
+
+#[cfg(test)]
+#[path = "walk_tests.rs"]
+mod tests;
