@@ -1,5 +1,7 @@
 //! Verifies the invariants of a trie at rest; `docs/design/cuckoo-trie.md` says what they are.
 
+#![allow(clippy::missing_errors_doc, reason = "each error is the first invariant found broken")]
+
 use core::cmp::Ordering as Order;
 use core::fmt;
 use std::collections::HashMap;
@@ -139,9 +141,6 @@ fn check_root(trie: Trie<'_>, secret: &Secret, memory: &Memory) -> Result<(), Br
 fn nodes_of(trie: Trie<'_>) -> Result<HashMap<u64, Node>, Broken> {
     let mut nodes = HashMap::new();
     for bucket in 0..trie.buckets() {
-        if trie.bucket(bucket).begin().number() % 2 != 0 {
-            return Err(broken("T6", format!("bucket {bucket} is being changed")));
-        }
         for slot in 0..SLOTS as u32 {
             let place = Place { bucket, slot };
             let (head, at) = (trie.head(place), || format!("bucket {bucket}, slot {slot}"));

@@ -34,6 +34,8 @@
 //! PAPER: section 4.3 (Algorithm 2) and 5. There a node is confirmed before it is used, and the search checks that the
 //! child knows its parent; here states are unique.
 
+#![allow(clippy::missing_errors_doc, reason = "the one error is that a writer is in the way")]
+
 use core::hint::select_unpredictable;
 
 use super::bucket::{Bucket, Find, Version};
@@ -227,16 +229,17 @@ impl<'g> Descent<'g, '_> {
         }
     }
 
-    /// As `look`, but reads [`WIDTH`] levels at most, and asks for as many. `None` if there is more to read: call again
-    /// when that may have come.
+    /// As `look`, but reads `count` nodes at most, and asks for as many levels. `None` if there is more to read: call
+    /// again when that may have come. With [`WIDTH`] it reads what has been asked for before.
     #[inline(always)]
     pub(super) fn look_on(
         &mut self,
         secret: &Secret,
         lanes: impl Lanes,
         hash: u32,
+        count: usize,
     ) -> Option<Look> {
-        match self.run(secret, lanes, &mut (), WIDTH) {
+        match self.run(secret, lanes, &mut (), count) {
             Ok(stop) => stop.map(|stop| stop.look(hash)),
             Err(Disturbed) => Some(self.look_again(secret, lanes, hash)),
         }

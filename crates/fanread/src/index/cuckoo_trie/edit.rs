@@ -32,6 +32,8 @@
 //!
 //! PAPER: section 4.5. There is no list of leaves to mend here, and no maximum of a subtree.
 
+#![allow(clippy::missing_errors_doc, reason = "the one error is that a node has no room")]
+
 use super::descend::{End, Passes, Stop};
 use super::layout::{Children, LABEL_SYMBOLS, Label, NoRoom, Node, Place, SLOTS, Symbol};
 use super::place;

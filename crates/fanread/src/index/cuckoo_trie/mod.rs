@@ -15,3 +15,6 @@ mod place;
 mod raw;
 mod state;
 mod walk;
+
+#[cfg(test)]
+mod trie_tests;

@@ -1,0 +1,560 @@
+//! One trie by itself: descents and edits against a `BTreeMap`, with nobody else, between each other's steps, and with
+//! threads.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+
+use testkit::ops::{Keys, pool, seeds};
+use testkit::rng::Rng;
+
+use super::check::check_trie;
+use super::descend::{Descent, Look};
+use super::edit::Edit;
+use super::layout::{MAX_BUCKETS, NoRoom, larger};
+use super::raw::{FreeLines, Memory, Shape, Trie};
+use super::state::Secret;
+use crate::arch::{Baseline, common_prefix};
+use crate::hash::prefix::Seed;
+use crate::mem::heap::Shard;
+use crate::mem::record::Record;
+use crate::prefix::LeafRef;
+
+/// A trie, what it is made of, and what should be in it.
+struct Single {
+    memory: Memory,
+    free: FreeLines,
+    heap: Shard,
+    seed: Seed,
+    secret: Secret,
+    borders: (Vec<u8>, Option<Vec<u8>>),
+    name: LeafRef,
+    model: BTreeMap<Vec<u8>, u64>,
+}
+
+/// What readers need of a trie.
+#[derive(Clone, Copy)]
+struct View<'a> {
+    memory: &'a Memory,
+    seed: &'a Seed,
+    secret: &'a Secret,
+    name: LeafRef,
+}
+
+fn hash_of(seed: &Seed, key: &[u8]) -> u32 {
+    (seed.hash(key) >> 40) as u32
+}
+
+impl<'a> View<'a> {
+    fn trie(self) -> Trie<'a> {
+        self.memory.trie(self.name)
+    }
+
+    /// The value of `key`, if the record found is that key's.
+    fn value(self, key: &[u8], look: Look) -> Option<u64> {
+        let Look::Record(unit) = look else { return None };
+        let record = self.memory.record::<u64>(unit);
+        (record.key() == key).then(|| *record.value().get())
+    }
+
+    fn get(self, key: &[u8]) -> Option<u64> {
+        let descent = self.trie().ask(self.secret, key);
+        self.value(key, descent.look(self.secret, Baseline, hash_of(self.seed, key)))
+    }
+
+    /// The same in pieces, as in a batch.
+    fn get_in_pieces(self, key: &[u8]) -> Option<u64> {
+        let hash = hash_of(self.seed, key);
+        let mut descent = self.trie().ask(self.secret, key);
+        loop {
+            if let Some(look) = descent.look_on(self.secret, Baseline, hash, 2) {
+                return self.value(key, look);
+            }
+        }
+    }
+
+    fn edit<'k>(self, key: &'k [u8]) -> Edit<'a, 'k>
+    where
+        'a: 'k,
+    {
+        Edit::find(self.trie(), self.secret, key)
+    }
+}
+
+impl Single {
+    fn new(seed: u64, buckets: u32, borders: (&[u8], Option<&[u8]>)) -> Self {
+        let seed = Seed::fixed(seed);
+        let (memory, free, secret) = (Memory::new(), FreeLines::new(), Secret::new(&seed));
+        let borders = (borders.0.to_vec(), borders.1.map(<[u8]>::to_vec));
+        let name = LeafRef::new(1).unwrap();
+        let (heap, model) = (Shard::new(), BTreeMap::new());
+        let mut single = Self { memory, free, heap, seed, secret, borders, name, model };
+        single.name = single.empty(buckets, 0);
+        single
+    }
+
+    fn view(&self) -> View<'_> {
+        View { memory: &self.memory, seed: &self.seed, secret: &self.secret, name: self.name }
+    }
+
+    fn trie(&self) -> Trie<'_> {
+        self.memory.trie(self.name)
+    }
+
+    fn hash(&self, key: &[u8]) -> u32 {
+        hash_of(&self.seed, key)
+    }
+
+    fn record(&mut self, key: &[u8], value: u64) -> u64 {
+        let units = Record::<u64>::units(key.len());
+        let unit = self.heap.allocate(&self.memory.records, units).unwrap();
+        self.memory.write_record(unit, key, value);
+        unit
+    }
+
+    /// Makes a trie of this size.
+    fn empty(&mut self, buckets: u32, round: u32) -> LeafRef {
+        let (low, high) = self.borders.clone();
+        let border = |single: &mut Self, key: &[u8]| {
+            let unit = single.heap.allocate(&single.memory.records, 1 + key.len() as u64).unwrap();
+            single.memory.write_record(unit, key, ());
+            unit
+        };
+        let low_unit = if low.is_empty() { 0 } else { border(self, &low) };
+        let high_unit = high.as_ref().map(|high| border(self, high));
+        let skip_bits = high.as_ref().map_or(0, |high| {
+            let bytes = common_prefix(&low, high);
+            let rest = low.get(bytes).map_or(0, |byte| (byte ^ high[bytes]).leading_zeros());
+            8 * bytes as u32 + rest
+        });
+        let shape = Shape {
+            buckets,
+            skip_bits,
+            root: self.secret.root(round),
+            round,
+            depth: 1,
+            low: (low_unit, &low),
+            high: high_unit.zip(high.as_deref()),
+        };
+        self.memory.allocate(&mut self.free, &shape).unwrap().name()
+    }
+
+    /// Inserts a key that is not there, and leaves the table as it is.
+    ///
+    /// # Errors
+    ///
+    /// As `Edit::insert`.
+    fn try_insert(&mut self, key: &[u8], value: u64) -> Result<(), NoRoom> {
+        let unit = self.record(key, value);
+        let view = self.view();
+        let edit = view.edit(key);
+        let found = edit.record().map(|unit| view.memory.record::<u64>(unit).key());
+        assert!(found.is_none_or(|found| found != key));
+        let hash = self.hash(key);
+        edit.insert(unit, hash, |unit| view.memory.record::<u64>(unit).key())?;
+        self.model.insert(key.to_vec(), value);
+        Ok(())
+    }
+
+    /// Inserts or replaces, in a larger table if need be. Returns whether there was one large enough.
+    fn insert(&mut self, key: &[u8], value: u64) -> bool {
+        if self.model.contains_key(key) {
+            let unit = self.record(key, value);
+            self.view().edit(key).replace(unit);
+            self.model.insert(key.to_vec(), value);
+            return true;
+        }
+        while let Err(error) = self.try_insert(key, value) {
+            let (mut buckets, mut round) = (self.trie().buckets(), self.trie().round());
+            match error {
+                NoRoom::Collision => round += 1,
+                NoRoom::Full => match larger(buckets) {
+                    Some(next) => buckets = next,
+                    None => return false,
+                },
+            }
+            self.rebuild(buckets, round);
+        }
+        true
+    }
+
+    fn rebuild(&mut self, buckets: u32, round: u32) {
+        let old = self.name;
+        self.name = self.empty(buckets, round);
+        let model = core::mem::take(&mut self.model);
+        for (key, value) in &model {
+            self.try_insert(key, *value).unwrap();
+        }
+        self.memory.free(&mut self.free, old);
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Option<u64> {
+        let view = self.view();
+        let edit = view.edit(key);
+        let there = edit.record().is_some_and(|unit| view.memory.record::<u64>(unit).key() == key);
+        if there {
+            edit.remove();
+        }
+        let expected = self.model.remove(key);
+        assert_eq!(there, expected.is_some());
+        expected
+    }
+
+    /// Compares with the model, and verifies the invariants.
+    fn check(&self) {
+        let records =
+            check_trie::<u64>(self.trie(), &self.secret, &self.memory, |key| self.hash(key));
+        let records = records.unwrap_or_else(|broken| panic!("{broken}"));
+        let all = records.iter().map(|unit| self.memory.record::<u64>(*unit));
+        let all = all.map(|record| (record.key(), *record.value().get()));
+        assert!(all.eq(self.model.iter().map(|(key, value)| (key.as_slice(), *value))));
+    }
+
+    fn check_gets(&self, others: &[Vec<u8>]) {
+        let view = self.view();
+        for key in self.model.keys().chain(others) {
+            assert_eq!(view.get(key), self.model.get(key).copied(), "{key:?}");
+            assert_eq!(view.get_in_pieces(key), self.model.get(key).copied(), "{key:?}");
+        }
+    }
+}
+
+/// Grows, churns and shrinks a trie, and compares it with the model all the time.
+fn run(seed: u64, keys: &[Vec<u8>], buckets: u32, borders: (&[u8], Option<&[u8]>)) {
+    let mut single = Single::new(seed, buckets, borders);
+    let mut rng = Rng::part(seed, 7);
+    let steps = keys.len() * if cfg!(miri) { 2 } else { 6 };
+    let every = (keys.len() / 50).max(1);
+    single.check();
+    for step in 0..steps {
+        let grows = step % (steps / 2) < steps / 3;
+        let key = rng.pick(keys).clone();
+        if rng.below(10) < if grows { 7 } else { 2 } {
+            single.insert(&key, step as u64);
+        } else {
+            single.remove(&key);
+        }
+        let found = single.view().get(&key);
+        assert_eq!(found, single.model.get(&key).copied(), "seed {seed:#x}, step {step}, {key:?}");
+        if single.trie().keys() < 20 || step % every == 0 {
+            single.check();
+        }
+    }
+    single.check();
+    single.check_gets(keys);
+    while let Some(key) = single.model.keys().next().cloned() {
+        single.remove(&key);
+        if single.trie().keys() < 20 || single.trie().keys().is_multiple_of(every) {
+            single.check();
+        }
+    }
+    assert_eq!((single.trie().nodes(), single.trie().keys()), (0, 0));
+}
+
+const UNBOUNDED: (&[u8], Option<&[u8]>) = (&[], None);
+
+#[test]
+fn one_trie_agrees_with_a_btreemap() {
+    for (i, seed) in seeds().take(if cfg!(miri) { 1 } else { 4 }).enumerate() {
+        for shape in Keys::ALL {
+            let len = match shape {
+                // Slow: thousands of nodes each.
+                Keys::Long if cfg!(miri) || i > 0 => continue,
+                Keys::Long => 16,
+                _ if cfg!(miri) => 30,
+                _ => 400,
+            };
+            run(seed, &pool(seed, shape, len), 1, UNBOUNDED);
+            run(seed, &pool(seed, shape, len), 1 << (seed % 8), UNBOUNDED);
+        }
+    }
+}
+
+#[test]
+fn a_root_lies_behind_what_the_borders_share() {
+    let borders: [(&[u8], &[u8]); 7] = [
+        (b"user", b"uses"),
+        (b"a", b"ab"),
+        (b"a", b"a\0"),
+        (b"ab\x10", b"ab\x1f\xff"),
+        (&[7; 60], &[7, 7, 7, 7, 8]),
+        (&[9; 70], &[9; 71]),
+        (b"", b"\x80"),
+    ];
+    for (i, (low, high)) in borders.into_iter().enumerate() {
+        let mut rng = Rng::part(17, i as u64);
+        // Keys that begin like one of the borders, and lie between them.
+        let mut keys = vec![low.to_vec()];
+        for _ in 0..20_000 {
+            let border = if rng.one_in(2) { low } else { high };
+            let mut key = border[..rng.below(border.len() + 1)].to_vec();
+            key.extend((0..rng.below(4)).map(|_| rng.next_u64() as u8 & 0x81));
+            if *key >= *low && *key < *high {
+                keys.push(key);
+            }
+        }
+        keys.truncate(if cfg!(miri) { 20 } else { 150 });
+        run(i as u64, &keys, 1, (low, Some(high)));
+    }
+}
+
+/// Keys that share the first `shared` symbols, and one that leaves them after `early`.
+fn fork_keys(rng: &mut Rng, shared: usize, early: usize) -> [Vec<u8>; 3] {
+    let trunk: Vec<u8> = (0..=shared).map(|_| rng.next_u64() as u8).collect();
+    let mut first = trunk.clone();
+    first.push(1);
+    let mut second = trunk.clone();
+    second.push(250);
+    let mut third = trunk[..early].to_vec();
+    third.push(trunk[early].wrapping_add(1));
+    [first, second, third]
+}
+
+#[test]
+fn a_failed_insertion_leaves_the_trie_unchanged() {
+    let mut failures = [0_u32; 12];
+    for seed in 0..if cfg!(miri) { 3 } else { 40 } {
+        for buckets in [1, 2, 4, 8, 16] {
+            let mut single = Single::new(seed, buckets, UNBOUNDED);
+            let mut rng = Rng::part(seed, buckets.into());
+            let [first, second, third] = fork_keys(&mut rng, 60, 10);
+            assert!(single.insert(&third, 0) && single.trie().buckets() == buckets);
+            // The path of these two has up to nine jumps, which find room or do not.
+            let mut keys = pool(seed, Keys::U64Random, buckets as usize * 5);
+            keys.insert(rng.below(keys.len()), first);
+            keys.push(second);
+            for (i, key) in keys.iter().enumerate() {
+                if single.model.contains_key(key) {
+                    continue;
+                }
+                let nodes = single.trie().nodes();
+                if single.try_insert(key, i as u64).is_err() {
+                    assert_eq!(single.trie().nodes(), nodes);
+                    assert_eq!(single.trie().keys(), single.model.len());
+                    single.check();
+                    single.check_gets(&keys);
+                    let free = buckets as usize * 5 - nodes;
+                    failures[free.min(11)] += 1;
+                }
+            }
+            single.check();
+        }
+    }
+    // With no room left, and with some.
+    assert!(failures[0] > 0 && failures[1..].iter().any(|count| *count > 0), "{failures:?}");
+}
+
+#[test]
+fn a_label_splits_at_every_symbol() {
+    let trunk: Vec<u8> = (0..20).map(|i| i * 13 + 5).collect();
+    for at in 0..8 * trunk.len() {
+        let mut single = Single::new(at as u64, 1, UNBOUNDED);
+        let keys = [1, 2].map(|last| [trunk.clone(), vec![last]].concat());
+        let mut third = trunk.clone();
+        third[at / 8] ^= 0x80 >> (at % 8);
+        for key in keys.iter().chain([&third, &trunk[..at / 8].to_vec()]) {
+            single.insert(key, at as u64);
+            single.check();
+        }
+        // And grows together again.
+        single.check_gets(&[]);
+        single.remove(&third);
+        single.check();
+        single.remove(&trunk[..at / 8]);
+        single.check();
+        let nodes = single.trie().nodes();
+        assert!(nodes <= 3 + 5, "{nodes} nodes of {} symbols", 8 * trunk.len() / 6);
+    }
+}
+
+#[test]
+fn keys_as_long_as_can_be_take_a_jump_for_ten_symbols() {
+    if cfg!(any(miri, shuttle, small_leaves)) {
+        return;
+    }
+    let mut single = Single::new(1, 1, UNBOUNDED);
+    let long = |last: u8| [vec![7; 65_534], vec![last]].concat();
+    for last in 0..=255 {
+        assert!(single.insert(&long(last), last.into()));
+    }
+    // Two bits of the last byte fill up a symbol, six are one.
+    let jumps = (65_534 * 8_usize / 6).div_ceil(10);
+    assert_eq!(single.trie().nodes(), jumps + 1 + 4 + 256);
+    single.check();
+    single.check_gets(&[long(0)[..60_000].to_vec(), vec![7], vec![]]);
+    for last in 1..=255 {
+        single.remove(&long(last));
+    }
+    assert_eq!(single.trie().nodes(), 1);
+    single.check();
+}
+
+#[test]
+fn the_usual_depth_follows_the_paths() {
+    let mut single = Single::new(3, 1, UNBOUNDED);
+    let keys = pool(5, Keys::U64Random, if cfg!(miri) { 50 } else { 3_000 });
+    for key in &keys {
+        single.insert(key, 0);
+    }
+    if cfg!(any(miri, shuttle, small_leaves)) {
+        return;
+    }
+    // 3,000 keys: 4,096 prefixes of two symbols are mostly one key's, so most leaves are on level 2 or 3.
+    assert!((3..=4).contains(&single.trie().depth()), "{}", single.trie().depth());
+}
+
+#[test]
+fn a_removed_leaf_moves_its_neighbour_up_to_the_root() {
+    let mut single = Single::new(4, 4, UNBOUNDED);
+    let keys: [&[u8]; 3] =
+        [b"0123456789abcdefghijklmnopqrstuvwxyz", b"0123456789abcdefghijklmnop", b""];
+    for key in keys {
+        single.insert(key, 1);
+        single.check();
+    }
+    single.remove(b"");
+    single.check();
+    single.remove(keys[0]);
+    assert_eq!(single.trie().nodes(), 1, "a root that is a leaf");
+    single.check();
+    single.remove(keys[1]);
+    assert_eq!(single.trie().nodes(), 0);
+    assert_eq!(single.view().get(keys[1]), None);
+}
+
+/// A descent that is under way, and the values that its key had since it began.
+struct Under<'g, 'k> {
+    key: &'k [u8],
+    descent: Descent<'g, 'k>,
+    values: Vec<Option<u64>>,
+}
+
+#[test]
+fn a_descent_among_changes_says_what_was_so_at_some_time() {
+    // The writer works between the steps of the readers, so each of them meets any change between any two nodes.
+    let (mut answers, mut changed) = (0, 0);
+    for seed in 0..if cfg!(miri) { 2 } else { 60 } {
+        for shape in [Keys::SharedPrefixes, Keys::Short, Keys::Urls, Keys::PrefixesOfEachOther] {
+            let keys = pool(seed, shape, 40);
+            let mut single = Single::new(seed, 32, UNBOUNDED);
+            let mut rng = Rng::part(seed, 9);
+            let buckets = if MAX_BUCKETS < 256 { 40 } else { 32 };
+            single.rebuild(buckets, 0);
+            let (memory, secret) = (Memory::new(), single.secret.clone());
+            let memory = core::mem::replace(&mut single.memory, memory);
+            let view =
+                View { memory: &memory, seed: &single.seed, secret: &secret, name: single.name };
+            let mut model: BTreeMap<&[u8], u64> = BTreeMap::new();
+            let mut under: Vec<Under<'_, '_>> = Vec::new();
+            for step in 0..600_u64 {
+                if under.len() < 6 {
+                    let key = rng.pick(&keys);
+                    let descent = view.trie().ask(&secret, key);
+                    under.push(Under {
+                        key,
+                        descent,
+                        values: vec![model.get(key.as_slice()).copied()],
+                    });
+                }
+                if rng.one_in(3) {
+                    let key = rng.pick(&keys).as_slice();
+                    let edit = view.edit(key);
+                    if model.remove(key).is_some() {
+                        edit.remove();
+                    } else {
+                        let units = Record::<u64>::units(key.len());
+                        let unit = single.heap.allocate(&memory.records, units).unwrap();
+                        memory.write_record(unit, key, step);
+                        let key_of = |unit| memory.record::<u64>(unit).key();
+                        if edit.insert(unit, hash_of(view.seed, key), key_of).is_ok() {
+                            model.insert(key, step);
+                        }
+                    }
+                    for under in &mut under {
+                        under.values.push(model.get(under.key).copied());
+                    }
+                }
+                let at = rng.below(under.len());
+                let Under { key, descent, values } = &mut under[at];
+                if let Some(look) = descent.look_on(&secret, Baseline, hash_of(view.seed, key), 1) {
+                    let value = view.value(key, look);
+                    assert!(values.contains(&value), "seed {seed}, step {step}: {key:?} {value:?}");
+                    answers += 1;
+                    changed += usize::from(values.iter().any(|other| *other != value));
+                    under.swap_remove(at);
+                }
+            }
+        }
+    }
+    assert!(answers > 0 && changed > 0);
+}
+
+#[test]
+fn threads_find_what_is_there_while_others_come_and_go() {
+    let rounds = if cfg!(miri) { 30 } else { 4_000 };
+    for (seed, shape) in [Keys::SharedPrefixes, Keys::Urls, Keys::U64Dense].into_iter().enumerate()
+    {
+        let keys = pool(seed as u64, shape, if cfg!(miri) { 20 } else { 120 });
+        let mut single = Single::new(seed as u64, 32, UNBOUNDED);
+        // Keys may repeat in a pool.
+        let keys: BTreeSet<Vec<u8>> = keys.into_iter().collect();
+        for (i, key) in keys.iter().enumerate().filter(|(i, _)| i % 4 == 0) {
+            assert!(single.insert(key, i as u64));
+        }
+        let come: Vec<_> = keys.iter().filter(|key| !single.model.contains_key(*key)).collect();
+        let (seen, done) = (AtomicU64::new(0), AtomicBool::new(false));
+        let mut heap = core::mem::replace(&mut single.heap, Shard::new());
+        let (view, model) = (single.view(), &single.model);
+        // For each key that comes and goes: odd while it changes; else it is there if the rest of 4 is 2, and this is its
+        // value.
+        let states: Vec<AtomicU64> = come.iter().map(|_| AtomicU64::new(0)).collect();
+        std::thread::scope(|scope| {
+            for reader in 0..2 {
+                let (come, states, seen, done) = (&come, &states, &seen, &done);
+                scope.spawn(move || {
+                    let mut rng = Rng::part(reader, 3);
+                    while !done.load(SeqCst) {
+                        for (key, value) in model {
+                            assert_eq!(view.get(key), Some(*value), "{key:?}");
+                        }
+                        for _ in 0..50 {
+                            let at = rng.below(come.len());
+                            let before = states[at].load(SeqCst);
+                            let found = view.get_in_pieces(come[at]);
+                            if states[at].load(SeqCst) == before && before % 2 == 0 {
+                                let there = (before % 4 == 2).then_some(before);
+                                assert_eq!(found, there, "{:?}", come[at]);
+                                seen.fetch_add(1, SeqCst);
+                            }
+                        }
+                    }
+                });
+            }
+            let mut rng = Rng::part(seed as u64, 4);
+            let mut step = 0;
+            while step < rounds || seen.load(SeqCst) == 0 {
+                step += 1;
+                let at = rng.below(come.len());
+                let (key, state) = (come[at], states[at].load(SeqCst));
+                let edit = view.edit(key);
+                let found = edit.record().map(|unit| view.memory.record::<u64>(unit));
+                let there = found.is_some_and(|record| record.key() == key.as_slice());
+                assert_eq!(there, state % 4 == 2);
+                states[at].store(state + 1, SeqCst);
+                if there {
+                    edit.remove();
+                } else {
+                    let units = Record::<u64>::units(key.len());
+                    let unit = heap.allocate(&view.memory.records, units).unwrap();
+                    view.memory.write_record(unit, key, state + 2);
+                    let key_of = |unit| view.memory.record::<u64>(unit).key();
+                    if edit.insert(unit, hash_of(view.seed, key), key_of).is_err() {
+                        states[at].store(state, SeqCst);
+                        continue;
+                    }
+                }
+                states[at].store(state + 2, SeqCst);
+            }
+            done.store(true, SeqCst);
+        });
+    }
+}
