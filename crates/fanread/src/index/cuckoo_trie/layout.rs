@@ -649,7 +649,7 @@ mod tests {
     #[test]
     fn children_are_a_set_in_order_with_the_end_first() {
         let symbols = |seed: u64| (0..65).filter(move |i| seed >> (i % 61) & 1 != 0).map(Symbol);
-        for seed in testkit::seeds().into_iter().chain([0, 1, !0]) {
+        for seed in testkit::seeds().chain([0, 1, !0]) {
             let children = symbols(seed).fold(Children::default(), Children::with);
             let model: BTreeSet<u32> = symbols(seed).map(Symbol::rank).collect();
             let ranks = |children: Children| children.into_iter().map(Symbol::rank);

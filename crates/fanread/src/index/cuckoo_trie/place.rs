@@ -258,9 +258,13 @@ mod tests {
                     let home = trie.home(all[chosen]);
                     match (model.contains_key(&chosen), rng.below(3)) {
                         (true, 0) => {
-                            rewrite(trie, trie.locate(Baseline, home).unwrap(), leaf(step))
+                            rewrite(trie, trie.locate(Baseline, home).unwrap(), leaf(step));
+                            model.insert(chosen, step);
                         }
-                        (true, _) => clear(trie, trie.locate(Baseline, home).unwrap()),
+                        (true, _) => {
+                            clear(trie, trie.locate(Baseline, home).unwrap());
+                            model.remove(&chosen);
+                        }
                         (false, _) => {
                             let before = contents(trie);
                             let placed = place(trie, all[chosen], leaf(step));
@@ -272,10 +276,6 @@ mod tests {
                             model.insert(chosen, step);
                         }
                     }
-                    match found(trie, all[chosen]) {
-                        Some(Node::Leaf { unit, .. }) => model.insert(chosen, unit),
-                        _ => model.remove(&chosen),
-                    };
                     assert_eq!(trie.nodes(), model.len());
                     if step % 16 == 0 {
                         for (i, state) in all.iter().enumerate() {

@@ -276,7 +276,9 @@ mod tests {
         }
         for shift in [64 - 10, UNUSED_BITS + 8, UNUSED_BITS] {
             let mut counts = [0_u32; 1024];
-            states.iter().for_each(|state| counts[(state.0 >> shift) as usize % 1024] += 1);
+            for state in &states {
+                counts[(state.0 >> shift) as usize % 1024] += 1;
+            }
             let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
             assert!(*least > 512 - 120 && *most < 512 + 120, "{shift}: {least}..{most}");
         }
