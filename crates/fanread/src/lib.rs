@@ -36,6 +36,7 @@ mod shards;
 mod sync;
 
 pub use api::{InsertError, Key, LoadError, MemoryUsage, Options, Ref};
+pub use index::cuckoo_trie::{self, CuckooTrie};
 pub use index::wormhole::{self, Wormhole};
 
 #[cfg(doctest)]

@@ -3,136 +3,15 @@
 //! All maps of a process share its epochs, so a reader of one test would hold back the memory of another: those that
 //! measure run one at a time.
 
-mod common;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
-use std::thread;
+#[macro_use]
+mod maps;
 
-use common::{Spelling, Value};
-use fanread::Wormhole;
+for_each_map! { "memory.rs" }
 
 /// Waits until no other test of this file is running.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[test]
-fn a_sleeping_reader_stops_no_split_and_its_memory_comes_back() {
-    let _alone = alone();
-    let map = Wormhole::<Box<u64>>::new();
-    let key = |n: u64| (n << 16).to_be_bytes();
-    let churn = |rounds| {
-        for round in 0..rounds {
-            for n in 1..3_000 {
-                map.pin().insert(&key(n), Box::new(round));
-            }
-            for n in 1..3_000 {
-                assert!(map.pin().remove(&key(n)).is_some());
-            }
-        }
-        map.memory_usage().total_bytes()
-    };
-    map.pin().insert(&key(0), Box::new(7));
-    let (asleep, wait_asleep) = mpsc::channel();
-    let (wake, wait_wake) = mpsc::channel::<()>();
-    let retained = thread::scope(|scope| {
-        let map = &map;
-        let reader = scope.spawn(move || {
-            let pinned = map.pin();
-            let found = pinned.get(&key(0)).unwrap();
-            let mut all = pinned.iter();
-            assert!(all.next().is_some());
-            asleep.send(()).unwrap();
-            wait_wake.recv().unwrap();
-            // What it holds is as it was, although the key has been removed and its leaf replaced.
-            assert_eq!(**found, 7);
-            assert_eq!(all.count(), 0);
-        });
-        wait_asleep.recv().unwrap();
-        assert!(map.pin().remove(&key(0)).is_some());
-        // Nobody waits for the reader: all of this happens while it sleeps.
-        let retained = churn(20);
-        wake.send(()).unwrap();
-        reader.join().unwrap();
-        retained
-    });
-    // The memory is not lost: much more churn is served from what had to be kept.
-    assert!(churn(60) <= retained, "memory grew after the reader was gone");
-    assert!(map.memory_usage().idle_bytes > 0);
-    map.pin().check().unwrap();
-}
-
-#[test]
-fn ten_thousand_threads_may_come_and_go() {
-    let _alone = alone();
-    let map = Arc::new(Wormhole::<Box<u64>>::new());
-    let mut running = VecDeque::new();
-    for n in 0..10_000_u64 {
-        let map = Arc::clone(&map);
-        running.push_back(thread::spawn(move || {
-            let pinned = map.pin();
-            pinned.insert(&n.to_be_bytes(), Box::new(n));
-            assert_eq!(pinned.get(&n.to_be_bytes()).as_deref().map(|n| **n), Some(n));
-            if n % 3 > 0 {
-                assert!(pinned.remove(&n.to_be_bytes()).is_some());
-            }
-        }));
-        if running.len() > 8 {
-            running.pop_front().into_iter().for_each(|thread| thread.join().unwrap());
-        }
-    }
-    for thread in running {
-        thread.join().unwrap();
-    }
-    let pinned = map.pin();
-    pinned.check().unwrap();
-    let all = pinned.iter().map(|(_, value)| **value);
-    assert!(all.eq((0..10_000).step_by(3)));
-    // Retired memory is used again although the threads that retired it are gone.
-    assert!(map.memory_usage().total_bytes() < 4 << 20, "{:?}", map.memory_usage());
-}
-
-#[test]
-fn an_empty_map_allocates_nothing() {
-    let map = Wormhole::<u64>::new();
-    let pinned = map.pin();
-    assert!(pinned.get(b"a").is_none() && pinned.remove(b"a").is_none());
-    assert!(pinned.iter().next().is_none() && pinned.iter().next_back().is_none());
-    assert_eq!(map.memory_usage().total_bytes(), 0);
-}
-
-#[test]
-#[cfg(not(small_leaves))]
-fn a_map_of_ten_short_entries_is_small() {
-    let map = Wormhole::<u64>::new();
-    for n in 0..10_u64 {
-        map.pin().insert(format!("key {n}").as_bytes(), n);
-    }
-    let bytes = map.memory_usage().total_bytes();
-    println!("ten entries take {bytes} bytes, and the map itself {}", size_of_val(&map));
-    assert!(bytes <= 1_024 && size_of_val(&map) <= 1_280, "{:?}", map.memory_usage());
-}
-
-#[test]
-fn a_map_that_comes_and_goes_takes_no_more_memory_in_the_end() {
-    fn run<V: Value>(spelling: Spelling) {
-        let map = Wormhole::<V>::new();
-        let mut most = [0; 2];
-        for round in 0..200 {
-            for n in 0..2_000 {
-                map.pin().insert(&spelling.key(n), V::of(n.into()));
-            }
-            for n in 0..2_000 {
-                map.pin().remove(&spelling.key(n));
-            }
-            let half = &mut most[round / 100];
-            *half = map.memory_usage().total_bytes().max(*half);
-        }
-        assert!(most[1] <= 2 * most[0], "{spelling:?}: {most:?}");
-    }
-    let _alone = alone();
-    run::<u64>(Spelling::Integers);
-    run::<Box<u64>>(Spelling::LongPrefix);
 }

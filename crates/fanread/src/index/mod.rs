@@ -1,4 +1,4 @@
 //! The maps, strangers to each other.
 
-pub(crate) mod cuckoo_trie;
+pub mod cuckoo_trie;
 pub mod wormhole;

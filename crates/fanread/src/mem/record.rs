@@ -197,6 +197,25 @@ impl<'g, V> Record<'g, V> {
         }
     }
 
+    /// Takes the value out of a record that is about to be freed.
+    ///
+    /// # Safety
+    ///
+    /// As `drop_value`.
+    pub(crate) unsafe fn take_value(self) -> V {
+        let word = self.word();
+        // SAFETY: the caller owns the record; the value was moved in by `write` and is moved out here.
+        unsafe {
+            if word::is_inline::<V>() {
+                core::ptr::from_ref(&word).cast::<V>().read()
+            } else if Self::IN_PLACE {
+                self.at.cast::<V>().read()
+            } else {
+                *Box::from_raw(word.cast::<V>())
+            }
+        }
+    }
+
     /// Where the record starts, for prefetching.
     #[inline(always)]
     pub(crate) fn at(self) -> *const u8 {

@@ -22,6 +22,7 @@
 
 use core::ops::Range;
 
+use super::bucket::Find;
 use super::layout::{
     Children, Head, LABEL_SYMBOLS, NoRoom, Node, Place, STATE_BITS, SYMBOL_BITS, TAG_BITS,
     buckets_for, larger,
@@ -30,7 +31,7 @@ use super::place::place;
 use super::raw::{FreeLines, Memory, Shape, Trie};
 use super::state::{Secret, State, Symbols};
 use super::walk;
-use crate::arch;
+use crate::arch::{self, Baseline};
 use crate::mem::AllocError;
 
 /// How many records ahead of the one that is read are asked for. Fewer leave memory idle; more are not in L1 any more
@@ -123,18 +124,37 @@ pub(super) struct Run {
     entries: Vec<Entry>,
     /// Of each entry but the last, in bits: what its key shares with the next one's.
     shared: Vec<u32>,
+    /// The smallest table that is wanted.
+    at_least: u32,
 }
 
 impl Run {
     /// Makes a run of nothing.
     pub(super) const fn new() -> Self {
-        Self { entries: Vec::new(), shared: Vec::new() }
+        Self { entries: Vec::new(), shared: Vec::new(), at_least: 1 }
     }
 
     /// Empties the run, and keeps its memory.
     pub(super) fn clear(&mut self) {
         self.entries.clear();
         self.shared.clear();
+    }
+
+    /// Asks for tables of so many buckets at least, for keys that are to come.
+    pub(super) fn want_buckets(&mut self, buckets: u32) {
+        self.at_least = buckets;
+    }
+
+    /// Takes out the last entry, whose trie will never be built.
+    pub(super) fn pop(&mut self) -> Option<Entry> {
+        self.shared.clear();
+        self.entries.pop()
+    }
+
+    /// Takes out the first `count` entries, whose trie has been built.
+    pub(super) fn forget(&mut self, count: usize) {
+        self.entries.drain(..count);
+        self.shared.drain(..count.min(self.shared.len()));
     }
 
     /// Adds an entry, whose key is above all others'.
@@ -237,12 +257,14 @@ impl Run {
         part: Range<usize>,
     ) -> Result<Trie<'g>, BuildError> {
         let skip_bits = plan.skip_bits();
-        let mut buckets = buckets_for(self.count_nodes(part.clone(), skip_bits));
+        let nodes = self.count_nodes(part.clone(), skip_bits);
+        let mut buckets = buckets_for(nodes).max(self.at_least);
         let depth = self.usual_depth(part.clone(), skip_bits);
         loop {
             let trie = memory.allocate(free, &plan.shape(secret, buckets, depth))?;
             let Err(error) = self.fill::<V>(memory, secret, trie, part.clone()) else {
                 trie.set_keys(part.len());
+                trie.set_nodes(nodes);
                 return Ok(trie);
             };
             memory.free(free, trie.name());
@@ -342,7 +364,7 @@ impl Filling<'_, '_> {
             state = self.secret.step(state, symbols.symbol(i));
             self.path.push(state);
         }
-        place(self.trie, state, Node::Leaf { unit: entry.unit, hash: entry.hash })?;
+        put(self.trie, state, Node::Leaf { unit: entry.unit, hash: entry.hash })?;
         while let Some(bend) = self.open.pop_if(|bend| bend.level > behind) {
             let above = self.open.last().map_or(0, |above| above.level).max(behind);
             self.close(symbols, &bend, above)?;
@@ -357,14 +379,34 @@ impl Filling<'_, '_> {
     /// Places a bend, all children of which are known, and the jumps that lead to it from the bend above.
     fn close(&mut self, symbols: &Symbols<'_>, bend: &Bend, above: usize) -> Result<(), NoRoom> {
         let depth = bend.level - 1;
-        place(self.trie, self.path[depth], Node::Regular(bend.children))?;
+        put(self.trie, self.path[depth], Node::Regular(bend.children))?;
         for at in (above..depth).step_by(LABEL_SYMBOLS) {
             let label = symbols.label(at, LABEL_SYMBOLS.min(depth - at));
-            place(self.trie, self.path[at], Node::Jump(label))?;
+            put(self.trie, self.path[at], Node::Jump(label))?;
         }
         Ok(())
     }
 }
+
+/// Puts a node that is not there into a bucket of its state; as [`place`], and quick as long as the first has room.
+#[inline(always)]
+fn put(trie: Trie<'_>, state: State, node: Node) -> Result<(), NoRoom> {
+    let home = trie.home(state);
+    let (bucket, name) = (trie.bucket(home.first), Head::first(home.tag));
+    let (same, free) = (Baseline.find(bucket, name), Baseline.find(bucket, FREE_NAME));
+    let other = Baseline.find(trie.bucket(home.second), Head::second(home.tag));
+    match free {
+        Some(slot) if same.is_none() && other.is_none() => {
+            let (kind, body) = node.encode();
+            trie.store(Place { bucket: home.first, slot }, Head::new(name, kind), body);
+            Ok(())
+        }
+        _ => place(trie, state, node).map(drop),
+    }
+}
+
+/// The name bits of a free slot, which no node has.
+const FREE_NAME: u32 = Head::FREE.0;
 
 /// Whether a table's nodes tell all that a table of another size needs to know of their states.
 pub(super) fn can_copy(from: u32, to: u32) -> bool {
@@ -393,40 +435,31 @@ pub(super) fn copy<'g>(
         return Err(error.into());
     }
     new.set_keys(old.keys());
+    new.set_nodes(old.nodes());
     Ok(new)
 }
 
 /// Copies all nodes, first those that lie in the first bucket of their state: they come in the order of the new buckets.
 fn copy_nodes(old: Trie<'_>, new: Trie<'_>) -> Result<(), NoRoom> {
     let mut others = Vec::with_capacity(old.nodes() / 4);
-    let mut placed = 0;
     for number in 0..old.buckets() {
         let bucket = old.bucket(number);
-        for (slot, head) in bucket.heads().into_iter().enumerate() {
+        for (slot, head) in (0..).zip(bucket.heads()) {
             if head.is_free() {
                 continue;
             }
-            let at = Place { bucket: number, slot: slot as u32 };
-            if head.is_second() {
-                others.push(at);
-                continue;
-            }
-            let home = new.home(old.state(number, head));
-            match new.bucket(home.first).free_slot() {
-                Some(slot) => {
+            if !head.is_second() {
+                let home = new.home(old.state(number, head));
+                if let Some(free) = Baseline.find(new.bucket(home.first), FREE_NAME) {
                     let head = Head::new(Head::first(home.tag), head.kind());
-                    new.store(Place { bucket: home.first, slot }, head, bucket.body(at.slot));
-                    placed += 1;
+                    new.store(Place { bucket: home.first, slot: free }, head, bucket.body(slot));
+                    continue;
                 }
-                None => others.push(at),
             }
+            others.push(Place { bucket: number, slot });
         }
     }
-    new.set_nodes(placed);
-    for at in others {
-        place(new, old.state(at.bucket, old.head(at)), old.node(at))?;
-    }
-    Ok(())
+    others.into_iter().try_for_each(|at| put(new, old.state(at.bucket, old.head(at)), old.node(at)))
 }
 
 #[cfg(test)]

@@ -6,8 +6,10 @@ use core::cmp::Ordering as Order;
 use core::fmt;
 use std::collections::HashMap;
 
+use super::Pinned;
 use super::layout::{Head, LABEL_SYMBOLS, Node, Place, SLOTS, Symbol};
 use super::raw::{Memory, Trie};
+use super::search::leaf_hash;
 use super::state::{Secret, State, Symbols};
 
 /// An invariant that does not hold, and where.
@@ -27,6 +29,62 @@ impl std::error::Error for Broken {}
 
 pub(super) fn broken(invariant: &'static str, place: impl Into<String>) -> Broken {
     Broken { invariant, place: place.into() }
+}
+
+/// Bytes of prefixes up to which `check` verifies the table too: about a second.
+const CHECK_TABLE_WORK: usize = 100 << 20;
+
+impl<V> Pinned<'_, V> {
+    /// Verifies the structure of the map, for tests. No writer may be active.
+    ///
+    /// # Errors
+    ///
+    /// The first invariant found broken.
+    pub fn check(&self) -> Result<(), Broken> {
+        let map = self.map;
+        let mut anchors = Vec::new();
+        let mut entries = 0;
+        let mut before: Option<Trie<'_>> = None;
+        let mut next = map.first_trie();
+        let hash = |key: &[u8]| leaf_hash(map.table.seed().hash(key));
+        while let Some(trie) = next {
+            let number = anchors.len();
+            let borders = trie.borders();
+            let low = map.memory.border(borders.low);
+            if trie.version().begin().is_dead() {
+                return Err(broken("T1", format!("trie {number} is linked and dead")));
+            }
+            if trie.prev() != before.map(Trie::name) {
+                return Err(broken("T1", format!("trie {number} does not link back")));
+            }
+            let expected = match before {
+                None => &[][..],
+                Some(before) => map.memory.border(before.borders().high),
+            };
+            if low != expected || before.is_some_and(|before| !before.borders().bounded) {
+                let what = format!("trie {number} begins at {low:?}, not {expected:?}");
+                return Err(broken("T1", what));
+            }
+            if borders.bounded != trie.next().is_some() {
+                return Err(broken("T1", format!("trie {number} has a wrong upper border")));
+            }
+            entries += check_trie::<V>(trie, &map.secret, &map.memory, hash)?.len();
+            anchors.push((low, trie.name()));
+            before = Some(trie);
+            next = trie.next().map(|next| map.memory.trie(next));
+        }
+        if entries != self.len() {
+            return Err(broken("count", format!("{entries} entries, {} counted", self.len())));
+        }
+        // Verifying the table compares every stored prefix with the anchors, which for a few anchors of 64 KB is
+        // minutes of work. The table's own tests have such anchors.
+        let work: usize = anchors.iter().map(|(anchor, _)| anchor.len() * anchor.len() / 8).sum();
+        if work > CHECK_TABLE_WORK {
+            return Ok(());
+        }
+        let writer = map.structure.lock();
+        map.table.check(&writer, &anchors).map_err(|error| broken("P", error.to_string()))
+    }
 }
 
 /// A node that a walk has still to visit.

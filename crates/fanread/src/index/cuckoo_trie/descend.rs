@@ -39,7 +39,7 @@
 use core::hint::select_unpredictable;
 
 use super::bucket::{Bucket, Find, Version};
-use super::layout::{Children, Head, Label, Node, Symbol};
+use super::layout::{Children, Head, LABEL_SYMBOLS, Label, Node, SYMBOL_BITS, Symbol};
 use super::raw::Trie;
 use super::state::{Secret, State, Symbols};
 use crate::arch::{self, Lanes};
@@ -54,11 +54,11 @@ pub(super) const WIDTH: usize = 8;
 /// Levels asked for at a time on paths that are longer than usual, of which one knows only that the next is there.
 const BEYOND: usize = 2;
 
-/// A level whose lines were asked for.
+/// A level whose lines were asked for; or none, so that a new descent is all zeros.
 #[derive(Clone, Copy, Debug)]
 struct Level<'g> {
-    first: &'g Bucket,
-    second: &'g Bucket,
+    first: Option<&'g Bucket>,
+    second: Option<&'g Bucket>,
     state: State,
     tag: u32,
     /// The key's symbol that leads on from here.
@@ -69,17 +69,26 @@ struct Level<'g> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Descent<'g, 'k> {
     trie: Trie<'g>,
-    symbols: Symbols<'k>,
     /// The next level to read.
     level: usize,
-    /// Levels below this one have been asked for.
-    known: usize,
-    /// The state of level `known`.
-    next: State,
-    /// How many levels a path of this trie usually has.
-    usual: usize,
     /// The parent, and what its bucket's version was when it was read.
     parent: Option<(&'g Bucket, Version)>,
+    ahead: Ahead<'g, 'k>,
+}
+
+/// What was asked for of a path.
+#[derive(Clone, Copy, Debug)]
+struct Ahead<'g, 'k> {
+    symbols: Symbols<'k>,
+    /// Levels below this one have been asked for.
+    known: usize,
+    /// The state of that level.
+    next: State,
+    /// The symbols that lead on from that level, the first on top, and how many.
+    window: u64,
+    in_window: usize,
+    /// How many levels a path of this trie usually has.
+    usual: usize,
     /// Level `i` is at `i % WIDTH`.
     levels: [Level<'g>; WIDTH],
 }
@@ -147,20 +156,17 @@ impl<'g> Trie<'g> {
     /// Starts a descent: asks for the lines of the first levels, and reads nothing but the header.
     #[inline(always)]
     pub(super) fn ask<'k>(self, secret: &Secret, key: &'k [u8]) -> Descent<'g, 'k> {
-        let symbols = Symbols::new(key, self.skip_bits());
-        let root = Level::ask(self, self.root(), symbols.symbol(0));
-        let mut descent = Descent {
-            trie: self,
-            symbols,
-            level: 0,
-            known: 1,
-            next: secret.step(root.state, root.symbol),
+        let mut ahead = Ahead {
+            symbols: Symbols::new(key, self.skip_bits()),
+            known: 0,
+            next: self.root(),
+            window: 0,
+            in_window: 0,
             usual: self.depth(),
-            parent: None,
-            levels: [root; WIDTH],
+            levels: [Level::NONE; WIDTH],
         };
-        descent.look_ahead(secret);
-        descent
+        ahead.ask(self, secret, 0);
+        Descent { trie: self, level: 0, parent: None, ahead }
     }
 
     /// Finds where the path of `key` ends. The caller holds the lock.
@@ -171,16 +177,39 @@ impl<'g> Trie<'g> {
         key: &[u8],
         passes: &mut impl Passes,
     ) -> Stop {
-        let mut descent = self.ask(secret, key);
-        match descent.run(secret, lanes, passes, usize::MAX) {
+        match self.ask(secret, key).run(secret, lanes, passes, usize::MAX) {
             Ok(Some(stop)) => stop,
             // The lock keeps everybody else out.
             Ok(None) | Err(Disturbed) => unreachable!("T4: a child is missing"),
         }
     }
+
+    /// Looks for a key from the root on until no writer is in the way.
+    #[cold]
+    #[inline(never)]
+    fn look_again(self, secret: &Secret, lanes: impl Lanes, key: &[u8], hash: u32) -> Look {
+        let mut backoff = Backoff::new();
+        loop {
+            backoff.wait();
+            let mut descent = self.ask(secret, key);
+            if let Ok(Some(stop)) = descent.run(secret, lanes, &mut (), usize::MAX) {
+                return stop.look(hash);
+            }
+        }
+    }
+
+    /// Whether there surely is no node of this state.
+    #[cold]
+    #[inline(never)]
+    fn is_free(self, lanes: impl Lanes, state: State) -> bool {
+        self.find(lanes, self.home(state)).is_none()
+    }
 }
 
 impl<'g> Level<'g> {
+    const NONE: Self =
+        Self { first: None, second: None, state: State(0), tag: 0, symbol: Symbol(0) };
+
     /// Asks for the lines of a state.
     #[inline(always)]
     fn ask(trie: Trie<'g>, state: State, symbol: Symbol) -> Self {
@@ -188,34 +217,29 @@ impl<'g> Level<'g> {
         let (first, second) = (trie.bucket(home.first), trie.bucket(home.second));
         arch::prefetch(first);
         arch::prefetch(second);
-        Self { first, second, state, tag: home.tag, symbol }
+        Self { first: Some(first), second: Some(second), state, tag: home.tag, symbol }
     }
 
     /// Reads the node of this level from the bucket it is in.
     #[inline(always)]
     fn read(&self, lanes: impl Lanes) -> Option<Read<'g>> {
+        let (first, second) = (self.first?, self.second?);
         // Versions first: what is read behind them is of these versions or of later ones.
-        let (first, second) = (self.first.begin(), self.second.begin());
-        let in_first = lanes.find(self.first, Head::first(self.tag));
-        let in_second = lanes.find(self.second, Head::second(self.tag));
+        let versions = (first.begin(), second.begin());
+        let in_first = lanes.find(first, Head::first(self.tag));
+        let in_second = lanes.find(second, Head::second(self.tag));
         let there = in_first.is_some();
-        let bucket = select_unpredictable(there, self.first, self.second);
-        let version = select_unpredictable(there, first, second);
         let slot = select_unpredictable(there, in_first, in_second)?;
+        let bucket = select_unpredictable(there, first, second);
+        let version = select_unpredictable(there, versions.0, versions.1);
         let node = Node::decode(bucket.head(slot).kind(), bucket.body(slot));
         Some(Read { bucket, version, node })
-    }
-
-    /// Whether there surely is no node of this state.
-    #[cold]
-    #[inline(never)]
-    fn is_free(&self, lanes: impl Lanes, trie: Trie<'g>) -> bool {
-        trie.find(lanes, trie.home(self.state)).is_none()
     }
 }
 
 impl<'g> Descent<'g, '_> {
     /// The trie.
+    #[inline(always)]
     pub(super) fn trie(&self) -> Trie<'g> {
         self.trie
     }
@@ -223,9 +247,10 @@ impl<'g> Descent<'g, '_> {
     /// Finds the leaf that is the key's if any is.
     #[inline(always)]
     pub(super) fn look(mut self, secret: &Secret, lanes: impl Lanes, hash: u32) -> Look {
+        let (trie, key) = (self.trie, self.ahead.symbols.key());
         match self.run(secret, lanes, &mut (), usize::MAX) {
             Ok(Some(stop)) => stop.look(hash),
-            Ok(None) | Err(Disturbed) => self.look_again(secret, lanes, hash),
+            Ok(None) | Err(Disturbed) => trie.look_again(secret, lanes, key, hash),
         }
     }
 
@@ -239,23 +264,10 @@ impl<'g> Descent<'g, '_> {
         hash: u32,
         count: usize,
     ) -> Option<Look> {
+        let (trie, key) = (self.trie, self.ahead.symbols.key());
         match self.run(secret, lanes, &mut (), count) {
             Ok(stop) => stop.map(|stop| stop.look(hash)),
-            Err(Disturbed) => Some(self.look_again(secret, lanes, hash)),
-        }
-    }
-
-    /// Starts over until no writer is in the way.
-    #[cold]
-    #[inline(never)]
-    fn look_again(&self, secret: &Secret, lanes: impl Lanes, hash: u32) -> Look {
-        let mut backoff = Backoff::new();
-        loop {
-            backoff.wait();
-            let mut descent = self.trie.ask(secret, self.symbols.key());
-            if let Ok(Some(stop)) = descent.run(secret, lanes, &mut (), usize::MAX) {
-                return stop.look(hash);
-            }
+            Err(Disturbed) => Some(trie.look_again(secret, lanes, key, hash)),
         }
     }
 
@@ -268,31 +280,31 @@ impl<'g> Descent<'g, '_> {
         passes: &mut impl Passes,
         count: usize,
     ) -> Result<Option<Stop>, Disturbed> {
+        let (trie, mut level, mut parent) = (self.trie, self.level, self.parent);
         for _ in 0..count {
-            let level = self.level;
-            let here = &self.levels[level % WIDTH];
+            let here = self.ahead.levels[level % WIDTH];
             let (state, symbol) = (here.state, here.symbol);
             let Some(Read { bucket, version, node }) = here.read(lanes) else {
                 // Only the root may be missing, and only if it is missing from both buckets at one moment.
-                let is_empty = level == 0 && here.is_free(lanes, self.trie);
+                let is_empty = level == 0 && trie.is_free(lanes, state);
                 let stop = Stop { level, state, end: End::Empty };
                 return if is_empty { Ok(Some(stop)) } else { Err(Disturbed) };
             };
-            if self.parent.is_some_and(|(parent, version)| !parent.is_still(version)) {
+            if parent.is_some_and(|(parent, version)| !Bucket::is_still(parent, version)) {
                 return Err(Disturbed);
             }
             let end = match node {
                 Node::Regular(children) if children.has(symbol) => {
                     passes.regular(level, state, children);
-                    self.level = level + 1;
+                    level += 1;
                     None
                 }
                 Node::Regular(children) => Some(End::NoChild(children)),
                 Node::Jump(label) => {
-                    let matched = self.matched(label);
+                    let matched = self.ahead.matched(level, label);
                     if matched == label.len() {
                         passes.jump(level, state, label);
-                        self.level = level + matched;
+                        level += matched;
                         None
                     } else {
                         Some(End::Label(label, matched))
@@ -308,37 +320,54 @@ impl<'g> Descent<'g, '_> {
                     Err(Disturbed)
                 };
             }
-            self.parent = Some((bucket, version));
-            self.look_ahead(secret);
+            parent = Some((bucket, version));
+            self.ahead.ask(trie, secret, level);
         }
+        (self.level, self.parent) = (level, parent);
         Ok(None)
     }
+}
 
-    /// How many symbols of a label the key has from here on.
+impl<'g> Ahead<'g, '_> {
+    /// How many symbols of a label the key has from `level` on.
     #[inline(always)]
-    fn matched(&self, label: Label) -> usize {
-        label.matched(self.symbols.window(self.level), self.symbols.left(self.level))
+    fn matched(&self, level: usize, label: Label) -> usize {
+        label.matched(self.symbols.window(level), self.symbols.left(level))
     }
 
-    /// Asks for the levels that the one to be read makes worth asking for, itself among them.
+    /// Asks for the levels that `level`, which is to be read next, makes worth asking for, itself among them.
     #[inline(always)]
-    fn look_ahead(&mut self, secret: &Secret) {
-        let level = self.level;
+    fn ask(&mut self, trie: Trie<'g>, secret: &Secret, level: usize) {
         // A jump may lead beyond what is known. What it passes over is not asked for.
         while self.known < level {
-            self.next = secret.step(self.next, self.symbols.symbol(self.known));
-            self.known += 1;
+            self.step(secret);
         }
         // No more than WIDTH, or what is still to be read would be overwritten. END's child is a leaf.
         let ends = (self.symbols.count() + 2).max(level + 1);
         let usual = if self.usual > level { self.usual } else { level + BEYOND };
         let wanted = usual.min(level + WIDTH).min(ends);
         while self.known < wanted {
-            let symbol = self.symbols.symbol(self.known);
-            self.levels[self.known % WIDTH] = Level::ask(self.trie, self.next, symbol);
-            self.next = secret.step(self.next, symbol);
-            self.known += 1;
+            let (known, state) = (self.known, self.next);
+            let symbol = self.step(secret);
+            self.levels[known % WIDTH] = Level::ask(trie, state, symbol);
         }
+    }
+
+    /// Goes to the next level. Returns the symbol that led there.
+    #[inline(always)]
+    fn step(&mut self, secret: &Secret) -> Symbol {
+        if self.in_window == 0 {
+            self.window = self.symbols.window(self.known);
+            self.in_window = LABEL_SYMBOLS;
+        }
+        let is_end = self.known >= self.symbols.count();
+        let symbol =
+            if is_end { Symbol::END } else { Symbol((self.window >> (64 - SYMBOL_BITS)) as u8) };
+        self.window <<= SYMBOL_BITS;
+        self.in_window -= 1;
+        self.known += 1;
+        self.next = secret.step(self.next, symbol);
+        symbol
     }
 }
 

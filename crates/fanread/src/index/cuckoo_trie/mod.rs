@@ -1,20 +1,350 @@
 //! An ordered map on byte strings: a forest of small tries, each in a cuckoo hash table of its own.
 //!
+//! Take [`CuckooTrie`] when keys are long or their starts are alike, and lookups depend on one another: the buckets
+//! of all nodes on a key's path are known before the first is read, and asked for together. A scan is slower than a
+//! [`Wormhole`](crate::Wormhole)'s, and a map of short keys takes more memory than there.
+//!
 //! How it works, its invariants and its budget of line fetches are in `docs/design/cuckoo-trie.md`.
 
-#![allow(dead_code, reason = "under construction")]
 #![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
+#![allow(clippy::missing_errors_doc, reason = "inside, the one error is that there is no memory")]
 
 mod bucket;
 mod build;
 mod check;
 mod descend;
 mod edit;
+mod insert;
+mod iter;
 mod layout;
 mod place;
 mod raw;
+mod remove;
+mod resize;
+mod search;
 mod state;
 mod walk;
+
+use core::marker::PhantomData;
+
+use self::layout::Node;
+use self::raw::{FreeLines, Memory, Trie};
+use self::state::Secret;
+use crate::api::{MemoryUsage, Options};
+use crate::arch::Avx512;
+use crate::hash::prefix::Seed;
+use crate::mem::{self, word};
+use crate::prefix::{self, LeafRef, PrefixTable};
+use crate::shards::Shards;
+use crate::sync::epoch::{self, Guard};
+use crate::sync::lock::Lock;
+use crate::sync::shim::{
+    AtomicU32,
+    Ordering::{Acquire, Release},
+};
+use crate::sync::thread;
+
+pub use self::check::Broken;
+pub use self::iter::Range;
+
+/// Longest key of a map, in bytes.
+pub const MAX_KEY_BYTES: usize = layout::MAX_KEY_BYTES;
+
+/// An ordered map on byte strings, for any number of threads.
+///
+/// All operations go through [`pin`](Self::pin). Keys have up to [`MAX_KEY_BYTES`] bytes of any kind and are
+/// ordered as byte strings.
+///
+/// Take another type when keys are never asked for in order: a hash map needs one wait less.
+///
+/// # Concurrency
+///
+/// Readers take no lock, store nothing, and wait for nobody: not for growth, splits, or a new hash function.
+/// Writers lock the trie they change, one of many in a large map. Point operations are linearizable. A sleeping reader
+/// or iterator delays the reuse of memory and nothing else.
+///
+/// # Examples
+///
+/// ```
+/// use fanread::CuckooTrie;
+///
+/// let map = CuckooTrie::new();
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| map.pin().insert(b"ant", 1).is_none());
+///     scope.spawn(|| map.pin().insert(b"bee", 2).is_none());
+/// });
+/// let pinned = map.pin();
+/// let all: Vec<_> = pinned.iter().map(|(key, value)| (key.to_vec(), *value)).collect();
+/// assert_eq!(all, [(b"ant".to_vec(), 1), (b"bee".to_vec(), 2)]);
+/// ```
+///
+/// # Paper
+///
+/// Zeitak and Morrison, "Cuckoo Trie: Exploiting Memory-Level Parallelism for Efficient DRAM Indexing", SOSP 2021.
+pub struct CuckooTrie<V> {
+    memory: Memory,
+    /// The kernels this processor has beyond the baseline.
+    avx512: Option<Avx512>,
+    secret: Secret,
+    table: PrefixTable,
+    /// Whoever holds it changes links between tries, and the table.
+    structure: Lock<prefix::Writer>,
+    /// The leftmost live trie; 0 in a map that never had an entry.
+    first: AtomicU32,
+    shards: Shards<FreeLines, Garbage>,
+    values: PhantomData<OwnsAndTakes<V>>,
+}
+
+/// A map owns values, and takes them through a shared reference: a map of long-lived values must not pass for one of
+/// shorter-lived ones, so `V` is invariant.
+type OwnsAndTakes<V> = (V, fn(V) -> V);
+
+/// What a writer has unlinked.
+#[derive(Debug)]
+enum Garbage {
+    Trie(LeafRef),
+    /// A record of an entry.
+    Record(u64),
+    /// A record of a border.
+    Border(u64),
+    /// A piece of the prefix table, freed by being dropped.
+    Table(prefix::Garbage),
+}
+
+/// Bytes of tries from which a map is worth its own shards for threads.
+const SHARDS_FROM_BYTES: usize = 1 << 20;
+
+impl<V> Default for CuckooTrie<V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<V> core::fmt::Debug for CuckooTrie<V> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("CuckooTrie").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+impl<V> CuckooTrie<V> {
+    /// Makes an empty map, which allocates nothing.
+    pub fn new() -> Self {
+        Self::with_options(Options::new())
+    }
+
+    /// Makes an empty map.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "options are made for one map and handed over"
+    )]
+    pub fn with_options(options: Options) -> Self {
+        let (table, writer) = PrefixTable::new(options.seed.map_or_else(Seed::random, Seed::fixed));
+        if let Some(lengths) = options.probe_width {
+            table.set_fan(lengths);
+        }
+        Self {
+            memory: Memory::new(),
+            avx512: Avx512::detect(),
+            secret: Secret::new(table.seed()),
+            table,
+            structure: Lock::new(writer),
+            first: AtomicU32::new(0),
+            shards: Shards::new(),
+            values: PhantomData,
+        }
+    }
+
+    /// Returns the handle through which the map is used.
+    ///
+    /// While the handle lives, memory that any map of this process gives up is not used again; nothing else waits
+    /// for it. Call [`Pinned::repin`] now and then in a long loop.
+    ///
+    /// # Cost
+    ///
+    /// No line fetches beyond the thread's own; about as long as two uncontended locks.
+    #[inline]
+    pub fn pin(&self) -> Pinned<'_, V> {
+        Pinned { map: self, guard: epoch::pin(), thread: thread::index() }
+    }
+
+    /// Returns how many entries the map has. Exact when no writer is active.
+    pub fn len(&self) -> usize {
+        self.shards.entries()
+    }
+
+    /// Returns whether the map has no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns what the map takes in memory.
+    pub fn memory_usage(&self) -> MemoryUsage {
+        let mut idle_bytes = 0;
+        for shard in self.shards.lock_each() {
+            idle_bytes += shard.heap.idle_bytes(&self.memory.records);
+            idle_bytes += shard.free.idle_bytes(&self.memory.lines);
+        }
+        MemoryUsage {
+            leaf_bytes: self.memory.lines.resident_bytes(),
+            record_bytes: self.memory.records.resident_bytes(),
+            table_bytes: self.table.memory_bytes(&epoch::pin()),
+            idle_bytes,
+            process_huge_page_bytes: mem::pages::huge_bytes_granted(),
+        }
+    }
+
+    /// The leftmost trie.
+    #[inline]
+    fn first_trie(&self) -> Option<Trie<'_>> {
+        // ORDER: Acquire, pairs with the Release store in `set_first_trie`: the trie is formatted.
+        LeafRef::new(self.first.load(Acquire)).map(|name| self.memory.trie(name))
+    }
+
+    fn set_first_trie(&self, name: LeafRef) {
+        // ORDER: Release, pairs with `first_trie`.
+        self.first.store(name.get(), Release);
+    }
+
+    /// Gives a map that has grown its shards.
+    fn add_shards(&self) {
+        if self.memory.lines.used_bytes() >= SHARDS_FROM_BYTES {
+            self.shards.grow();
+        }
+    }
+
+    /// Takes what has been unlinked, and takes back into use what nobody can be reading any more.
+    fn retire(&self, pinned: &Pinned<'_, V>, garbage: impl IntoIterator<Item = Garbage>) {
+        // User code runs here, in `Drop` of values: no lock is held.
+        self.exchange(pinned, garbage).run();
+    }
+
+    /// Takes what has been unlinked; returns what nobody can be reading any more. The caller drops its locks before it
+    /// runs that.
+    fn exchange(
+        &self,
+        pinned: &Pinned<'_, V>,
+        garbage: impl IntoIterator<Item = Garbage>,
+    ) -> Recycle<'_, V> {
+        let items = self.shards.exchange(pinned.thread, &pinned.guard, garbage);
+        Recycle { map: self, thread: pinned.thread, items }
+    }
+}
+
+/// Garbage on its way back into use.
+struct Recycle<'m, V> {
+    map: &'m CuckooTrie<V>,
+    thread: usize,
+    items: Vec<Garbage>,
+}
+
+impl<V> Recycle<'_, V> {
+    fn run(&mut self) {
+        let CuckooTrie { memory, shards, .. } = self.map;
+        while let Some(item) = self.items.pop() {
+            match item {
+                Garbage::Trie(name) => memory.free(&mut shards.lock(self.thread).free, name),
+                Garbage::Table(piece) => drop(piece),
+                Garbage::Record(unit) => {
+                    memory.drop_record::<V>(unit);
+                    self.map.free_record::<V>(self.thread, unit);
+                }
+                Garbage::Border(unit) => self.map.free_record::<()>(self.thread, unit),
+            }
+        }
+    }
+}
+
+impl<V> Drop for Recycle<'_, V> {
+    fn drop(&mut self) {
+        // After a panic of one value: the rest. A second panic aborts, as in std's collections.
+        if std::thread::panicking() {
+            self.run();
+        }
+    }
+}
+
+impl<V> Drop for CuckooTrie<V> {
+    fn drop(&mut self) {
+        if const { word::is_inline::<V>() } {
+            // Nothing to drop, and the arenas free all memory at once.
+            return;
+        }
+        // What was unlinked still holds values.
+        let limbo = self.shards.drain();
+        DropValues { map: self, limbo, trie: self.first_trie(), bucket: 0, units: Vec::new() }
+            .run();
+    }
+}
+
+/// Drops the values of a map that nobody uses any more, each once, even if one panics.
+struct DropValues<'m, V> {
+    map: &'m CuckooTrie<V>,
+    limbo: Vec<Garbage>,
+    trie: Option<Trie<'m>>,
+    bucket: u32,
+    /// Records of the bucket before.
+    units: Vec<u64>,
+}
+
+impl<V> DropValues<'_, V> {
+    fn run(&mut self) {
+        let memory = &self.map.memory;
+        loop {
+            while let Some(unit) = self.units.pop() {
+                memory.drop_record::<V>(unit);
+            }
+            if let Some(garbage) = self.limbo.pop() {
+                if let Garbage::Record(unit) = garbage {
+                    self.units.push(unit);
+                }
+                continue;
+            }
+            let Some(trie) = self.trie else { return };
+            if self.bucket < trie.buckets() {
+                let at = self.bucket;
+                self.bucket += 1;
+                let bucket = trie.bucket(at);
+                let nodes = (0..).zip(bucket.heads()).filter(|(_, head)| !head.is_free());
+                self.units.extend(nodes.filter_map(|(slot, head)| {
+                    match Node::decode(head.kind(), bucket.body(slot)) {
+                        Node::Leaf { unit, .. } => Some(unit),
+                        _ => None,
+                    }
+                }));
+            } else {
+                self.bucket = 0;
+                self.trie = trie.next().map(|next| memory.trie(next));
+            }
+        }
+    }
+}
+
+impl<V> Drop for DropValues<'_, V> {
+    fn drop(&mut self) {
+        // After a panic of one value: the rest. A second panic aborts, as in std's collections.
+        if std::thread::panicking() {
+            self.run();
+        }
+    }
+}
+
+/// The handle through which a [`CuckooTrie`] is used; see [`CuckooTrie::pin`].
+///
+/// It belongs to its thread. What it hands out lives as long as the handle.
+pub struct Pinned<'m, V> {
+    map: &'m CuckooTrie<V>,
+    guard: Guard,
+    thread: usize,
+}
+
+crate::api::ordered_map_methods! {
+    CuckooTrie,
+    insert: "The line fetches of [`get`](Self::get) and one locked trie of up to some 16,000 keys. One insertion in some \
+             1,000 makes a trie larger, and one in some 8,000 splits it, in a few hundred microseconds: keys of that trie \
+             stay readable meanwhile, all others writable.",
+    range: "A `get`'s fetches to find the first key; then two lines for each node, all children of a node at once, and one \
+            or two for each record, ahead of its turn.",
+}
 
 #[cfg(test)]
 mod trie_tests;

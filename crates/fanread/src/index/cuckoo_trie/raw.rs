@@ -154,6 +154,25 @@ impl FreeLines {
         self.blocks = block;
     }
 
+    /// Takes over all pieces of another list.
+    pub(super) fn absorb(&mut self, arena: &Lines, other: Self) {
+        for (class, mut unit) in other.headers.into_iter().enumerate() {
+            while unit != 0 {
+                // SAFETY: a listed piece belongs to the list and starts with the next one's unit (R2).
+                let next = unsafe { arena.at(unit).cast::<u64>().read() };
+                self.give_header(arena, class, unit);
+                unit = next;
+            }
+        }
+        let mut block = other.blocks;
+        while !block.is_null() {
+            // SAFETY: as above; what a block starts with is an address.
+            let next = unsafe { block.cast::<*mut u8>().read() };
+            self.give_block(block);
+            block = next;
+        }
+    }
+
     /// Bytes that wait in the lists.
     pub(super) fn idle_bytes(&self, arena: &Lines) -> usize {
         let mut bytes = 0;
@@ -225,6 +244,12 @@ impl Memory {
     pub(super) fn drop_record<V>(&self, unit: u64) {
         // SAFETY: called by the reclaiming side alone, after the epochs freed the record (T7).
         unsafe { self.record::<V>(unit).drop_value() };
+    }
+
+    /// Takes the value back out of a record that nobody else has seen.
+    pub(super) fn take_back<V>(&self, unit: u64) -> V {
+        // SAFETY: the caller has just filled the record, and gives its memory back.
+        unsafe { self.record::<V>(unit).take_value() }
     }
 
     /// Makes a trie without nodes and neighbours.

@@ -1,13 +1,12 @@
-//! Our maps behind the traits of `testkit`.
-
-#![allow(dead_code, reason = "each test file uses its part")]
+// A map behind the traits of `testkit`; included for each map by `maps/mod.rs`.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 
-use fanread::{Key, Ref, Wormhole};
+use super::Map;
+use fanread::{Key, Ref};
 use testkit::model::{Answer, Subject, slice};
 use testkit::stress::Shared;
 use testkit::{Op, Rng};
@@ -58,7 +57,7 @@ fn pair<V: Value>((key, value): (Key<'_>, Ref<'_, V>)) -> (Vec<u8>, u64) {
     (key.to_vec(), value.number())
 }
 
-impl<V: Value> Subject for Ordered<Wormhole<V>> {
+impl<V: Value> Subject for Ordered<Map<V>> {
     fn apply(&mut self, op: &Op) -> Option<Answer> {
         let map = self.0.pin();
         Some(match op {
@@ -141,7 +140,7 @@ fn slowly<V: Value>(number: u64) -> V {
 
 /// A map for threads: each call pins for itself. Test key `n` is key `n * spread`; what lies between is for others.
 pub(crate) struct Threads<V> {
-    pub(crate) map: Wormhole<V>,
+    pub(crate) map: Map<V>,
     pub(crate) spelling: Spelling,
     pub(crate) spread: u32,
     scans: AtomicU32,
@@ -150,7 +149,7 @@ pub(crate) struct Threads<V> {
 impl<V: Value> Threads<V> {
     pub(crate) fn new(entries: &BTreeMap<u32, u64>, spelling: Spelling, spread: u32) -> Self {
         let scans = AtomicU32::new(0);
-        let threads = Self { map: Wormhole::new(), spelling, spread, scans };
+        let threads = Self { map: Map::new(), spelling, spread, scans };
         for (key, value) in entries {
             threads.map.pin().insert(&threads.key(*key), V::of(*value));
         }
@@ -261,7 +260,10 @@ impl<V: Value> Churned<V> {
         for n in (start..start + STRETCH).filter(|n| n % SPREAD != 0) {
             let key = spelling.key(n);
             let old = if fill { pinned.insert(&key, V::of(n.into())) } else { pinned.remove(&key) };
-            assert!(old.is_none_or(|old| old.number() == n.into()), "key {n} had a foreign value");
+            assert!(
+                old.is_none_or(|old| old.number() == u64::from(n)),
+                "key {n} had a foreign value"
+            );
         }
     }
 }

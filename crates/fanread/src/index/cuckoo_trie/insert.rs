@@ -1,0 +1,347 @@
+//! Writing an entry: new, replaced, or only under a condition.
+//!
+//! One function serves all of them. It finds the trie as a reader does, locks it, and publishes the entry by one store
+//! into a bucket after everything else is in place (`edit.rs`). A trie without room is replaced first (`resize.rs`).
+//!
+//! PAPER: section 4.5.
+
+use super::build::{Entry, Plan, Run};
+use super::edit::Edit;
+use super::layout::{FULL_NODES, MAX_KEY_BYTES, NoRoom};
+use super::raw::Trie;
+use super::search::{Hint, leaf_hash};
+use super::{CuckooTrie, Garbage, Pinned};
+use crate::api::{InsertError, LoadError, Rule, Written};
+use crate::batch::DEPTH;
+use crate::mem::AllocError;
+use crate::mem::record::Record;
+use crate::mem::word;
+use crate::sync::version::Locked;
+
+impl<V: Send + Sync> CuckooTrie<V> {
+    /// Writes `value` for `key` if `rule` allows it.
+    pub(super) fn write<'g>(
+        &'g self,
+        pinned: &'g Pinned<'_, V>,
+        key: &[u8],
+        value: V,
+        rule: Rule,
+    ) -> Result<Written<'g, V>, InsertError<V>> {
+        let hint = self.hint(key, &pinned.guard);
+        self.write_from(pinned, hint, key, value, rule)
+    }
+
+    /// As `write`, from where the search for the trie of `key` led.
+    fn write_from<'g>(
+        &'g self,
+        pinned: &'g Pinned<'_, V>,
+        mut start: Option<Hint<'g>>,
+        key: &[u8],
+        mut value: V,
+        rule: Rule,
+    ) -> Result<Written<'g, V>, InsertError<V>> {
+        if key.len() > MAX_KEY_BYTES {
+            let (key_bytes, max_bytes) = (key.len(), MAX_KEY_BYTES);
+            return Err(InsertError::KeyTooLong { key_bytes, max_bytes, value });
+        }
+        let failed =
+            |error: AllocError, value| InsertError::OutOfMemory { bytes: error.bytes, value };
+        loop {
+            let found = start.take().or_else(|| self.hint(key, &pinned.guard));
+            let Some(Hint { trie, hash }) = found else {
+                if let Rule::Same(_) = rule {
+                    return Ok(Written::Refused(None, value));
+                }
+                match self.make_first(pinned) {
+                    Ok(()) => continue,
+                    Err(error) => return Err(failed(error, value)),
+                }
+            };
+            let (trie, locked) = self.lock_trie(key, trie);
+            let edit = Edit::find(trie, &self.secret, key);
+            if let Some(unit) = self.record_of(&edit, key) {
+                let old = self.memory.record::<V>(unit).value();
+                let allowed = match rule {
+                    Rule::Always => true,
+                    Rule::Absent => false,
+                    Rule::Same(seen) => core::ptr::eq(old.word(), seen),
+                };
+                if !allowed {
+                    return Ok(Written::Refused(Some(old), value));
+                }
+                return match self.replace(pinned, &edit, unit, value) {
+                    Ok(garbage) => {
+                        drop(locked);
+                        self.retire(pinned, garbage);
+                        Ok(Written::Replaced(old))
+                    }
+                    Err((error, value)) => Err(failed(error, value)),
+                };
+            }
+            if let Rule::Same(_) = rule {
+                return Ok(Written::Refused(None, value));
+            }
+            let mut room = if Self::is_full(trie) { Err(NoRoom::Full) } else { Ok(()) };
+            if room.is_ok() {
+                let unit = match self.new_record(pinned.thread, key.len()) {
+                    Ok(unit) => unit,
+                    Err(error) => return Err(failed(error, value)),
+                };
+                self.memory.write_record(unit, key, value);
+                room = edit.insert(unit, hash, |unit| self.memory.record::<V>(unit).key());
+                if room.is_ok() {
+                    let new = self.memory.record::<V>(unit).value();
+                    drop(locked);
+                    self.shards.added(pinned.thread, 1);
+                    return Ok(Written::New(new));
+                }
+                value = self.memory.take_back(unit);
+                self.free_record::<V>(pinned.thread, unit);
+            }
+            let Err(reason) = room else { continue };
+            if let Err(error) = self.make_room(pinned, trie, locked, key, reason) {
+                return Err(failed(error, value));
+            }
+        }
+    }
+
+    /// Replaces the value of an entry in a locked trie; returns what is garbage now.
+    fn replace(
+        &self,
+        pinned: &Pinned<'_, V>,
+        edit: &Edit<'_, '_>,
+        unit: u64,
+        value: V,
+    ) -> Result<Option<Garbage>, (AllocError, V)> {
+        let record = self.memory.record::<V>(unit);
+        if const { word::is_inline::<V>() } {
+            record.set_word(word::pack(value));
+            return Ok(None);
+        }
+        match self.new_record(pinned.thread, record.key().len()) {
+            Ok(new) => {
+                self.memory.write_record(new, record.key(), value);
+                edit.replace(new);
+                Ok(Some(Garbage::Record(unit)))
+            }
+            Err(error) => Err((error, value)),
+        }
+    }
+}
+
+impl<V> CuckooTrie<V> {
+    /// Locks the live trie of `key`.
+    pub(super) fn lock_trie<'g>(&'g self, key: &[u8], hint: Trie<'g>) -> (Trie<'g>, Locked<'g>) {
+        let mut trie = self.trie_of(key, hint);
+        loop {
+            let locked = trie.version().lock();
+            if !locked.is_dead() {
+                // Borders never change, so the trie is still the key's (T1).
+                return (trie, locked);
+            }
+            drop(locked);
+            trie = self.trie_of(key, trie);
+        }
+    }
+
+    /// The key's record, if it is there.
+    #[inline]
+    pub(super) fn record_of(&self, edit: &Edit<'_, '_>, key: &[u8]) -> Option<u64> {
+        edit.record().filter(|unit| self.memory.record::<V>(*unit).key() == key)
+    }
+
+    /// Memory for the record of a key.
+    pub(super) fn new_record(&self, thread: usize, key_bytes: usize) -> Result<u64, AllocError> {
+        let units = Record::<V>::units(key_bytes);
+        self.shards.lock(thread).heap.allocate(&self.memory.records, units)
+    }
+
+    /// Gives back the memory of a record, whose value is gone, to the heap.
+    pub(super) fn free_record<T>(&self, thread: usize, unit: u64) {
+        let units = Record::<T>::units(self.memory.record::<T>(unit).key().len());
+        self.shards.lock(thread).heap.free(&self.memory.records, unit, units);
+    }
+}
+
+/// Nodes of a trie that is built from sorted input: room for some insertions before it is split.
+const LOADED_NODES: usize = FULL_NODES * 3 / 4;
+
+/// Keys after which a map that is being loaded counts what nodes they need.
+const LOADED_KEYS: usize = if cfg!(any(shuttle, small_leaves)) { 8 } else { 2048 };
+
+impl<V: Send + Sync> CuckooTrie<V> {
+    /// Builds a map of entries whose keys ascend strictly.
+    ///
+    /// # Cost
+    ///
+    /// Each trie is written once, one after another, without a search or a split.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError::NotAscending`] and [`LoadError::KeyTooLong`] with the entry's number, and
+    /// [`LoadError::OutOfMemory`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::{CuckooTrie, LoadError};
+    ///
+    /// let map = CuckooTrie::from_sorted([("ant", 1), ("bee", 2)])?;
+    /// assert_eq!(map.pin().get(b"bee").as_deref(), Some(&2));
+    /// let error = CuckooTrie::from_sorted([("bee", 2), ("ant", 1)]).unwrap_err();
+    /// assert_eq!(error, LoadError::NotAscending { index: 1 });
+    /// # Ok::<(), LoadError>(())
+    /// ```
+    pub fn from_sorted<K: AsRef<[u8]>>(
+        entries: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<Self, LoadError> {
+        let map = Self::new();
+        let failed = |error: AllocError| LoadError::OutOfMemory { bytes: error.bytes };
+        let pinned = map.pin();
+        let mut loading = Loading { pinned: &pinned, run: Run::new(), low: 0, last: None };
+        for (index, (key, value)) in entries.into_iter().enumerate() {
+            // Asked for its bytes once: a second answer could be another one.
+            let key = key.as_ref();
+            let (key_bytes, max_bytes) = (key.len(), MAX_KEY_BYTES);
+            if key_bytes > MAX_KEY_BYTES {
+                return Err(LoadError::KeyTooLong { index, key_bytes, max_bytes });
+            }
+            if loading.last_key().is_some_and(|last| *last >= *key) {
+                return Err(LoadError::NotAscending { index });
+            }
+            loading.push(key, value).map_err(failed)?;
+            if loading.run.entries().len().is_multiple_of(LOADED_KEYS) {
+                loading.build_full().map_err(failed)?;
+            }
+        }
+        loading.build_rest().map_err(failed)?;
+        drop(loading);
+        drop(pinned);
+        Ok(map)
+    }
+}
+
+/// A map that is being loaded.
+struct Loading<'g, 'm, V> {
+    pinned: &'g Pinned<'m, V>,
+    /// Entries that are in no trie yet.
+    run: Run,
+    /// The record of the border behind the last trie; 0 before the first.
+    low: u64,
+    last: Option<Trie<'g>>,
+}
+
+impl<'g, V: Send + Sync> Loading<'g, '_, V> {
+    fn last_key(&self) -> Option<&'g [u8]> {
+        let map = self.pinned.map;
+        let last = self.run.entries().last()?;
+        Some(map.memory.record::<V>(last.unit).key())
+    }
+
+    fn push(&mut self, key: &[u8], value: V) -> Result<(), AllocError> {
+        let map = self.pinned.map;
+        let unit = map.new_record(self.pinned.thread, key.len())?;
+        map.memory.write_record(unit, key, value);
+        self.run.push(Entry { unit, hash: leaf_hash(map.table.seed().hash(key)) });
+        Ok(())
+    }
+
+    /// Builds tries of the first entries, as long as there are more than for one. Keeps one entry at least.
+    fn build_full(&mut self) -> Result<(), AllocError> {
+        let map = self.pinned.map;
+        self.run.measure::<V>(&map.memory, 0);
+        loop {
+            let mut count = self.run.entries().len();
+            if count < 2 || self.run.count_nodes(0..count, 0) <= LOADED_NODES {
+                return Ok(());
+            }
+            count -= 1;
+            while count > 1 && self.run.count_nodes(0..count, 0) > LOADED_NODES {
+                count -= count / 8 + 1;
+            }
+            let cut = self.run.cut(count - count / 8..count + 1);
+            let border = self.run.border::<V>(&map.memory, cut);
+            let unit = map.new_border(self.pinned.thread, border)?;
+            self.append(cut, Some((unit, border)))?;
+            self.run.forget(cut);
+            self.low = unit;
+        }
+    }
+
+    /// Builds a trie of what is left.
+    fn build_rest(&mut self) -> Result<(), AllocError> {
+        self.build_full()?;
+        let count = self.run.entries().len();
+        if count > 0 {
+            self.append(count, None)?;
+            self.run.forget(count);
+        }
+        Ok(())
+    }
+
+    /// Links a trie of the first `count` entries behind the last one.
+    fn append(&mut self, count: usize, high: Option<(u64, &[u8])>) -> Result<(), AllocError> {
+        let map = self.pinned.map;
+        let low = (self.low, map.memory.border(self.low));
+        let trie =
+            map.build(self.pinned.thread, &self.run, Plan { low, high, round: 0 }, 0..count)?;
+        map.append_trie(self.pinned, self.last, trie, low.1)?;
+        map.shards.added(self.pinned.thread, count as u64);
+        self.last = Some(trie);
+        Ok(())
+    }
+}
+
+impl<V> Drop for Loading<'_, '_, V> {
+    fn drop(&mut self) {
+        // What is in no trie when loading fails.
+        while let Some(entry) = self.run.pop() {
+            self.pinned.map.memory.drop_record::<V>(entry.unit);
+        }
+    }
+}
+
+impl<V: Send + Sync> Pinned<'_, V> {
+    /// Inserts all `entries` in their order; later ones win.
+    ///
+    /// # Cost
+    ///
+    /// The line fetches of as many [`insert`](Self::insert)s, up to 16 keys' at a time. Allocates nothing beyond what
+    /// they do.
+    ///
+    /// # Panics
+    ///
+    /// As `insert`; entries before the one that panicked are in the map.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::CuckooTrie;
+    ///
+    /// let map = CuckooTrie::new();
+    /// let pinned = map.pin();
+    /// let keys: [&[u8]; 2] = [b"ant", b"bee"];
+    /// pinned.insert_batch(keys.into_iter().zip(1..));
+    /// assert_eq!(pinned.len(), 2);
+    /// ```
+    pub fn insert_batch<'k>(&self, entries: impl IntoIterator<Item = (&'k [u8], V)>) {
+        let map = self.map;
+        let mut entries = entries.into_iter().fuse();
+        loop {
+            let mut batch: [Option<(&[u8], V)>; DEPTH] = core::array::from_fn(|_| entries.next());
+            let hints = batch.each_ref().map(|entry| {
+                let (key, _) = entry.as_ref()?;
+                let hint = map.hint(key, &self.guard)?;
+                // Its lines are all that is wanted of it.
+                let _asked = hint.trie.ask(&map.secret, key);
+                Some(hint)
+            });
+            for (entry, hint) in batch.iter_mut().zip(hints) {
+                let Some((key, value)) = entry.take() else { return };
+                if let Err(error) = map.write_from(self, hint, key, value, Rule::Always) {
+                    panic!("{error}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! Growth, splits, merges and new roots: tries are never reshaped, only replaced.
+//!
+//! All are one operation. The old tries are locked, new ones are built beside them (`build.rs`), and then the new ones are
+//! linked in and the old ones marked dead. Up to that store readers work in the old tries, whose contents stand still;
+//! after it they are sent on. Records stay where they are: old and new tries name the same ones.
+//!
+//! Everything that can fail (memory) happens before the first store that others can see.
+//!
+//! PAPER: section 5 leaves resizing to a technique for hash tables, and its program has none.
+
+use core::ops::Range;
+
+use super::build::{BuildError, Plan, Run, can_copy, copy};
+use super::layout::{BLOCK_BUCKETS, FULL_NODES, MAX_BUCKETS, NoRoom, SLOTS, buckets_for, larger};
+use super::raw::Trie;
+use super::{CuckooTrie, Garbage, Pinned};
+use crate::mem::AllocError;
+use crate::mem::record::Record;
+use crate::prefix;
+use crate::sync::version::Locked;
+
+/// How many of 100 slots are taken in a table that is full. Up to 95 % nearly all insertions find a place; the fuller a
+/// table, the more nodes move, and the more of them are in their second bucket.
+const FULL_PERCENT: usize = 92;
+
+/// A table with fewer of 100 slots taken is replaced by a smaller one.
+const SPARSE_PERCENT: usize = 40;
+
+/// A trie of fewer nodes is merged with a neighbour, if both together have at most `MERGED_NODES`: then it is neither split
+/// nor merged again soon.
+const FEW_NODES: usize = FULL_NODES / 8;
+const MERGED_NODES: usize = FULL_NODES / 2;
+
+/// How often a trie is built from another root because two states were the same. Twice is once in 100,000 tries of full
+/// size; more than that takes keys made for the map's seed.
+const ROUNDS: u32 = 32;
+
+/// What is wrong with a trie that cannot be built: its keys need more nodes than a table can have.
+const TOO_LARGE: AllocError = AllocError { bytes: usize::MAX };
+
+impl<V> CuckooTrie<V> {
+    /// Whether a trie should be replaced before a key is added.
+    #[inline]
+    pub(super) fn is_full(trie: Trie<'_>) -> bool {
+        let slots = trie.buckets() as usize * SLOTS;
+        trie.nodes() * 100 >= slots * FULL_PERCENT || Self::is_too_large(trie) || trie.is_worn()
+    }
+
+    fn is_too_large(trie: Trie<'_>) -> bool {
+        trie.nodes() >= FULL_NODES && trie.keys() >= 2
+    }
+
+    /// Makes the first trie of an empty map.
+    #[cold]
+    pub(super) fn make_first(&self, pinned: &Pinned<'_, V>) -> Result<(), AllocError> {
+        let mut writer = self.structure.lock();
+        if self.first_trie().is_some() {
+            return Ok(());
+        }
+        let plan = Plan { low: (0, &[]), high: None, round: 0 };
+        let trie = self.build(pinned.thread, &Run::new(), plan, 0..0)?;
+        self.table.set_first(&mut writer, trie.name());
+        self.set_first_trie(trie.name());
+        drop(writer);
+        Ok(())
+    }
+
+    /// The borders of a trie as a plan.
+    fn plan<'g>(&'g self, trie: Trie<'g>) -> Plan<'g> {
+        let borders = trie.borders();
+        let high = borders.bounded.then(|| (borders.high, self.memory.border(borders.high)));
+        Plan { low: (borders.low, self.memory.border(borders.low)), high, round: trie.round() }
+    }
+
+    /// All entries of a locked trie.
+    fn run_of(&self, trie: Trie<'_>) -> Run {
+        let mut run = Run::new();
+        run.push_trie(&self.secret, trie);
+        run.measure::<V>(&self.memory, trie.skip_bits() as usize / 8);
+        run
+    }
+
+    /// Builds a trie that nobody else can see, from another root if two states are the same.
+    pub(super) fn build(
+        &self,
+        thread: usize,
+        run: &Run,
+        mut plan: Plan<'_>,
+        part: Range<usize>,
+    ) -> Result<Trie<'_>, AllocError> {
+        // The lists are taken along: others need the shard meanwhile.
+        let mut free = core::mem::take(&mut self.shards.lock(thread).free);
+        let last_round = plan.round + ROUNDS;
+        let built = loop {
+            let part = part.clone();
+            match run.build::<V>(&self.memory, &self.secret, &mut free, &plan, part) {
+                Err(BuildError::NoRoom(NoRoom::Collision)) if plan.round < last_round => {
+                    plan.round += 1;
+                }
+                built => break built,
+            }
+        };
+        self.shards.lock(thread).free.absorb(&self.memory.lines, free);
+        built.map_err(|error| match error {
+            BuildError::Memory(error) => error,
+            BuildError::NoRoom(_) => TOO_LARGE,
+        })
+    }
+
+    /// Gives back a trie that nobody else has seen.
+    pub(super) fn discard(&self, thread: usize, trie: Trie<'_>) {
+        self.memory.free(&mut self.shards.lock(thread).free, trie.name());
+    }
+
+    /// A record for a border.
+    pub(super) fn new_border(&self, thread: usize, border: &[u8]) -> Result<u64, AllocError> {
+        let units = Record::<()>::units(border.len());
+        let unit = self.shards.lock(thread).heap.allocate(&self.memory.records, units)?;
+        self.memory.write_record(unit, border, ());
+        Ok(unit)
+    }
+
+    /// Replaces a trie that has no room for a key, for this reason.
+    pub(super) fn make_room(
+        &self,
+        pinned: &Pinned<'_, V>,
+        old: Trie<'_>,
+        locked: Locked<'_>,
+        key: &[u8],
+        reason: NoRoom,
+    ) -> Result<(), AllocError> {
+        self.add_shards();
+        let buckets = old.buckets();
+        let crowded = Self::is_too_large(old) || (larger(buckets).is_none() && old.keys() >= 2);
+        match reason {
+            NoRoom::Collision => {
+                let plan = Plan { round: old.round() + 1, ..self.plan(old) };
+                self.rebuild(pinned, old, locked, plan, buckets)
+            }
+            NoRoom::Full if crowded => self.split(pinned, old, locked, key),
+            NoRoom::Full => {
+                // By a quarter: a copy takes some 15 ns for each node, and growing by less would copy each more often.
+                let more = if buckets < BLOCK_BUCKETS {
+                    2 * buckets
+                } else {
+                    (buckets * 5 / 4).next_multiple_of(BLOCK_BUCKETS).min(MAX_BUCKETS)
+                };
+                self.resize(pinned, old, locked, more)
+            }
+        }
+    }
+
+    /// Replaces a trie by one with another number of buckets.
+    fn resize(
+        &self,
+        pinned: &Pinned<'_, V>,
+        old: Trie<'_>,
+        locked: Locked<'_>,
+        mut buckets: u32,
+    ) -> Result<(), AllocError> {
+        let plan = self.plan(old);
+        while can_copy(old.buckets(), buckets) {
+            let mut free = core::mem::take(&mut self.shards.lock(pinned.thread).free);
+            let copied = copy(&self.memory, &self.secret, &mut free, &plan, old, buckets);
+            self.shards.lock(pinned.thread).free.absorb(&self.memory.lines, free);
+            match copied {
+                Ok(new) => {
+                    self.replace_trie(pinned, old, locked, new, &plan);
+                    return Ok(());
+                }
+                Err(BuildError::Memory(error)) => return Err(error),
+                Err(BuildError::NoRoom(_)) => match larger(buckets) {
+                    Some(more) => buckets = more,
+                    None => break,
+                },
+            }
+        }
+        self.rebuild(pinned, old, locked, plan, buckets)
+    }
+
+    /// Replaces a trie by one that is built from its records.
+    fn rebuild(
+        &self,
+        pinned: &Pinned<'_, V>,
+        old: Trie<'_>,
+        locked: Locked<'_>,
+        plan: Plan<'_>,
+        at_least: u32,
+    ) -> Result<(), AllocError> {
+        let mut run = self.run_of(old);
+        run.want_buckets(at_least);
+        let all = 0..run.entries().len();
+        let new = self.build(pinned.thread, &run, plan, all)?;
+        self.replace_trie(pinned, old, locked, new, &plan);
+        Ok(())
+    }
+
+    /// Puts a trie in the place of one with the same borders.
+    fn replace_trie(
+        &self,
+        pinned: &Pinned<'_, V>,
+        old: Trie<'_>,
+        locked: Locked<'_>,
+        new: Trie<'_>,
+        plan: &Plan<'_>,
+    ) {
+        let mut writer = self.structure.lock();
+        self.link([(old, locked)], new, new);
+        let high = plan.high.map(|high| high.1);
+        self.table.replace(&mut writer, plan.low.1, high, old.name(), new.name());
+        drop(writer);
+        self.retire(pinned, [Garbage::Trie(old.name())]);
+    }
+
+    /// Splits a trie in two.
+    fn split(
+        &self,
+        pinned: &Pinned<'_, V>,
+        old: Trie<'_>,
+        locked: Locked<'_>,
+        key: &[u8],
+    ) -> Result<(), AllocError> {
+        let thread = pinned.thread;
+        let run = self.run_of(old);
+        let count = run.entries().len();
+        let plan = self.plan(old);
+        let last = self.memory.record::<V>(run.entries()[count - 1].unit).key();
+        // Where a map grows at its end, what is behind the cut is left to grow.
+        let at_end = plan.high.is_none() && key > last;
+        let window = if at_end { (count * 15 / 16).max(1)..count } else { run.middle() };
+        let cut = run.cut(window);
+        let anchor = run.border::<V>(&self.memory, cut);
+        let border = self.new_border(thread, anchor)?;
+        let halves = || {
+            let left = Plan { high: Some((border, anchor)), ..plan };
+            let right = Plan { low: (border, anchor), ..plan };
+            let left = self.build(thread, &run, left, 0..cut)?;
+            match self.build(thread, &run, right, cut..count) {
+                Ok(right) => Ok((left, right)),
+                Err(error) => {
+                    self.discard(thread, left);
+                    Err(error)
+                }
+            }
+        };
+        let halves = halves();
+        let mut writer = self.structure.lock();
+        let ready = halves.and_then(|halves| match self.table.reserve(&mut writer, anchor.len()) {
+            Ok(piece) => Ok((halves, piece)),
+            Err(error) => {
+                self.discard(thread, halves.0);
+                self.discard(thread, halves.1);
+                Err(error)
+            }
+        });
+        let ((left, right), piece) = match ready {
+            Ok(ready) => ready,
+            Err(error) => {
+                drop(writer);
+                self.free_record::<()>(thread, border);
+                return Err(error);
+            }
+        };
+        self.link([(old, locked)], left, right);
+        let anchors = (plan.low.1, anchor, plan.high.map(|high| high.1));
+        self.table.split(&mut writer, anchors, old.name(), (left.name(), right.name()));
+        drop(writer);
+        let piece = piece.map(Garbage::Table);
+        self.retire(pinned, [Garbage::Trie(old.name())].into_iter().chain(piece));
+        Ok(())
+    }
+
+    /// Puts `first ..= last` in the place of the old tries, which are neighbours. From here on nothing can fail.
+    ///
+    /// The caller holds the structure's lock.
+    fn link<const N: usize>(
+        &self,
+        old: [(Trie<'_>, Locked<'_>); N],
+        first: Trie<'_>,
+        last: Trie<'_>,
+    ) {
+        let before = old[0].0.prev();
+        let behind = old[N - 1].0.next();
+        first.set_prev(before);
+        last.set_next(behind);
+        if first != last {
+            first.set_next(Some(last.name()));
+            last.set_prev(Some(first.name()));
+        }
+        // A writer that passes through one old trie could change the new one while another old trie still answers for
+        // the same keys: it waits until all of them are dead. A trie that is alone is passed through by none of its keys.
+        let held = (N > 1).then(|| first.version().lock());
+        for (trie, locked) in old {
+            // The forward reference, then the mark (T1).
+            trie.set_next(Some(first.name()));
+            locked.retire();
+        }
+        drop(held);
+        match before {
+            Some(before) => self.memory.trie(before).set_next(Some(first.name())),
+            None => self.set_first_trie(first.name()),
+        }
+        if let Some(behind) = behind {
+            self.memory.trie(behind).set_prev(Some(last.name()));
+        }
+    }
+
+    /// Links a trie behind the last one of a map that is being loaded. Takes it back if there is no memory.
+    pub(super) fn append_trie(
+        &self,
+        pinned: &Pinned<'_, V>,
+        last: Option<Trie<'_>>,
+        trie: Trie<'_>,
+        low: &[u8],
+    ) -> Result<(), AllocError> {
+        let mut writer = self.structure.lock();
+        let Some(last) = last else {
+            self.table.set_first(&mut writer, trie.name());
+            self.set_first_trie(trie.name());
+            return Ok(());
+        };
+        let piece = match self.table.reserve(&mut writer, low.len()) {
+            Ok(piece) => piece,
+            Err(error) => {
+                drop(writer);
+                self.discard(pinned.thread, trie);
+                return Err(error);
+            }
+        };
+        trie.set_prev(Some(last.name()));
+        last.set_next(Some(trie.name()));
+        let before = self.memory.border(last.borders().low);
+        let names = (last.name(), trie.name());
+        self.table.split(&mut writer, (before, low, None), last.name(), names);
+        drop(writer);
+        self.retire(pinned, piece.map(Garbage::Table));
+        Ok(())
+    }
+
+    /// Replaces a trie from which a key was removed by a smaller one, or merges it with a neighbour, if there is a reason
+    /// to. Does nothing if it cannot have the locks, the memory or the neighbour: a later removal tries again.
+    pub(super) fn make_smaller(&self, pinned: &Pinned<'_, V>, trie: Trie<'_>, locked: Locked<'_>) {
+        let (nodes, buckets) = (trie.nodes(), trie.buckets());
+        if nodes * 100 < buckets as usize * SLOTS * SPARSE_PERCENT {
+            let smaller = buckets_for(nodes + nodes / 4);
+            if smaller < buckets {
+                // Without memory it stays as it is.
+                let _kept = self.resize(pinned, trie, locked, smaller);
+                return;
+            }
+        }
+        let few = nodes < FEW_NODES || nodes == 0;
+        if !few && !trie.is_worn() {
+            return;
+        }
+        if trie.is_worn() {
+            let _kept = self.resize(pinned, trie, locked, buckets);
+            return;
+        }
+        let fits = |other: Trie<'_>| other.nodes() + nodes <= MERGED_NODES;
+        if let Some(next) = trie.next().map(|next| self.memory.trie(next)) {
+            // Locks are taken from left to right, so this one may be waited for.
+            if fits(next) {
+                let other = next.version().lock();
+                let adjacent = trie.next() == Some(next.name()) && !other.is_dead();
+                if adjacent && fits(next) {
+                    self.merge(pinned, (trie, locked), (next, other));
+                    return;
+                }
+            }
+        }
+        if let Some(prev) = trie.prev().map(|prev| self.memory.trie(prev))
+            && fits(prev)
+        {
+            // And this one may not.
+            let Some(other) = prev.version().try_lock() else { return };
+            let adjacent = prev.next() == Some(trie.name()) && !other.is_dead();
+            if adjacent && fits(prev) {
+                self.merge(pinned, (prev, other), (trie, locked));
+            }
+        }
+    }
+
+    /// Replaces two neighbours by one trie.
+    fn merge(
+        &self,
+        pinned: &Pinned<'_, V>,
+        left: (Trie<'_>, Locked<'_>),
+        right: (Trie<'_>, Locked<'_>),
+    ) {
+        let mut run = Run::new();
+        run.push_trie(&self.secret, left.0);
+        run.push_trie(&self.secret, right.0);
+        run.measure::<V>(&self.memory, 0);
+        let gone = right.0.borders().low;
+        let plan = Plan { high: self.plan(right.0).high, ..self.plan(left.0) };
+        let all = 0..run.entries().len();
+        let Ok(merged) = self.build(pinned.thread, &run, plan, all) else { return };
+        let names = (left.0.name(), right.0.name());
+        let mut writer = self.structure.lock();
+        self.link([left, right], merged, merged);
+        let anchors = (plan.low.1, self.memory.border(gone), plan.high.map(|high| high.1));
+        self.table.merge(&mut writer, anchors, names, merged.name());
+        let piece: Option<prefix::Garbage> = self.table.trim(&mut writer);
+        drop(writer);
+        let garbage = [Garbage::Trie(names.0), Garbage::Trie(names.1), Garbage::Border(gone)];
+        self.retire(pinned, garbage.into_iter().chain(piece.map(Garbage::Table)));
+    }
+}

@@ -1,0 +1,336 @@
+//! Finding the trie of a key, and the key in it.
+//!
+//! A search has five steps, each of which asks for the lines of the next: the prefix table's tags, its node, the trie's
+//! header, the buckets of the path, the record. The first three stay in the cache unless the map is very large.
+//!
+//! PAPER: section 4.1, Algorithm 1.
+
+use core::cmp::Ordering as Order;
+
+use super::descend::{Descent, Look, WIDTH};
+use super::layout::HASH_BITS;
+use super::raw::Trie;
+use super::{CuckooTrie, Pinned};
+use crate::api::Ref;
+use crate::arch::{Baseline, Lanes};
+use crate::batch::{self, Walk};
+use crate::hash::prefix::PrefixHashes;
+use crate::mem::word::Read;
+use crate::prefix::Probe;
+use crate::sync::epoch::Guard;
+
+/// The bits of a key's hash that its leaf keeps.
+#[inline(always)]
+pub(super) fn leaf_hash(full_hash: u64) -> u32 {
+    (full_hash >> (u64::BITS - HASH_BITS)) as u32
+}
+
+/// Where a search starts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hint<'g> {
+    /// The trie where the key most likely belongs.
+    pub(super) trie: Trie<'g>,
+    /// The hash that its leaf would have.
+    pub(super) hash: u32,
+}
+
+impl<V> CuckooTrie<V> {
+    /// The first steps of a search: the trie where `key` most likely belongs; `None` in a map that never had an entry.
+    #[inline(always)]
+    pub(super) fn hint(&self, key: &[u8], guard: &Guard) -> Option<Hint<'_>> {
+        let probe = self.table.probe(&PrefixHashes::new(self.table.seed(), key), guard);
+        self.route(key, probe)
+    }
+
+    /// The step from the table's tags to a trie.
+    #[inline(always)]
+    fn route(&self, key: &[u8], probe: Probe<'_>) -> Option<Hint<'_>> {
+        let hash = leaf_hash(probe.full_hash());
+        let route = self.table.route(key, probe)?;
+        let mut trie = self.memory.trie(route.first);
+        if let Some(second) = route.second
+            && trie.place_of(key, &self.memory) == Order::Less
+        {
+            trie = self.memory.trie(second);
+        }
+        Some(Hint { trie, hash })
+    }
+
+    /// The last steps: finds `key`, walking on from the hint if need be.
+    #[inline(always)]
+    fn find<'g>(&'g self, key: &[u8], hint: Hint<'g>) -> Option<Read<'g, V>> {
+        match self.avx512 {
+            Some(kernel) => self.find_with(kernel, key, hint),
+            None => self.find_with(Baseline, key, hint),
+        }
+    }
+
+    #[inline(always)]
+    fn find_with<'g>(
+        &'g self,
+        kernel: impl Lanes,
+        key: &[u8],
+        hint: Hint<'g>,
+    ) -> Option<Read<'g, V>> {
+        let descent = hint.trie.ask(&self.secret, key);
+        let found = match descent.look(&self.secret, kernel, hint.hash) {
+            Look::Record(unit) => self.read(hint.trie, key, unit),
+            Look::Absent => None,
+        };
+        if found.is_some() {
+            return found;
+        }
+        self.find_elsewhere(kernel, key, hint)
+    }
+
+    /// The value in a record, if it is this key's and the trie it was found in lives.
+    #[inline(always)]
+    fn read<'g>(&'g self, trie: Trie<'g>, key: &[u8], unit: u64) -> Option<Read<'g, V>> {
+        let record = self.memory.record::<V>(unit);
+        if record.key() != key {
+            return None;
+        }
+        let value = record.value();
+        // The leaf was this key's when its bucket was read, if the trie lived then (T1).
+        (!trie.version().is_dead_now()).then_some(value)
+    }
+
+    /// Goes on where a trie did not have the key: there is none if the trie is the key's, and lives.
+    #[inline(always)]
+    fn find_elsewhere<'g>(
+        &'g self,
+        kernel: impl Lanes,
+        key: &[u8],
+        hint: Hint<'g>,
+    ) -> Option<Read<'g, V>> {
+        let dead = hint.trie.version().is_dead_now();
+        if !dead && hint.trie.place_of(key, &self.memory) == Order::Equal {
+            return None;
+        }
+        self.find_from(kernel, key, hint)
+    }
+
+    /// Finds a key that the table's first answer missed.
+    #[cold]
+    #[inline(never)]
+    fn find_from<'g>(
+        &'g self,
+        kernel: impl Lanes,
+        key: &[u8],
+        mut hint: Hint<'g>,
+    ) -> Option<Read<'g, V>> {
+        loop {
+            hint.trie = self.trie_of(key, hint.trie);
+            let descent = hint.trie.ask(&self.secret, key);
+            let found = match descent.look(&self.secret, kernel, hint.hash) {
+                Look::Record(unit) => self.read(hint.trie, key, unit),
+                Look::Absent => None,
+            };
+            // A live trie's borders are what they were: the answer is good.
+            if found.is_some() || !hint.trie.version().is_dead_now() {
+                return found;
+            }
+        }
+    }
+
+    /// The trie linked before or behind `trie`; of a dead trie, its successor.
+    fn step<'g>(&'g self, trie: Trie<'g>, place: Order) -> Trie<'g> {
+        let dead = trie.version().begin().is_dead();
+        let link = if place == Order::Less && !dead { trie.prev() } else { trie.next() };
+        // No link: the list was being changed. Its first trie leads everywhere.
+        link.map_or_else(|| self.first_trie().unwrap_or(trie), |link| self.memory.trie(link))
+    }
+
+    /// The trie of `key`, live at some instant of the call.
+    pub(super) fn trie_of<'g>(&'g self, key: &[u8], mut trie: Trie<'g>) -> Trie<'g> {
+        loop {
+            if trie.version().begin().is_dead() {
+                trie = self.step(trie, Order::Greater);
+                continue;
+            }
+            match trie.place_of(key, &self.memory) {
+                Order::Equal => return trie,
+                misplaced => trie = self.step(trie, misplaced),
+            }
+        }
+    }
+
+    /// The trie that ends where `border` begins, live at some instant of the call.
+    pub(super) fn trie_before<'g>(&'g self, border: &[u8], hint: Trie<'g>) -> Trie<'g> {
+        let mut trie = hint;
+        loop {
+            let dead = trie.version().begin().is_dead();
+            // The trie before a border is the one with keys below it and an upper border at or above it.
+            let borders = trie.borders();
+            let low = self.memory.border(borders.low);
+            if !dead && low < border {
+                let reaches = !borders.bounded || *self.memory.border(borders.high) >= *border;
+                if reaches {
+                    return trie;
+                }
+            }
+            let link = if low >= border && !dead { trie.prev() } else { trie.next() };
+            match link {
+                Some(link) => trie = self.memory.trie(link),
+                None => return self.first_trie().unwrap_or(trie),
+            }
+        }
+    }
+
+    /// The last trie, most likely.
+    pub(super) fn last_trie(&self, guard: &Guard) -> Option<Trie<'_>> {
+        let longest = [u8::MAX; 64];
+        let hint = self.hint(&longest, guard)?;
+        let mut trie = self.trie_of(&longest, hint.trie);
+        while trie.borders().bounded {
+            trie = self.memory.trie(trie.next()?);
+        }
+        Some(trie)
+    }
+}
+
+/// The search of `get`, one step at a time.
+struct Get<'g, 'k, V> {
+    map: &'g CuckooTrie<V>,
+    guard: &'g Guard,
+    key: &'k [u8],
+    at: Step<'g, 'k>,
+}
+
+enum Step<'g, 'k> {
+    Start,
+    Node(Probe<'g>),
+    Header(Hint<'g>),
+    Buckets(Hint<'g>, Descent<'g, 'k>),
+    Record(Hint<'g>, u64),
+}
+
+impl<'g, V> Walk for Get<'g, '_, V> {
+    type Found = Option<Read<'g, V>>;
+
+    #[inline(always)]
+    fn step(&mut self) -> Option<Self::Found> {
+        let Self { map, guard, key, .. } = *self;
+        self.at = match core::mem::replace(&mut self.at, Step::Start) {
+            Step::Start => {
+                let hashes = PrefixHashes::new(map.table.seed(), key);
+                Step::Node(map.table.probe(&hashes, guard))
+            }
+            Step::Node(probe) => match map.route(key, probe) {
+                Some(hint) => {
+                    hint.trie.prefetch_header();
+                    Step::Header(hint)
+                }
+                None => return Some(None),
+            },
+            Step::Header(hint) => Step::Buckets(hint, hint.trie.ask(&map.secret, key)),
+            Step::Buckets(hint, mut descent) => {
+                let look = match map.avx512 {
+                    Some(kernel) => descent.look_on(&map.secret, kernel, hint.hash, WIDTH),
+                    None => descent.look_on(&map.secret, Baseline, hint.hash, WIDTH),
+                };
+                match look {
+                    None => Step::Buckets(hint, descent),
+                    Some(Look::Record(unit)) => {
+                        map.memory.prefetch_record(unit);
+                        Step::Record(hint, unit)
+                    }
+                    Some(Look::Absent) => return Some(map.find_elsewhere(Baseline, key, hint)),
+                }
+            }
+            Step::Record(hint, unit) => {
+                let found = map.read(hint.trie, key, unit);
+                return Some(found.or_else(|| map.find_elsewhere(Baseline, key, hint)));
+            }
+        };
+        None
+    }
+}
+
+impl<V> Pinned<'_, V> {
+    /// Returns the value of `key`.
+    ///
+    /// # Cost
+    ///
+    /// Two waits: the buckets of the path, at most 8 nodes of it at a time, then the record. A longer path behind what
+    /// its trie's keys share costs a wait for each 8 nodes more. A key that is not there costs no record.
+    ///
+    /// # Concurrency
+    ///
+    /// Takes no lock, stores nothing, and waits for nobody. Takes effect when the last node is read.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::CuckooTrie;
+    ///
+    /// let map = CuckooTrie::new();
+    /// let pinned = map.pin();
+    /// pinned.insert(b"wombat", 1);
+    /// assert_eq!(pinned.get(b"wombat").as_deref(), Some(&1));
+    /// assert!(pinned.get(b"womb").is_none());
+    /// ```
+    ///
+    /// # Paper
+    ///
+    /// Section 4.1, Algorithm 1.
+    #[inline]
+    pub fn get(&self, key: &[u8]) -> Option<Ref<'_, V>> {
+        let hint = self.map.hint(key, &self.guard)?;
+        self.map.find(key, hint).map(Ref::new)
+    }
+
+    /// Looks up all `keys` and stores the answer for `keys[i]` in `found[i]`.
+    ///
+    /// # Cost
+    ///
+    /// The line fetches of as many `get`s, up to 16 keys' at a time. Allocates nothing.
+    ///
+    /// # Concurrency
+    ///
+    /// Each key's lookup takes effect by itself, as a `get` at some instant of the call.
+    ///
+    /// # Panics
+    ///
+    /// If the slices differ in length.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::CuckooTrie;
+    ///
+    /// let map = CuckooTrie::new();
+    /// let pinned = map.pin();
+    /// pinned.insert(b"a", 1);
+    /// let keys: [&[u8]; 2] = [b"a", b"b"];
+    /// let mut found = [None; 2];
+    /// pinned.get_batch(&keys, &mut found);
+    /// assert_eq!(found[0].as_deref(), Some(&1));
+    /// assert!(found[1].is_none());
+    /// ```
+    pub fn get_batch<'g>(&'g self, keys: &[&[u8]], found: &mut [Option<Ref<'g, V>>]) {
+        assert_eq!(keys.len(), found.len(), "as many answers as keys");
+        let (map, guard) = (self.map, &self.guard);
+        batch::drive(
+            keys.len(),
+            |index| Get { map, guard, key: keys[index], at: Step::Start },
+            |index, read: Option<Read<'g, V>>| found[index] = read.map(Ref::new),
+        );
+    }
+
+    /// Looks up all `keys` and stores in `found[i]` whether `keys[i]` has a value; as
+    /// [`get_batch`](Self::get_batch).
+    ///
+    /// # Panics
+    ///
+    /// If the slices differ in length.
+    pub fn contains_batch(&self, keys: &[&[u8]], found: &mut [bool]) {
+        assert_eq!(keys.len(), found.len(), "as many answers as keys");
+        let (map, guard) = (self.map, &self.guard);
+        batch::drive(
+            keys.len(),
+            |index| Get { map, guard, key: keys[index], at: Step::Start },
+            |index, read: Option<Read<'_, V>>| found[index] = read.is_some(),
+        );
+    }
+}

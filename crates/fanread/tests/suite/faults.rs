@@ -1,0 +1,343 @@
+// Included for each map by `maps/mod.rs`; `../faults.rs` says what is tested.
+
+use std::collections::BTreeMap;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::thread;
+
+use self::common::{Spelling, Value};
+use self::map::MAX_KEY_BYTES;
+use testkit::Rng;
+
+/// Asks a map for everything the model holds, in every way.
+fn assert_same<V: Value>(map: &Map<V>, model: &BTreeMap<Vec<u8>, u64>) {
+    let pinned = map.pin();
+    pinned.check().unwrap();
+    assert_eq!(pinned.len(), model.len());
+    let entry = |(key, value): (&Vec<u8>, &u64)| (key.clone(), *value);
+    let all = pinned.iter().map(|(key, value)| (key.to_vec(), value.number()));
+    assert!(all.eq(model.iter().map(entry)), "from the front");
+    let all = pinned.iter().rev().map(|(key, value)| (key.to_vec(), value.number()));
+    assert!(all.eq(model.iter().rev().map(entry)), "from the back");
+    for (key, value) in model {
+        assert_eq!(pinned.get(key).map(|found| found.number()), Some(*value));
+    }
+}
+
+/// Inserts `keys` in their order, and removes them in another, comparing on the way.
+fn come_and_go<V: Value>(keys: &[Vec<u8>], seed: u64) {
+    let map = Map::<V>::new();
+    let mut model = BTreeMap::new();
+    let often = (keys.len() / 8).max(1);
+    for (n, key) in (0..).zip(keys) {
+        let old = map.pin().insert(key, V::of(n)).map(|old| old.number());
+        assert_eq!(old, model.insert(key.clone(), n));
+        if (n as usize).is_multiple_of(often) {
+            assert_same(&map, &model);
+        }
+    }
+    assert_same(&map, &model);
+    let mut order: Vec<_> = keys.iter().collect();
+    let mut rng = Rng::new(seed);
+    (1..order.len()).rev().for_each(|at| order.swap(at, rng.below(at + 1)));
+    for (n, key) in order.into_iter().enumerate() {
+        let old = map.pin().remove(key).map(|old| old.number());
+        assert_eq!(old, model.remove(key));
+        if n.is_multiple_of(often) {
+            assert_same(&map, &model);
+        }
+    }
+    assert!(map.is_empty());
+    assert_same(&map, &model);
+}
+
+// Threads.
+
+#[test]
+fn a_split_under_parallel_insert_loses_nothing() {
+    const THREADS: u32 = 4;
+    const KEYS: u32 = 4_000;
+    for round in 0..8 {
+        let spelling = Spelling::ALL[round % 2];
+        let map = Map::<u64>::new();
+        let start = Barrier::new(THREADS as usize);
+        thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (map, start) = (&map, &start);
+                scope.spawn(move || {
+                    start.wait();
+                    // Neighbouring keys belong to different threads, so all of them split the same leaves.
+                    for n in (thread..KEYS).step_by(THREADS as usize) {
+                        assert!(map.pin().insert(&spelling.key(n), n.into()).is_none());
+                        for back in [n, n / 2 / THREADS * THREADS + thread] {
+                            let key = spelling.key(back.min(n));
+                            assert!(map.pin().get(&key).is_some(), "{back} of {n} is gone");
+                        }
+                    }
+                });
+            }
+        });
+        let model = (0..KEYS).map(|n| (spelling.key(n), n.into())).collect();
+        assert_same(&map, &model);
+    }
+}
+
+#[test]
+fn an_open_iterator_blocks_no_writer_not_even_its_own_thread() {
+    for back in [false, true] {
+        let map = Map::<u64>::new();
+        let pinned = map.pin();
+        for n in 0..1_000_u64 {
+            pinned.insert(&(2 * n).to_be_bytes(), n);
+        }
+        let mut all = pinned.iter();
+        let mut seen = Vec::new();
+        while let Some((key, _)) = if back { all.next_back() } else { all.next() } {
+            let n = u64::from_be_bytes((*key).try_into().unwrap());
+            if n % 2 == 1 {
+                continue;
+            }
+            seen.push(n);
+            // The leaf that the iterator stands in is filled, split and emptied by its own thread and by another.
+            pinned.insert(&(n + 1).to_be_bytes(), n);
+            pinned.remove(&(n + 1).to_be_bytes());
+            pinned.remove(&n.to_be_bytes());
+            thread::scope(|scope| {
+                scope.spawn(|| map.pin().insert(&(n + 1).to_be_bytes(), n).is_none());
+            });
+        }
+        if back {
+            seen.reverse();
+        }
+        assert!(seen.into_iter().eq((0..1_000).map(|n| 2 * n)));
+        assert_eq!(pinned.len(), 1_000);
+        pinned.check().unwrap();
+    }
+}
+
+#[test]
+fn a_value_is_never_seen_half_replaced() {
+    fn run<V: Value>(spelling: Spelling) {
+        const KEYS: u32 = 40;
+        let map = Map::<V>::new();
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for writer in 0..2_u64 {
+                let (map, done) = (&map, &done);
+                scope.spawn(move || {
+                    let mut rng = Rng::new(writer);
+                    for turn in 0..20_000_u64 {
+                        let n = rng.below(KEYS as usize) as u32;
+                        // A value names its key: a reader recognizes a foreign one.
+                        let value = turn << 32 | u64::from(n);
+                        let pinned = map.pin();
+                        match rng.below(4) {
+                            0 => _ = pinned.remove(&spelling.key(n)),
+                            1 => _ = pinned.update(&spelling.key(n), |_| V::of(value)),
+                            _ => _ = pinned.insert(&spelling.key(n), V::of(value)),
+                        }
+                    }
+                    done.store(true, SeqCst);
+                });
+            }
+            let (map, done) = (&map, &done);
+            scope.spawn(move || {
+                while !done.load(SeqCst) {
+                    let pinned = map.pin();
+                    for n in 0..KEYS {
+                        let found = pinned.get(&spelling.key(n)).map(|found| found.number());
+                        assert!(found.is_none_or(|value| value as u32 == n));
+                    }
+                    for (key, value) in &pinned {
+                        assert_eq!(value.number() as u32, spelling.number(&key));
+                    }
+                }
+            });
+        });
+        map.pin().check().unwrap();
+    }
+    for spelling in Spelling::ALL {
+        run::<u64>(spelling);
+        run::<[u64; 3]>(spelling);
+        run::<Box<u64>>(spelling);
+    }
+}
+
+#[test]
+fn iterators_step_over_leaves_that_are_emptied_and_merged() {
+    for spelling in [Spelling::Integers, Spelling::LongPrefix] {
+        const KEYS: u32 = 2_000;
+        let map = Map::<u64>::new();
+        // Every tenth key stays; the others come and go in stretches.
+        for n in 0..KEYS {
+            map.pin().insert(&spelling.key(n), n.into());
+        }
+        let readers_left = AtomicUsize::new(3);
+        thread::scope(|scope| {
+            for direction in 0..3 {
+                let (map, readers_left) = (&map, &readers_left);
+                scope.spawn(move || {
+                    for _ in 0..60 {
+                        let pinned = map.pin();
+                        let mut range = pinned.iter();
+                        let (mut front, mut back) = (Vec::new(), Vec::new());
+                        for step in 0.. {
+                            let from_back = [false, true, step % 3 == 0][direction];
+                            let next = if from_back { range.next_back() } else { range.next() };
+                            let Some((key, value)) = next else { break };
+                            let n = spelling.number(&key);
+                            assert_eq!(*value, n.into());
+                            if from_back { back.push(n) } else { front.push(n) }
+                        }
+                        front.extend(back.into_iter().rev());
+                        assert!(front.is_sorted_by(|a, b| a < b), "out of order or twice");
+                        let stayed = front.into_iter().filter(|n| n % 10 == 0);
+                        assert!(stayed.eq((0..KEYS).step_by(10)), "a key that stayed is missing");
+                    }
+                    readers_left.fetch_sub(1, SeqCst);
+                });
+            }
+            let (map, readers_left) = (&map, &readers_left);
+            scope.spawn(move || {
+                let mut rng = Rng::new(5);
+                while readers_left.load(SeqCst) > 0 {
+                    let start = rng.below(KEYS as usize) as u32;
+                    let stretch = start..(start + 400).min(KEYS);
+                    stretch.clone().filter(|n| n % 10 != 0).for_each(|n| {
+                        map.pin().remove(&spelling.key(n));
+                    });
+                    for n in stretch {
+                        map.pin().insert(&spelling.key(n), n.into());
+                    }
+                }
+            });
+        });
+        map.pin().check().unwrap();
+    }
+}
+
+#[test]
+fn everything_may_be_deleted_under_iterators() {
+    let map = Map::<Box<u64>>::new();
+    for _ in 0..10 {
+        for n in 0..3_000_u32 {
+            map.pin().insert(&n.to_be_bytes(), Box::new(n.into()));
+        }
+        thread::scope(|scope| {
+            for back in [false, true] {
+                let map = &map;
+                scope.spawn(move || {
+                    let pinned = map.pin();
+                    let next = |(key, value): (fanread::Key<'_>, fanread::Ref<'_, Box<u64>>)| {
+                        let n = u32::from_be_bytes((*key).try_into().unwrap());
+                        assert_eq!(**value, u64::from(n));
+                        n
+                    };
+                    let all: Vec<u32> = if back {
+                        pinned.iter().rev().map(next).map(|n| u32::MAX - n).collect()
+                    } else {
+                        pinned.iter().map(next).collect()
+                    };
+                    assert!(all.is_sorted_by(|a, b| a < b));
+                });
+            }
+            scope.spawn(|| map.pin().clear());
+            scope.spawn(|| map.pin().retain(|key, _| key[3] % 2 == 0));
+        });
+        assert!(map.is_empty());
+        map.pin().check().unwrap();
+    }
+}
+
+// Keys.
+
+#[test]
+fn the_empty_key_and_keys_of_only_nul_bytes_are_keys_like_others() {
+    let mut keys: Vec<_> = (0..700).map(|len| vec![0; len]).collect();
+    come_and_go::<u64>(&keys, 1);
+    come_and_go::<Box<u64>>(&keys, 2);
+    keys.reverse();
+    come_and_go::<u64>(&keys, 3);
+    keys.extend((0..300).map(|len| [&vec![0; len][..], &[1]].concat()));
+    keys.extend((0..300).map(|len| [&[1][..], &vec![0; len]].concat()));
+    come_and_go::<u64>(&keys, 4);
+}
+
+#[test]
+fn a_key_may_be_a_border_and_borders_may_be_prefixes_of_each_other() {
+    // A border is the shortest string that separates two keys: here it is often a key, and a prefix of the next one.
+    let mut keys: Vec<Vec<u8>> = (0..500).map(|len| vec![b'a'; len]).collect();
+    come_and_go::<u64>(&keys, 1);
+    for last in [0, 1, b'a' - 1, b'b', 255] {
+        keys.extend((0..200).map(|len| [&vec![b'a'; len][..], &[last]].concat()));
+    }
+    come_and_go::<u64>(&keys, 2);
+    come_and_go::<[u64; 3]>(&keys, 3);
+    // Every string of up to 7 bytes of two letters: each is a prefix of two others.
+    let words = |len: u32| (0..1_u32 << len).map(move |bits| (len, bits));
+    let keys: Vec<Vec<u8>> = (0..8)
+        .flat_map(words)
+        .map(|(len, bits)| (0..len).map(|at| if bits >> at & 1 == 1 { 255 } else { 0 }).collect())
+        .collect();
+    come_and_go::<u64>(&keys, 4);
+}
+
+#[test]
+fn more_keys_than_a_leaf_holds_may_share_a_prefix_of_almost_64_kb() {
+    for shared in [MAX_KEY_BYTES - 2, MAX_KEY_BYTES - 3] {
+        let stem = vec![b'x'; shared];
+        let keys: Vec<_> =
+            (0..600_u16).map(|n| [&stem[..], &[(n / 32) as u8, (n % 32) as u8]].concat()).collect();
+        come_and_go::<u64>(&keys, 1);
+        come_and_go::<Box<u64>>(&keys, 2);
+    }
+}
+
+#[test]
+fn a_key_of_65_536_bytes_is_refused_and_the_map_unchanged() {
+    let map = Map::<Box<u64>>::new();
+    let model: BTreeMap<_, _> = (0..600_u64).map(|n| (vec![b'k'; n as usize * 100], n)).collect();
+    for (key, n) in &model {
+        map.pin().insert(key, Box::new(*n));
+    }
+    let long = vec![b'k'; MAX_KEY_BYTES + 1];
+    let pinned = map.pin();
+    assert_eq!(*pinned.try_insert(&long, Box::new(1)).unwrap_err().into_value(), 1);
+    assert!(pinned.get(&long).is_none() && pinned.remove(&long).is_none());
+    assert!(pinned.update(&long, |_| Box::new(1)).is_none());
+    assert!(pinned.compare_exchange(&long, &Box::new(1), Box::new(2)).is_err());
+    assert_eq!(pinned.range(&long[..]..).count(), 0);
+    assert_same(&map, &model);
+    // The longest key there is.
+    assert!(pinned.try_insert(&long[1..], Box::new(1)).unwrap().is_none());
+    assert_eq!(pinned.range(&long[1..]..).count(), 1);
+}
+
+#[test]
+fn a_batch_is_as_many_calls_one_after_another() {
+    let keys: Vec<Vec<u8>> = testkit::ops::pool(11, testkit::Keys::Mixed, 3_000);
+    let map = Map::<u64>::new();
+    let mut model = BTreeMap::new();
+    let mut rng = Rng::new(1);
+    for round in 0..60 {
+        let batch: Vec<(&[u8], u64)> = (0..rng.below(200))
+            .map(|n| (rng.pick(&keys).as_slice(), round << 16 | n as u64))
+            .collect();
+        map.pin().insert_batch(batch.iter().copied());
+        model.extend(batch.iter().map(|(key, value)| (key.to_vec(), *value)));
+        let pinned = map.pin();
+        let asked: Vec<&[u8]> = (0..rng.below(100)).map(|_| rng.pick(&keys).as_slice()).collect();
+        let (mut found, mut there) = (vec![None; asked.len()], vec![false; asked.len()]);
+        pinned.get_batch(&asked, &mut found);
+        pinned.contains_batch(&asked, &mut there);
+        for ((key, found), there) in asked.iter().zip(&found).zip(there) {
+            assert_eq!(found.as_deref(), model.get(*key));
+            assert_eq!(there, found.is_some());
+        }
+        for _ in 0..rng.below(100) {
+            let key = rng.pick(&keys);
+            assert_eq!(pinned.remove(key).as_deref().copied(), model.remove(key));
+        }
+    }
+    assert_same(&map, &model);
+}

@@ -1,0 +1,206 @@
+// Included for each map by `maps/mod.rs`; `../shuttle.rs` says what is tested.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use self::common::{Spelling, Threads, Value};
+use shuttle::scheduler::{PctScheduler, RandomScheduler};
+use shuttle::{Config, Runner, thread};
+use testkit::history::{Call, Clock, Event, History, Recorder};
+use testkit::scan::{Scan, ScanChecker};
+use testkit::stress::Shared;
+
+/// What one thread does.
+#[derive(Clone, Copy, Debug)]
+enum Do {
+    Get(u32),
+    Insert(u32),
+    Remove(u32),
+    Update(u32),
+    GetOrInsert(u32),
+    Scan,
+    ScanBack,
+}
+
+/// A map before its threads start, and what they do.
+#[derive(Clone, Copy)]
+struct Scenario {
+    spelling: Spelling,
+    /// The keys that are inserted at first, in order.
+    first: fn() -> Vec<u32>,
+    /// The keys that are removed from these again, before the threads start.
+    without: fn() -> Vec<u32>,
+    threads: &'static [&'static [Do]],
+}
+
+impl Scenario {
+    fn run<V: Value>(self) {
+        let initial: BTreeMap<u32, u64> =
+            (self.first)().into_iter().map(|key| (key, u64::from(key))).collect();
+        let map = Threads::<V>::new(&initial, self.spelling, 1);
+        let mut initial = initial;
+        for key in (self.without)() {
+            assert_eq!(map.remove(key), initial.remove(&key));
+        }
+        let shared = Arc::new((map, Clock::new()));
+        let running: Vec<_> = (self.threads.iter().enumerate())
+            .map(|(number, calls)| {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || work(&shared.0, &shared.1, number, calls))
+            })
+            .collect();
+        let mut history = History { initial, threads: Vec::new() };
+        let mut scans = Vec::new();
+        for thread in running {
+            let (events, seen) = thread.join().unwrap();
+            history.threads.push(events);
+            scans.extend(seen);
+        }
+        history.check().unwrap_or_else(|violation| panic!("{violation}"));
+        let checker = ScanChecker::new(&history);
+        for scan in &scans {
+            checker.check(scan).unwrap_or_else(|violation| panic!("{violation}\nin {scan:?}"));
+        }
+        shared.0.check().unwrap_or_else(|broken| panic!("{broken}"));
+    }
+
+    /// Runs the scenario under many schedules, with the value in the leaf and with the value in a record.
+    fn explore(self) {
+        let schedules = std::env::var("FANREAD_SCHEDULES").ok();
+        let schedules = schedules.map_or(10_000, |text| text.parse().expect("a number"));
+        let mut config = Config::new();
+        config.stack_size = 1 << 18;
+        let half = schedules / 2;
+        let random = || RandomScheduler::new(half);
+        let few_switches = || PctScheduler::new(4, half);
+        Runner::new(random(), config.clone()).run(move || self.run::<u64>());
+        Runner::new(few_switches(), config.clone()).run(move || self.run::<u64>());
+        Runner::new(random(), config.clone()).run(move || self.run::<Box<u64>>());
+        Runner::new(few_switches(), config).run(move || self.run::<Box<u64>>());
+    }
+}
+
+fn work<V: Value>(
+    map: &Threads<V>,
+    clock: &Clock,
+    number: usize,
+    calls: &[Do],
+) -> (Vec<Event>, Vec<Scan>) {
+    let mut recorder = Recorder::new(clock);
+    let mut scans = Vec::new();
+    for (turn, call) in calls.iter().enumerate() {
+        let value = (number as u64 + 1) << 32 | turn as u64;
+        match *call {
+            Do::Get(key) => recorder.record(key, || Call::Get { found: map.get(key) }),
+            Do::Insert(key) => {
+                recorder.record(key, || Call::Insert { value, old: map.insert(key, value) });
+            }
+            Do::Remove(key) => recorder.record(key, || Call::Remove { old: map.remove(key) }),
+            Do::Update(key) => recorder.record(key, || {
+                let old = map.update(key, value).flatten();
+                Call::Update { value, old }
+            }),
+            Do::GetOrInsert(key) => recorder.record(key, || {
+                let now = map.get_or_insert(key, value).unwrap();
+                Call::GetOrInsert { value, now }
+            }),
+            Do::Scan | Do::ScanBack => {
+                let (keys, back) = (0..=1_000, matches!(call, Do::ScanBack));
+                let began = clock.tick();
+                let entries = map.scan(keys.clone(), back).unwrap();
+                let ended = clock.tick();
+                scans.push(Scan { began, ended, keys, back, entries });
+            }
+        }
+    }
+    (recorder.finish(), scans)
+}
+
+fn nothing() -> Vec<u32> {
+    Vec::new()
+}
+
+fn two() -> Vec<u32> {
+    vec![4, 8]
+}
+
+/// A leaf, full: under the scheduler a leaf has one line, and 7 entries fill it.
+fn full_leaf() -> Vec<u32> {
+    (0..7).map(|n| 2 * n).collect()
+}
+
+/// Two leaves: the eighth entry has cut the full one between 4 and 8.
+fn split() -> Vec<u32> {
+    full_leaf().into_iter().chain([7]).collect()
+}
+
+/// What to take out of these so that 2 keys remain in the left leaf and 3 in the right one: the next removal merges
+/// them.
+fn all_but_5() -> Vec<u32> {
+    vec![4, 6, 7]
+}
+
+/// Two leaves, both full.
+fn two_full_leaves() -> Vec<u32> {
+    split().into_iter().chain([1, 3, 5, 9, 11, 13, 15, 17]).collect()
+}
+
+macro_rules! scenarios {
+    ($($name:ident: $spelling:ident, $first:ident - $without:ident, [$($calls:expr),*];)*) => {
+        $(
+            #[test]
+            fn $name() {
+                const THREADS: &[&[Do]] = &[$(&$calls),*];
+                let (spelling, threads) = (Spelling::$spelling, THREADS);
+                Scenario { spelling, first: $first, without: $without, threads }.explore();
+            }
+        )*
+    };
+}
+
+use Do::{Get, GetOrInsert, Insert, Remove, Scan as Walk, ScanBack, Update};
+
+scenarios! {
+    a_split_hides_no_key_from_readers: Integers, full_leaf - nothing,
+        [[Insert(7), Insert(9)], [Get(6), Get(7), Get(12)], [Get(7), Get(0), Get(8)]];
+    a_split_loses_no_write: Integers, full_leaf - nothing,
+        [[Insert(7), Get(3)], [Insert(3), Remove(6), Get(7)], [Update(6), Insert(6)]];
+    a_split_of_long_keys_loses_no_write: LongPrefix, full_leaf - nothing,
+        [[Insert(7), Get(3)], [Insert(3), Remove(6), Get(7)], [Update(6), Get(6)]];
+    a_split_of_nul_bytes_loses_no_write: Nuls, full_leaf - nothing,
+        [[Insert(1), Remove(2)], [Get(0), Get(1), Insert(2)], [Update(4), Walk]];
+    the_first_leaf_is_made_once: Integers, nothing - nothing,
+        [[Insert(1), Get(2)], [Insert(2), Get(1)], [GetOrInsert(1), Walk]];
+    a_merge_hides_no_key_from_readers: Integers, split - all_but_5,
+        [[Remove(0), Remove(2)], [Get(2), Get(12), Get(0)], [Get(8), Get(2), Get(12)]];
+    a_merge_loses_no_write: Integers, split - all_but_5,
+        [[Remove(0), Get(3)], [Insert(3), Remove(10), Get(2)], [Update(12), Insert(12)]];
+    a_merge_of_long_keys_loses_no_write: LongPrefix, split - all_but_5,
+        [[Remove(0), Get(3)], [Insert(3), Remove(10), Get(2)], [Update(12), Get(12)]];
+    two_neighbours_may_merge_at_once: Nuls, split - all_but_5,
+        [[Remove(0), Insert(0)], [Remove(10), Insert(10)], [Remove(12), Get(2)]];
+    a_writer_that_comes_late_does_not_overtake_a_merge: Integers, full_leaf - nothing,
+        [[Insert(14), Remove(12), Remove(14)], [Insert(16), Get(16)]];
+    a_leaf_may_split_while_its_halves_merge: Integers, full_leaf - nothing,
+        [[Insert(14), Remove(12), Remove(14)], [Insert(16), Get(16)], [Insert(18), Get(16)]];
+    two_neighbours_may_split_at_once: Integers, two_full_leaves - nothing,
+        [[Insert(19), Get(21)], [Insert(21), Get(19)], [Remove(5), Insert(5), Get(2)]];
+    a_scan_sees_all_of_a_leaf_that_splits: Integers, full_leaf - nothing,
+        [[Insert(7), Insert(3)], [Walk], [ScanBack]];
+    a_scan_of_long_keys_sees_all_of_a_leaf_that_splits: LongPrefix, full_leaf - nothing,
+        [[Insert(7), Remove(4)], [Walk], [ScanBack]];
+    a_scan_sees_all_of_leaves_that_merge: Integers, split - all_but_5,
+        [[Remove(0), Insert(3)], [Walk], [ScanBack]];
+    a_scan_from_both_ends_sees_all_of_leaves_that_merge: Nuls, split - all_but_5,
+        [[Remove(10)], [Walk, Walk], [Walk, ScanBack]];
+    a_scan_that_sorts_a_leaf_loses_no_write: Integers, two - nothing,
+        [[Insert(6), Remove(4)], [Walk, ScanBack], [Insert(2), Remove(8), Get(6)]];
+    a_scan_that_sorts_records_loses_no_write: LongPrefix, two - nothing,
+        [[Insert(6), Remove(4)], [Walk, ScanBack], [Insert(2), Remove(8), Get(6)]];
+    an_update_does_not_revive_what_is_removed: Integers, two - nothing,
+        [[Update(4), Update(8)], [Remove(4), Insert(8)], [Remove(8), Get(4)]];
+    an_update_in_a_record_does_not_revive_what_is_removed: LongPrefix, two - nothing,
+        [[Update(4), Update(8)], [Remove(4), Insert(8)], [Remove(8), Get(4)]];
+    a_slot_used_again_gives_no_foreign_value: Integers, two - nothing,
+        [[Remove(4), Insert(6), Remove(6), Insert(4)], [Get(4), Get(6)], [Get(8), Get(6)]];
+}
