@@ -283,7 +283,8 @@ impl Run {
         trie: Trie<'_>,
         part: Range<usize>,
     ) -> Result<(), NoRoom> {
-        let mut filling = Filling { secret, trie, path: vec![trie.root()], open: Vec::new() };
+        let (queue, path) = (Queue::new(trie), vec![trie.root()]);
+        let mut filling = Filling { secret, queue, path, open: Vec::new() };
         let shared = &self.shared[part.start..part.end.saturating_sub(1).max(part.start)];
         let entries = &self.entries[part];
         entries.iter().take(AHEAD).for_each(|entry| memory.prefetch_record(entry.unit));
@@ -297,7 +298,7 @@ impl Run {
             filling.add(&symbols, *entry, before, behind)?;
             before = behind;
         }
-        Ok(())
+        filling.queue.flush()
     }
 
     /// How many states a descent needs to begin with, so that it reaches most leaves: 7 of 8.
@@ -335,7 +336,7 @@ struct Bend {
 /// A trie into which keys are put in order.
 struct Filling<'s, 'g> {
     secret: &'s Secret,
-    trie: Trie<'g>,
+    queue: Queue<'g>,
     /// States of the last key's path, from the root to its leaf.
     path: Vec<State>,
     /// The bends of that path whose children are not all known, from the root down.
@@ -364,7 +365,7 @@ impl Filling<'_, '_> {
             state = self.secret.step(state, symbols.symbol(i));
             self.path.push(state);
         }
-        put(self.trie, state, Node::Leaf { unit: entry.unit, hash: entry.hash })?;
+        self.queue.add(state, Node::Leaf { unit: entry.unit, hash: entry.hash })?;
         while let Some(bend) = self.open.pop_if(|bend| bend.level > behind) {
             let above = self.open.last().map_or(0, |above| above.level).max(behind);
             self.close(symbols, &bend, above)?;
@@ -379,16 +380,51 @@ impl Filling<'_, '_> {
     /// Places a bend, all children of which are known, and the jumps that lead to it from the bend above.
     fn close(&mut self, symbols: &Symbols<'_>, bend: &Bend, above: usize) -> Result<(), NoRoom> {
         let depth = bend.level - 1;
-        put(self.trie, self.path[depth], Node::Regular(bend.children))?;
+        self.queue.add(self.path[depth], Node::Regular(bend.children))?;
         for at in (above..depth).step_by(LABEL_SYMBOLS) {
             let label = symbols.label(at, LABEL_SYMBOLS.min(depth - at));
-            put(self.trie, self.path[at], Node::Jump(label))?;
+            self.queue.add(self.path[at], Node::Jump(label))?;
         }
         Ok(())
     }
 }
 
-/// Puts a node that is not there into a bucket of its state; as [`place`], and quick as long as the first has room.
+/// Nodes on their way into a table, whose lines have been asked for.
+struct Queue<'g> {
+    trie: Trie<'g>,
+    nodes: [(State, Node); IN_FLIGHT],
+    len: usize,
+}
+
+/// Nodes that are placed together. Fewer leave memory idle, as new tables are not in L1; more are no use.
+const IN_FLIGHT: usize = 16;
+
+/// The name bits of a free slot, which no node has.
+const FREE_NAME: u32 = Head::FREE.0;
+
+impl<'g> Queue<'g> {
+    fn new(trie: Trie<'g>) -> Self {
+        Self { trie, nodes: [(trie.root(), Node::Regular(Children::default())); IN_FLIGHT], len: 0 }
+    }
+
+    /// Adds a node that is not in the table.
+    #[inline(always)]
+    fn add(&mut self, state: State, node: Node) -> Result<(), NoRoom> {
+        self.trie.prefetch(self.trie.home(state));
+        self.nodes[self.len] = (state, node);
+        self.len += 1;
+        if self.len == IN_FLIGHT { self.flush() } else { Ok(()) }
+    }
+
+    /// Places the nodes that wait.
+    #[inline(never)]
+    fn flush(&mut self) -> Result<(), NoRoom> {
+        let len = core::mem::take(&mut self.len);
+        self.nodes[..len].iter().try_for_each(|(state, node)| put(self.trie, *state, *node))
+    }
+}
+
+/// Puts a node into a bucket of its state; as [`place`], and quick as long as the first has room.
 #[inline(always)]
 fn put(trie: Trie<'_>, state: State, node: Node) -> Result<(), NoRoom> {
     let home = trie.home(state);
@@ -404,9 +440,6 @@ fn put(trie: Trie<'_>, state: State, node: Node) -> Result<(), NoRoom> {
         _ => place(trie, state, node).map(drop),
     }
 }
-
-/// The name bits of a free slot, which no node has.
-const FREE_NAME: u32 = Head::FREE.0;
 
 /// Whether a table's nodes tell all that a table of another size needs to know of their states.
 pub(super) fn can_copy(from: u32, to: u32) -> bool {
@@ -459,7 +492,11 @@ fn copy_nodes(old: Trie<'_>, new: Trie<'_>) -> Result<(), NoRoom> {
             others.push(Place { bucket: number, slot });
         }
     }
-    others.into_iter().try_for_each(|at| put(new, old.state(at.bucket, old.head(at)), old.node(at)))
+    let mut queue = Queue::new(new);
+    for at in others {
+        queue.add(old.state(at.bucket, old.head(at)), old.node(at))?;
+    }
+    queue.flush()
 }
 
 #[cfg(test)]
