@@ -156,17 +156,22 @@ impl<'g> Trie<'g> {
     /// Starts a descent: asks for the lines of the first levels, and reads nothing but the header.
     #[inline(always)]
     pub(super) fn ask<'k>(self, secret: &Secret, key: &'k [u8]) -> Descent<'g, 'k> {
-        let mut ahead = Ahead {
-            symbols: Symbols::new(key, self.skip_bits()),
-            known: 0,
-            next: self.root(),
-            window: 0,
-            in_window: 0,
-            usual: self.depth(),
-            levels: [Level::NONE; WIDTH],
+        let mut descent = Descent {
+            trie: self,
+            level: 0,
+            parent: None,
+            ahead: Ahead {
+                symbols: Symbols::new(key, self.skip_bits()),
+                known: 0,
+                next: self.root(),
+                window: 0,
+                in_window: 0,
+                usual: self.depth(),
+                levels: [Level::NONE; WIDTH],
+            },
         };
-        ahead.ask(self, secret, 0);
-        Descent { trie: self, level: 0, parent: None, ahead }
+        descent.ahead.ask(self, secret, 0);
+        descent
     }
 
     /// Finds where the path of `key` ends. The caller holds the lock.
@@ -246,7 +251,7 @@ impl<'g> Descent<'g, '_> {
 
     /// Finds the leaf that is the key's if any is.
     #[inline(always)]
-    pub(super) fn look(mut self, secret: &Secret, lanes: impl Lanes, hash: u32) -> Look {
+    pub(super) fn look(&mut self, secret: &Secret, lanes: impl Lanes, hash: u32) -> Look {
         let (trie, key) = (self.trie, self.ahead.symbols.key());
         match self.run(secret, lanes, &mut (), usize::MAX) {
             Ok(Some(stop)) => stop.look(hash),

@@ -31,6 +31,9 @@ const SPARSE_PERCENT: usize = 40;
 const FEW_NODES: usize = FULL_NODES / 8;
 const MERGED_NODES: usize = FULL_NODES / 2;
 
+/// Buckets of the first trie.
+const FIRST_BUCKETS: u32 = if cfg!(any(shuttle, small_leaves)) { 1 } else { 4 };
+
 /// How often a trie is built from another root because two states were the same. Twice is once in 100,000 tries of full
 /// size; more than that takes keys made for the map's seed.
 const ROUNDS: u32 = 32;
@@ -58,7 +61,10 @@ impl<V> CuckooTrie<V> {
             return Ok(());
         }
         let plan = Plan { low: (0, &[]), high: None, round: 0 };
-        let trie = self.build(pinned.thread, &Run::new(), plan, 0..0)?;
+        let mut run = Run::new();
+        // A map of some ten keys then has one trie in all its life, and takes one chunk of the arena.
+        run.want_buckets(FIRST_BUCKETS);
+        let trie = self.build(pinned.thread, &run, plan, 0..0)?;
         self.table.set_first(&mut writer, trie.name());
         self.set_first_trie(trie.name());
         drop(writer);

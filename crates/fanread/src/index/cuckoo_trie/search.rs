@@ -72,7 +72,7 @@ impl<V> CuckooTrie<V> {
         key: &[u8],
         hint: Hint<'g>,
     ) -> Option<Read<'g, V>> {
-        let descent = hint.trie.ask(&self.secret, key);
+        let mut descent = hint.trie.ask(&self.secret, key);
         let found = match descent.look(&self.secret, kernel, hint.hash) {
             Look::Record(unit) => self.read(hint.trie, key, unit),
             Look::Absent => None,
@@ -121,7 +121,7 @@ impl<V> CuckooTrie<V> {
     ) -> Option<Read<'g, V>> {
         loop {
             hint.trie = self.trie_of(key, hint.trie);
-            let descent = hint.trie.ask(&self.secret, key);
+            let mut descent = hint.trie.ask(&self.secret, key);
             let found = match descent.look(&self.secret, kernel, hint.hash) {
                 Look::Record(unit) => self.read(hint.trie, key, unit),
                 Look::Absent => None,

@@ -57,7 +57,7 @@ impl<'a> View<'a> {
     }
 
     fn get(self, key: &[u8]) -> Option<u64> {
-        let descent = self.trie().ask(self.secret, key);
+        let mut descent = self.trie().ask(self.secret, key);
         self.value(key, descent.look(self.secret, Baseline, hash_of(self.seed, key)))
     }
 

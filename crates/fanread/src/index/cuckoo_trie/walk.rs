@@ -94,19 +94,23 @@ pub(super) struct Ground<'g> {
     pub(super) trie: Trie<'g>,
 }
 
-/// A node that was read, or a record.
+/// A node whose line has been asked for, or a record.
 #[derive(Clone, Copy, Debug)]
 struct Item {
-    /// The state of a node, with [`LATE`] if it is not in its first bucket; the unit of a record.
+    /// The state of a node; the unit of a record.
     word: u64,
     /// The node's parent as its place in the list of parents, or [`NONE`]; [`RECORD`] for a record.
     parent: u32,
     /// How many leaves are expected below a node.
     leaves: u32,
+    /// The bucket to look into, with [`LATE`] if that is the second.
+    bucket: u32,
+    /// The node's name there.
+    name: u32,
 }
 
-/// Set in an item's word beside its state, which leaves the low bits free.
-const LATE: u64 = 1;
+/// Set in the number of a bucket.
+const LATE: u32 = 1 << 31;
 
 /// No parent: the root.
 const NONE: u32 = u32::MAX;
@@ -115,8 +119,9 @@ const NONE: u32 = u32::MAX;
 const RECORD: u32 = u32::MAX - 1;
 
 impl Item {
+    #[inline(always)]
     fn record(unit: u64) -> Self {
-        Self { word: unit, parent: RECORD, leaves: 1 }
+        Self { word: unit, parent: RECORD, leaves: 1, bucket: 0, name: 0 }
     }
 }
 
@@ -125,13 +130,18 @@ impl Item {
 enum Rest {
     One(Item),
     /// Children of one parent.
-    Some {
-        state: State,
-        children: Children,
-        parent: u32,
-        /// Leaves expected below each.
-        leaves: u32,
-    },
+    Some(Family),
+}
+
+/// Children of one parent.
+#[derive(Clone, Copy, Debug)]
+struct Family {
+    /// The parent's.
+    state: State,
+    children: Children,
+    parent: u32,
+    /// Leaves expected below each.
+    leaves: u32,
 }
 
 /// A walk's memory; it can be used for any number of walks.
@@ -182,8 +192,7 @@ impl Walk {
         match start {
             Start::Edge => {
                 let leaves = (ground.trie.keys() as u32).clamp(1, MOST);
-                let word = ground.trie.root().0;
-                self.rest.push(Rest::One(Item { word, parent: NONE, leaves }));
+                self.rest.push(Rest::One(ground.ask(ground.trie.root(), NONE, leaves)));
             }
             Start::Key { key, inclusive } => {
                 if self.descend(ground, lanes, direction, key)? {
@@ -192,11 +201,16 @@ impl Walk {
             }
         }
         let end = records.len() + limit;
-        let mut intact = true;
+        let (mut intact, mut fresh) = (true, true);
         loop {
             // One more than wanted: the first may not count.
             if intact {
                 self.refill(ground, direction, end - records.len() + 1);
+            }
+            if bound.is_some() && self.list.len() > 1 && fresh {
+                // The bound's leaf comes with the first nodes.
+                fresh = false;
+                intact &= self.pass(ground, lanes, direction, end - records.len() + 1).is_ok();
             }
             self.yield_front(end, records, |unit| {
                 // The leaf at the end of the bound's path can be on either side of the bound.
@@ -257,25 +271,19 @@ impl Walk {
                     let item = *item;
                     self.rest.pop();
                     self.expected += item.leaves as usize;
-                    if item.parent != RECORD {
-                        ground.ask(item);
-                    }
                     self.list.push(item);
                 }
-                Some(Rest::Some { state, children, parent, leaves }) => {
+                Some(Rest::Some(Family { state, children, parent, leaves })) => {
                     let Some(symbol) = take(children, direction) else {
                         self.rest.pop();
                         continue;
                     };
-                    let word = ground.secret.step(*state, symbol).0;
                     // What was learned in this walk about such guesses.
                     let leaves = (*leaves as usize * self.found)
                         .checked_div(self.guessed)
                         .map_or(*leaves, |leaves| leaves.clamp(1, MOST as usize) as u32);
-                    let item = Item { word, parent: *parent, leaves };
+                    self.list.push(ground.ask(ground.secret.step(*state, symbol), *parent, leaves));
                     self.expected += leaves as usize;
-                    ground.ask(item);
-                    self.list.push(item);
                 }
             }
         }
@@ -290,121 +298,75 @@ impl Walk {
         direction: Direction,
         wanted: usize,
     ) -> Result<(), Disturbed> {
-        self.next.clear();
-        self.expected = 0;
+        let mut new = List { items: core::mem::take(&mut self.next), expected: 0, wanted };
+        new.items.clear();
         // The parent whose children are being read, and where what became of them starts.
         let (mut parent, mut since) = (NONE, 0);
-        let mut at = self.front;
-        self.front = 0;
-        while at < self.list.len() {
-            let item = self.list[at];
+        let (mut at, mut intact) = (self.front, true);
+        while let Some(item) = self.list.get(at).copied() {
             at += 1;
             if item.parent == RECORD {
-                self.next.push(item);
-                self.expected += 1;
+                new.push(item);
                 continue;
             }
             if item.parent != parent {
-                if !self.is_still(ground, parent) {
-                    return self.cut(since);
+                intact = self.is_still(ground, parent);
+                if !intact {
+                    break;
                 }
-                (parent, since) = (item.parent, self.next.len());
+                (parent, since) = (item.parent, new.items.len());
             }
-            let state = State(item.word & !LATE);
-            let home = ground.trie.home(state);
-            let read = if item.word & LATE == 0 {
-                let read = ground.read(lanes, home.first, Head::first(home.tag));
-                if read.is_none() {
-                    ground.trie.prefetch_bucket(home.second);
-                    self.next.push(Item { word: item.word | LATE, ..item });
-                    self.expected += item.leaves as usize;
+            let mut read = ground.read(lanes, item.bucket & !LATE, item.name);
+            if read.is_none() {
+                if item.bucket & LATE == 0 {
+                    new.push(ground.ask_late(item));
                     continue;
                 }
-                read
-            } else {
-                ground.read_pair(lanes, home)
-            };
+                read = ground.read_pair(lanes, ground.trie.home(State(item.word)));
+            }
             let Some(Read { bucket, version, node }) = read else {
-                if item.parent == NONE {
+                if parent == NONE {
                     // The trie is empty.
                     continue;
                 }
-                return self.cut(since);
+                intact = false;
+                break;
             };
             let mut others = None;
             match node {
                 Node::Leaf { unit, .. } => {
                     ground.memory.prefetch_record(unit);
-                    self.next.push(Item::record(unit));
-                    self.expected += 1;
+                    new.push(Item::record(unit));
                 }
                 Node::Jump(label) => {
-                    let word = ground.secret.step_all(state, label).0;
+                    let child = ground.secret.step_all(State(item.word), label);
                     let parent = self.add_parent(bucket, version);
-                    let item = Item { word, parent, leaves: item.leaves };
-                    ground.ask(item);
-                    self.next.push(item);
-                    self.expected += item.leaves as usize;
+                    new.push(ground.ask(child, parent, item.leaves));
                 }
                 Node::Regular(children) => {
+                    let count = children.len();
+                    let leaves = if item.leaves <= count { 1 } else { item.leaves / count };
+                    self.guessed += item.leaves as usize;
+                    self.found += (leaves * count) as usize;
                     let parent = self.add_parent(bucket, version);
-                    let from = (parent, item.leaves);
-                    others = self.expand(ground, direction, (state, children), from, wanted);
+                    let family = Family { state: State(item.word), children, parent, leaves };
+                    others = new.expand(ground, direction, family);
                 }
             }
-            if self.expected >= wanted && (others.is_some() || at < self.list.len()) {
-                self.put_back(at, others);
+            if new.expected >= wanted && (others.is_some() || at < self.list.len()) {
+                self.rest.extend(self.list.drain(at..).rev().map(Rest::One));
+                self.rest.extend(others.map(Rest::Some));
                 break;
             }
         }
-        if !self.is_still(ground, parent) {
-            return self.cut(since);
+        if !(intact && self.is_still(ground, parent)) {
+            intact = false;
+            new.cut(since);
+            self.rest.clear();
         }
-        core::mem::swap(&mut self.list, &mut self.next);
-        Ok(())
-    }
-
-    /// Puts a node's children behind the new list, as many as are wanted, and returns the others.
-    #[inline]
-    fn expand(
-        &mut self,
-        ground: &Ground<'_>,
-        direction: Direction,
-        node: (State, Children),
-        (parent, guess): (u32, u32),
-        wanted: usize,
-    ) -> Option<Rest> {
-        let (state, mut children) = node;
-        let count = children.len();
-        let leaves = if guess <= count { 1 } else { guess / count };
-        self.guessed += guess as usize;
-        self.found += (leaves * count) as usize;
-        while let Some(symbol) = take(&mut children, direction) {
-            let item = Item { word: ground.secret.step(state, symbol).0, parent, leaves };
-            ground.ask(item);
-            self.next.push(item);
-            self.expected += leaves as usize;
-            if self.expected >= wanted && children != Children::default() {
-                return Some(Rest::Some { state, children, parent, leaves });
-            }
-        }
-        None
-    }
-
-    /// Ends the pass before item `at`: what comes from there on is not wanted yet.
-    fn put_back(&mut self, at: usize, others: Option<Rest>) {
-        self.rest.extend(self.list.drain(at..).rev().map(Rest::One));
-        self.rest.extend(others);
-    }
-
-    /// Ends the new list before item `since`: what follows does not count.
-    #[cold]
-    fn cut(&mut self, since: usize) -> Result<(), Disturbed> {
-        self.next.truncate(since);
-        self.expected = self.next.iter().map(|item| item.leaves as usize).sum();
-        self.rest.clear();
-        core::mem::swap(&mut self.list, &mut self.next);
-        Err(Disturbed)
+        self.next = core::mem::replace(&mut self.list, new.items);
+        (self.front, self.expected) = (0, new.expected);
+        if intact { Ok(()) } else { Err(Disturbed) }
     }
 
     #[inline]
@@ -469,7 +431,7 @@ impl Walk {
                         Direction::Down => all.ahead_of(symbol),
                     };
                     parent = self.add_parent(bucket, version);
-                    self.rest.push(Rest::Some { state, children, parent, leaves: 1 });
+                    self.rest.push(Rest::Some(Family { state, children, parent, leaves: 1 }));
                     self.counts.push(all.len());
                     if !all.has(symbol) {
                         break false;
@@ -483,8 +445,8 @@ impl Walk {
                     if matched < label.len() {
                         let beyond = label.symbol(matched).rank() > symbols.symbol(level).rank();
                         if beyond == (direction == Direction::Up) {
-                            let word = secret.step_all(state, label).0;
-                            self.rest.push(Rest::One(Item { word, parent, leaves: 2 }));
+                            let child = ground.ask(secret.step_all(state, label), parent, 2);
+                            self.rest.push(Rest::One(child));
                         }
                         break false;
                     }
@@ -501,11 +463,53 @@ impl Walk {
         let mut below = 1;
         let mut counts = self.counts.iter().rev();
         for rest in self.rest.iter_mut().rev() {
-            if let Rest::Some { leaves, .. } = rest {
+            if let Rest::Some(Family { leaves, .. }) = rest {
                 *leaves = below;
                 below = counts.next().map_or(MOST, |count| (below * count).min(MOST));
             }
         }
+    }
+}
+
+/// A list in the making.
+struct List {
+    items: Vec<Item>,
+    /// Leaves expected below the items.
+    expected: usize,
+    wanted: usize,
+}
+
+impl List {
+    #[inline(always)]
+    fn push(&mut self, item: Item) {
+        self.expected += item.leaves as usize;
+        self.items.push(item);
+    }
+
+    /// Adds children in order, as many as are wanted, and returns the others.
+    #[inline(always)]
+    fn expand(
+        &mut self,
+        ground: &Ground<'_>,
+        direction: Direction,
+        family: Family,
+    ) -> Option<Family> {
+        let Family { state, mut children, parent, leaves } = family;
+        self.items.reserve(65);
+        while let Some(symbol) = take(&mut children, direction) {
+            self.push(ground.ask(ground.secret.step(state, symbol), parent, leaves));
+            if self.expected >= self.wanted {
+                return (children != Children::default()).then_some(Family { children, ..family });
+            }
+        }
+        None
+    }
+
+    /// Ends the list before item `since`: what follows does not count.
+    #[cold]
+    fn cut(&mut self, since: usize) {
+        self.items.truncate(since);
+        self.expected = self.items.iter().map(|item| item.leaves as usize).sum();
     }
 }
 
@@ -521,12 +525,20 @@ fn take(children: &mut Children, direction: Direction) -> Option<Symbol> {
 }
 
 impl Ground<'_> {
-    /// Asks for the line that an item will be read from.
+    /// Asks for the line that a node will be read from.
     #[inline(always)]
-    fn ask(&self, item: Item) {
-        if item.word & LATE == 0 {
-            self.trie.prefetch_bucket(self.trie.home(State(item.word)).first);
-        }
+    fn ask(&self, state: State, parent: u32, leaves: u32) -> Item {
+        let Home { first, tag, .. } = self.trie.home(state);
+        self.trie.prefetch_bucket(first);
+        Item { word: state.0, parent, leaves, bucket: first, name: Head::first(tag) }
+    }
+
+    /// Asks for the second line of a node that is not in its first.
+    #[inline]
+    fn ask_late(&self, item: Item) -> Item {
+        let Home { second, tag, .. } = self.trie.home(State(item.word));
+        self.trie.prefetch_bucket(second);
+        Item { bucket: second | LATE, name: Head::second(tag), ..item }
     }
 
     /// Reads a node from one bucket, if it is there, at one moment.
