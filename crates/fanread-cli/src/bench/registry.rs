@@ -4,7 +4,7 @@ use std::io;
 
 use workload::subject::Subject;
 
-use crate::bench::ours::OurWormhole;
+use crate::bench::ours::{OurCuckooTrie, OurWormhole};
 use crate::bench::worker::{Context, measure};
 
 /// What measures a map: [`measure`] compiled for it.
@@ -62,6 +62,7 @@ const fn both<N: Subject, S: Subject>() -> Entry {
 /// All maps, ours first.
 pub(crate) const ENTRIES: &[Entry] = &[
     strings::<OurWormhole>(),
+    strings::<OurCuckooTrie>(),
     #[cfg(feature = "rivals")]
     both::<rivals::BTreeMap<rivals::Word>, rivals::BTreeMap<rivals::Text>>().rival(),
     #[cfg(feature = "rivals")]
