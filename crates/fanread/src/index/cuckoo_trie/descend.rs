@@ -82,7 +82,9 @@ struct Ahead<'g, 'k> {
     symbols: Symbols<'k>,
     /// Levels below this one have been asked for.
     known: usize,
-    /// The state of that level.
+    /// There is nothing to ask for before a level that is not below this one is to be read.
+    enough: usize,
+    /// The state of level `known`.
     next: State,
     /// The symbols that lead on from that level, the first on top, and how many.
     window: u64,
@@ -132,7 +134,8 @@ struct Disturbed;
 struct Read<'g> {
     bucket: &'g Bucket,
     version: Version,
-    node: Node,
+    head: Head,
+    body: u64,
 }
 
 /// Is told of the nodes that a descent passes.
@@ -156,22 +159,21 @@ impl<'g> Trie<'g> {
     /// Starts a descent: asks for the lines of the first levels, and reads nothing but the header.
     #[inline(always)]
     pub(super) fn ask<'k>(self, secret: &Secret, key: &'k [u8]) -> Descent<'g, 'k> {
-        let mut descent = Descent {
-            trie: self,
-            level: 0,
-            parent: None,
-            ahead: Ahead {
-                symbols: Symbols::new(key, self.skip_bits()),
-                known: 0,
-                next: self.root(),
-                window: 0,
-                in_window: 0,
-                usual: self.depth(),
-                levels: [Level::NONE; WIDTH],
-            },
-        };
+        let mut descent = Descent::new(self, key);
         descent.ahead.ask(self, secret, 0);
         descent
+    }
+
+    /// Finds the leaf that is the key's if any is. As `ask` and `Descent::look`, without a copy of the descent.
+    #[allow(dead_code, reason = "the same answer as those two, for searches that do not pause")]
+    #[inline(always)]
+    pub(super) fn look(self, secret: &Secret, lanes: impl Lanes, key: &[u8], hash: u32) -> Look {
+        let mut descent = Descent::new(self, key);
+        descent.ahead.ask(self, secret, 0);
+        match descent.run(secret, lanes, &mut (), usize::MAX) {
+            Ok(Some(stop)) => stop.look(hash),
+            Ok(None) | Err(Disturbed) => self.look_again(secret, lanes, key, hash),
+        }
     }
 
     /// Finds where the path of `key` ends. The caller holds the lock.
@@ -237,21 +239,29 @@ impl<'g> Level<'g> {
         let slot = select_unpredictable(there, in_first, in_second)?;
         let bucket = select_unpredictable(there, first, second);
         let version = select_unpredictable(there, versions.0, versions.1);
-        let node = Node::decode(bucket.head(slot).kind(), bucket.body(slot));
-        Some(Read { bucket, version, node })
+        Some(Read { bucket, version, head: bucket.head(slot), body: bucket.body(slot) })
     }
 }
 
 impl<'g> Descent<'g, '_> {
-    /// The trie.
     #[inline(always)]
-    pub(super) fn trie(&self) -> Trie<'g> {
-        self.trie
+    fn new<'k>(trie: Trie<'g>, key: &'k [u8]) -> Descent<'g, 'k> {
+        let ahead = Ahead {
+            symbols: Symbols::new(key, trie.skip_bits()),
+            known: 0,
+            enough: 0,
+            next: trie.root(),
+            window: 0,
+            in_window: 0,
+            usual: trie.depth(),
+            levels: [Level::NONE; WIDTH],
+        };
+        Descent { trie, level: 0, parent: None, ahead }
     }
 
     /// Finds the leaf that is the key's if any is.
     #[inline(always)]
-    pub(super) fn look(&mut self, secret: &Secret, lanes: impl Lanes, hash: u32) -> Look {
+    pub(super) fn look(mut self, secret: &Secret, lanes: impl Lanes, hash: u32) -> Look {
         let (trie, key) = (self.trie, self.ahead.symbols.key());
         match self.run(secret, lanes, &mut (), usize::MAX) {
             Ok(Some(stop)) => stop.look(hash),
@@ -289,7 +299,7 @@ impl<'g> Descent<'g, '_> {
         for _ in 0..count {
             let here = self.ahead.levels[level % WIDTH];
             let (state, symbol) = (here.state, here.symbol);
-            let Some(Read { bucket, version, node }) = here.read(lanes) else {
+            let Some(Read { bucket, version, head, body }) = here.read(lanes) else {
                 // Only the root may be missing, and only if it is missing from both buckets at one moment.
                 let is_empty = level == 0 && trie.is_free(lanes, state);
                 let stop = Stop { level, state, end: End::Empty };
@@ -298,7 +308,7 @@ impl<'g> Descent<'g, '_> {
             if parent.is_some_and(|(parent, version)| !Bucket::is_still(parent, version)) {
                 return Err(Disturbed);
             }
-            let end = match node {
+            let end = match Node::decode(head.kind(), body) {
                 Node::Regular(children) if children.has(symbol) => {
                     passes.regular(level, state, children);
                     level += 1;
@@ -326,7 +336,9 @@ impl<'g> Descent<'g, '_> {
                 };
             }
             parent = Some((bucket, version));
-            self.ahead.ask(trie, secret, level);
+            if level >= self.ahead.enough {
+                self.ahead.ask(trie, secret, level);
+            }
         }
         (self.level, self.parent) = (level, parent);
         Ok(None)
@@ -356,6 +368,8 @@ impl<'g> Ahead<'g, '_> {
             let symbol = self.step(secret);
             self.levels[known % WIDTH] = Level::ask(trie, state, symbol);
         }
+        // A path of the usual length is known by then; on a longer one, what was asked for is read first.
+        self.enough = if self.known < self.usual { level } else { self.known };
     }
 
     /// Goes to the next level. Returns the symbol that led there.

@@ -146,6 +146,9 @@ impl<'g, 'a> Edit<'g, 'a> {
                 level + 2
             }
             End::Leaf { unit, hash } => {
+                // Most keys part right behind the leaf's name: the new leaf's lines come while the other key does.
+                let likely = self.secret.step(state, self.symbols.symbol(level));
+                self.trie.prefetch(self.trie.home(likely));
                 let other = Symbols::new(key_of(unit), self.trie.skip_bits());
                 let level = self.symbols.common(&other);
                 debug_assert!(level >= self.stop.level, "T5: not on the other key's path");
@@ -171,6 +174,11 @@ impl<'g, 'a> Edit<'g, 'a> {
         if trie.nodes() + more > trie.buckets() as usize * SLOTS {
             return Err(NoRoom::Full);
         }
+        let asked: Result<(), core::convert::Infallible> = self.nodes_of(fork, |state, _| {
+            trie.prefetch(trie.home(state));
+            Ok(())
+        });
+        asked.unwrap_or_else(|never| match never {});
         let (mut top, mut placed) = (None, 0);
         let all = self.nodes_of(fork, |state, node| {
             if top.is_none() {
@@ -285,11 +293,11 @@ impl<'g, 'a> Edit<'g, 'a> {
         self.clear(self.stop.state);
     }
 
-    /// Moves the trie's usual depth towards that of a new leaf: by one, up in one of four cases and down in one of
-    /// sixteen. So it comes to rest where a fifth of the new paths is longer. Higher, all gets would ask for lines that few
-    /// of them need; lower, many would wait twice.
+    /// Moves the trie's usual depth towards that of a new leaf: by one, up in one of 16 cases and down in one of 64. So it
+    /// comes to rest where a fifth of the new paths is longer. Higher, all searches would ask for lines that few of them
+    /// need; lower, many would wait twice. More often, it would not rest.
     fn note_levels(&self, levels: usize, hash: u32) {
-        let (usual, chance) = (self.trie.depth(), hash % 16);
+        let (usual, chance) = (self.trie.depth(), hash % 64);
         if levels > usual && chance < 4 {
             self.trie.set_depth(usual + 1);
         } else if levels < usual && chance == 0 {

@@ -57,8 +57,8 @@ impl<'a> View<'a> {
     }
 
     fn get(self, key: &[u8]) -> Option<u64> {
-        let mut descent = self.trie().ask(self.secret, key);
-        self.value(key, descent.look(self.secret, Baseline, hash_of(self.seed, key)))
+        let hash = hash_of(self.seed, key);
+        self.value(key, self.trie().look(self.secret, Baseline, key, hash))
     }
 
     /// The same in pieces, as in a batch.
