@@ -134,12 +134,6 @@ impl Run {
         Self { entries: Vec::new(), shared: Vec::new(), at_least: 1 }
     }
 
-    /// Empties the run, and keeps its memory.
-    pub(super) fn clear(&mut self) {
-        self.entries.clear();
-        self.shared.clear();
-    }
-
     /// Asks for tables of so many buckets at least, for keys that are to come.
     pub(super) fn want_buckets(&mut self, buckets: u32) {
         self.at_least = buckets;

@@ -47,6 +47,9 @@ use crate::arch::{Baseline, Lanes};
 /// Levels of the bound's path that are asked for at a time, beyond the trie's usual depth; see `descend.rs`.
 const BEYOND: usize = 2;
 
+/// Items and nodes that a new walk has room for: those of a short range.
+const ROOM: usize = 64;
+
 /// Estimates stop here: nobody wants so many records at a time.
 const MOST: u32 = 1 << 20;
 
@@ -162,6 +165,10 @@ pub(super) struct Walk {
     /// What was expected below nodes that have been read since, and what is expected below their children.
     guessed: usize,
     found: usize,
+    /// How many records more than asked for are prepared.
+    ahead: usize,
+    /// Whether the list was cut: nothing may be added to it.
+    is_disturbed: bool,
 }
 
 /// A node as it was read.
@@ -172,8 +179,15 @@ struct Read {
 }
 
 impl Walk {
-    /// Appends the units of up to `limit` records to `records`, in order. The first record may be in flight when the
-    /// call returns, as all of them.
+    /// From now on, has as many nodes in flight beyond what is asked for as lead to `count` more records. Worth it for a
+    /// walk that goes on (see [`collect_on`](Self::collect_on)).
+    #[allow(dead_code, reason = "for ranges that go on where they were")]
+    pub(super) fn look_ahead(&mut self, count: usize) {
+        self.ahead = count;
+    }
+
+    /// Appends the units of up to `limit` records to `records`, in order. The last of them may still be in flight when the
+    /// call returns.
     ///
     /// # Errors
     ///
@@ -187,84 +201,102 @@ impl Walk {
         limit: usize,
         records: &mut Vec<u64>,
     ) -> Result<Progress, Disturbed> {
-        self.clear();
-        let mut bound = None;
-        match start {
-            Start::Edge => {
-                let leaves = (ground.trie.keys() as u32).clamp(1, MOST);
-                self.rest.push(Rest::One(ground.ask(ground.trie.root(), NONE, leaves)));
-            }
-            Start::Key { key, inclusive } => {
-                if self.descend(ground, lanes, direction, key)? {
-                    bound = Some((key, inclusive));
+        if let Some((key, inclusive)) = self.begin(ground, lanes, direction, start)? {
+            // The leaf where the bound's path ends can be on either side of the bound. While its record is on the way:
+            let wanted = limit + self.ahead + 1;
+            self.refill(ground, direction, wanted);
+            self.pass(ground, lanes, direction, wanted);
+            if let Some(Item { word, parent: RECORD, .. }) = self.list.first() {
+                let found = ground.memory.record::<V>(*word).key();
+                let is_beyond = (found > key) == (direction == Direction::Up) && found != key;
+                if !(is_beyond || inclusive && found == key) {
+                    self.skip_front();
                 }
             }
         }
+        self.collect_on(ground, lanes, direction, limit, records)
+    }
+
+    /// Goes on where the last call ended, in the same direction through the same trie, as if it were still that call: what
+    /// it has read is not read again, so the pieces of a long walk are in flight as one. Against a new search behind the
+    /// last record, 100 records in pieces of 32 took two thirds of the time.
+    ///
+    /// # Errors
+    ///
+    /// [`Disturbed`] as for that call, and if that call was.
+    pub(super) fn collect_on(
+        &mut self,
+        ground: &Ground<'_>,
+        lanes: impl Lanes,
+        direction: Direction,
+        limit: usize,
+        records: &mut Vec<u64>,
+    ) -> Result<Progress, Disturbed> {
         let end = records.len() + limit;
-        let (mut intact, mut fresh) = (true, true);
         loop {
-            // One more than wanted: the first may not count.
-            if intact {
-                self.refill(ground, direction, end - records.len() + 1);
+            while let Some(Item { word, parent: RECORD, .. }) = self.list.get(self.front)
+                && records.len() < end
+            {
+                records.push(*word);
+                self.skip_front();
             }
-            if bound.is_some() && self.list.len() > 1 && fresh {
-                // The bound's leaf comes with the first nodes.
-                fresh = false;
-                intact &= self.pass(ground, lanes, direction, end - records.len() + 1).is_ok();
-            }
-            self.yield_front(end, records, |unit| {
-                // The leaf at the end of the bound's path can be on either side of the bound.
-                bound.take().is_none_or(|(key, inclusive)| {
-                    let found = ground.memory.record::<V>(unit).key();
-                    (inclusive && found == key)
-                        || (found > key) == (direction == Direction::Up) && found != key
-                })
-            });
             if records.len() == end {
                 return Ok(Progress::More);
             }
-            if self.front == self.list.len() {
-                match (intact, self.rest.is_empty()) {
-                    (false, _) => return Err(Disturbed),
-                    (true, true) => return Ok(Progress::End),
-                    (true, false) => continue,
-                }
+            let wanted = end + self.ahead - records.len();
+            self.refill(ground, direction, wanted);
+            if self.front < self.list.len() {
+                self.pass(ground, lanes, direction, wanted);
+            } else {
+                return if self.is_disturbed { Err(Disturbed) } else { Ok(Progress::End) };
             }
-            intact &= self.pass(ground, lanes, direction, end - records.len() + 1).is_ok();
         }
     }
 
-    fn clear(&mut self) {
+    /// Goes where a walk starts. Returns the bound if the list begins with a leaf that may not be beyond it.
+    #[inline]
+    fn begin<'k>(
+        &mut self,
+        ground: &Ground<'_>,
+        lanes: impl Lanes,
+        direction: Direction,
+        start: Start<'k>,
+    ) -> Result<Option<(&'k [u8], bool)>, Disturbed> {
         self.list.clear();
         self.rest.clear();
         self.parents.clear();
         self.counts.clear();
         (self.front, self.expected, self.guessed, self.found) = (0, 0, 0, 0);
+        self.is_disturbed = false;
+        // Once, and not in steps: a walk is often made for one range.
+        self.list.reserve(ROOM);
+        self.rest.reserve(ROOM);
+        self.parents.reserve(ROOM);
+        if let Start::Key { key, inclusive } = start {
+            return match self.descend(ground, lanes, direction, key) {
+                Ok(is_leaf) => Ok(is_leaf.then_some((key, inclusive))),
+                Err(disturbed) => {
+                    self.rest.clear();
+                    self.is_disturbed = true;
+                    Err(disturbed)
+                }
+            };
+        }
+        let leaves = (ground.trie.keys() as u32).clamp(1, MOST);
+        self.rest.push(Rest::One(ground.ask(ground.trie.root(), NONE, leaves)));
+        Ok(None)
     }
 
-    /// Moves records from the front of the list to `records`, as far as `counts` holds, until there are `end` of them.
-    #[inline]
-    fn yield_front(
-        &mut self,
-        end: usize,
-        records: &mut Vec<u64>,
-        mut counts: impl FnMut(u64) -> bool,
-    ) {
-        while let Some(item) = self.list.get(self.front)
-            && item.parent == RECORD
-            && records.len() < end
-        {
-            if counts(item.word) {
-                records.push(item.word);
-            }
-            self.front += 1;
-            self.expected -= 1;
-        }
+    /// Leaves the record at the front of the list behind.
+    #[inline(always)]
+    fn skip_front(&mut self) {
+        self.front += 1;
+        self.expected -= 1;
     }
 
     /// Adds to the list what follows it, until enough leaves are expected below it.
     fn refill(&mut self, ground: &Ground<'_>, direction: Direction, wanted: usize) {
-        while self.expected < wanted {
+        while self.expected < wanted && !self.is_disturbed {
             match self.rest.last_mut() {
                 None => return,
                 Some(Rest::One(item)) => {
@@ -297,7 +329,7 @@ impl Walk {
         lanes: impl Lanes,
         direction: Direction,
         wanted: usize,
-    ) -> Result<(), Disturbed> {
+    ) {
         let mut new = List { items: core::mem::take(&mut self.next), expected: 0, wanted };
         new.items.clear();
         // The parent whose children are being read, and where what became of them starts.
@@ -360,13 +392,12 @@ impl Walk {
             }
         }
         if !(intact && self.is_still(ground, parent)) {
-            intact = false;
+            self.is_disturbed = true;
             new.cut(since);
             self.rest.clear();
         }
         self.next = core::mem::replace(&mut self.list, new.items);
         (self.front, self.expected) = (0, new.expected);
-        if intact { Ok(()) } else { Err(Disturbed) }
     }
 
     #[inline]

@@ -1,20 +1,53 @@
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::*;
-use crate::arch;
+use crate::arch::Avx512;
 use crate::index::cuckoo_trie::build::tests::{ALL, Bench, key_sets};
-use testkit::Rng;
+use crate::index::cuckoo_trie::build::{Entry, Run};
+use crate::index::cuckoo_trie::edit::Edit;
+use crate::index::cuckoo_trie::layout::buckets_for;
+use crate::prefix::LeafRef;
+use testkit::ops::pool;
+use testkit::{Keys, Rng};
 
-/// Walks from `start` on, `part` records at a time, and goes on behind the last one of each part.
-fn walk(ground: &Ground<'_>, direction: Direction, start: Start<'_>, part: usize) -> Vec<u64> {
+/// Collects `limit` records with the best kernel that there is, from `start` on or where the walk is.
+fn collect(
+    walk: &mut Walk,
+    ground: &Ground<'_>,
+    direction: Direction,
+    start: Option<Start<'_>>,
+    limit: usize,
+    records: &mut Vec<u64>,
+) -> Result<Progress, Disturbed> {
+    match (Avx512::detect(), start) {
+        (Some(lanes), Some(start)) => {
+            walk.collect::<u64>(ground, lanes, direction, start, limit, records)
+        }
+        (None, Some(start)) => {
+            walk.collect::<u64>(ground, Baseline, direction, start, limit, records)
+        }
+        (Some(lanes), None) => walk.collect_on(ground, lanes, direction, limit, records),
+        (None, None) => walk.collect_on(ground, Baseline, direction, limit, records),
+    }
+}
+
+/// Walks from `start` on, `part` records at a time. Goes on where it was, or behind the last record of each part.
+fn walk(
+    ground: &Ground<'_>,
+    direction: Direction,
+    start: Start<'_>,
+    part: usize,
+    on: bool,
+) -> Vec<u64> {
     let mut walk = Walk::default();
-    let (mut all, mut start) = (Vec::new(), start);
+    if on {
+        walk.look_ahead(part % 5 * 10);
+    }
+    let (mut all, mut start) = (Vec::new(), Some(start));
     loop {
         let mut records = vec![17];
-        let progress = match arch::Avx512::detect() {
-            Some(lanes) => walk.collect::<u64>(ground, lanes, direction, start, part, &mut records),
-            None => walk.collect::<u64>(ground, Baseline, direction, start, part, &mut records),
-        };
+        let progress = collect(&mut walk, ground, direction, start, part, &mut records);
         assert_eq!(records.remove(0), 17, "what was there stays");
         assert!(records.len() <= part);
         all.extend_from_slice(&records);
@@ -23,7 +56,7 @@ fn walk(ground: &Ground<'_>, direction: Direction, start: Start<'_>, part: usize
             Progress::More => {
                 assert_eq!(records.len(), part);
                 let key = ground.memory.record::<u64>(records[part - 1]).key();
-                start = Start::Key { key, inclusive: false };
+                start = (!on).then_some(Start::Key { key, inclusive: false });
             }
         }
     }
@@ -81,14 +114,14 @@ fn a_walk_yields_what_is_beyond_its_bound_in_order() {
             for direction in [Direction::Up, Direction::Down] {
                 let edge = if direction == Direction::Up { 0 } else { keys.len() };
                 for part in &parts {
-                    let found = walk(&ground, direction, Start::Edge, *part);
+                    let found = walk(&ground, direction, Start::Edge, *part, rng.one_in(2));
                     expect(direction, edge, found, "from the edge");
                 }
                 for bound in &bounds {
                     for inclusive in [false, true] {
                         let part = *rng.pick(&parts) + 10;
                         let start = Start::Key { key: bound, inclusive };
-                        let found = walk(&ground, direction, start, part);
+                        let found = walk(&ground, direction, start, part, rng.one_in(2));
                         let below = keys.partition_point(|key| *key < bound);
                         let at_most = keys.partition_point(|key| *key <= bound);
                         let from = match (direction, inclusive) {
@@ -100,5 +133,137 @@ fn a_walk_yields_what_is_beyond_its_bound_in_order() {
                 }
             }
         }
+    }
+}
+
+/// A trie in which some keys stay while others come and go.
+struct Busy {
+    memory: Memory,
+    secret: Secret,
+    name: LeafRef,
+    /// Keys in order, and whether they stay.
+    all: Vec<(Vec<u8>, Entry, bool)>,
+}
+
+impl Busy {
+    /// `None` if not even the keys that stay fit into one trie.
+    fn new(seed: u64) -> Option<Self> {
+        let mut bench = Bench::new(seed);
+        let mut keys = pool(seed, Keys::Mixed, if cfg!(miri) { 20 } else { 300 });
+        keys.sort_unstable();
+        keys.dedup();
+        let mut rng = Rng::part(seed, 0);
+        let all: Vec<_> = keys
+            .into_iter()
+            .map(|key| {
+                let entry = bench.entry(&key);
+                (key, entry, rng.one_in(3))
+            })
+            .collect();
+        let mut run = Run::new();
+        all.iter().filter(|(_, _, stays)| *stays).for_each(|(_, entry, _)| run.push(*entry));
+        run.measure::<u64>(&bench.memory, 0);
+        let stay = run.entries().len();
+        // Room for all: the writer does not replace the trie.
+        run.want_buckets(buckets_for(4 * all.len()));
+        let Bench { memory, secret, free, .. } = &mut bench;
+        let name = run.build::<u64>(memory, secret, free, &ALL, 0..stay).ok()?.name();
+        let Bench { memory, secret, .. } = bench;
+        Some(Self { memory, secret, name, all })
+    }
+
+    fn key(&self, unit: u64) -> &[u8] {
+        self.memory.record::<u64>(unit).key()
+    }
+
+    /// Inserts or removes a key that does not stay.
+    fn change(&self, rng: &mut Rng) {
+        let (key, entry, stays) = rng.pick(&self.all);
+        if *stays {
+            return;
+        }
+        let trie = self.memory.trie(self.name);
+        let _locked = trie.version().lock();
+        let edit = Edit::find(trie, &self.secret, key);
+        if edit.record() == Some(entry.unit) {
+            edit.remove();
+        } else {
+            // Without room, the key stays away.
+            let _ = edit.insert(entry.unit, entry.hash, |unit| self.key(unit));
+        }
+    }
+
+    /// Walks from a key on in pieces, starting over where it was disturbed, and checks what it yields. Returns how often
+    /// it was disturbed.
+    fn walk(&self, rng: &mut Rng, mut between: impl FnMut()) -> usize {
+        let Self { memory, secret, .. } = self;
+        let ground = Ground { memory, secret, trie: memory.trie(self.name) };
+        let from = rng.below(self.all.len());
+        let is_up = rng.one_in(2);
+        let direction = if is_up { Direction::Up } else { Direction::Down };
+        let first = Start::Key { key: &self.all[from].0, inclusive: true };
+        let (mut records, limit) = (Vec::new(), 1 + rng.below(40));
+        let mut walk = Walk::default();
+        walk.look_ahead(rng.below(3) * 20);
+        let (mut start, mut disturbed) = (Some(first), 0);
+        loop {
+            match collect(&mut walk, &ground, direction, start, limit, &mut records) {
+                Ok(Progress::End) => break,
+                Ok(Progress::More) => start = None,
+                Err(Disturbed) => {
+                    disturbed += 1;
+                    start = Some(records.last().map_or(first, |last| Start::Key {
+                        key: self.key(*last),
+                        inclusive: false,
+                    }));
+                }
+            }
+            between();
+        }
+        let found: Vec<&[u8]> = records.iter().map(|unit| self.key(*unit)).collect();
+        assert!(found.is_sorted_by(|a, b| if is_up { a < b } else { a > b }));
+        let known = |unit: &u64| self.all.iter().any(|(_, entry, _)| entry.unit == *unit);
+        assert!(records.iter().all(known));
+        let range = if is_up { &self.all[from..] } else { &self.all[..=from] };
+        let stay: Vec<_> = range.iter().filter(|(_, _, stays)| *stays).collect();
+        let mut rest = found.iter();
+        for i in 0..stay.len() {
+            let key = &stay[if is_up { i } else { stay.len() - 1 - i }].0;
+            assert!(rest.any(|found| found == key), "{key:?} is left out");
+        }
+        disturbed
+    }
+}
+
+#[test]
+fn a_walk_with_changes_between_its_pieces_misses_nothing_that_stays() {
+    for seed in testkit::seeds().take(3) {
+        let Some(busy) = Busy::new(seed) else { continue };
+        let (mut rng, mut changes) = (Rng::part(seed, 1), Rng::part(seed, 2));
+        let walks = if cfg!(miri) { 4 } else { 500 };
+        let disturbed: usize =
+            (0..walks).map(|_| busy.walk(&mut rng, || busy.change(&mut changes))).sum();
+        assert!(disturbed > 0, "seed {seed:#x}: no change was in the way");
+    }
+}
+
+#[test]
+fn a_walk_beside_a_writer_misses_nothing_that_stays() {
+    for seed in testkit::seeds().take(3) {
+        let Some(busy) = Busy::new(seed) else { continue };
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut rng = Rng::part(seed, 1);
+                while !done.load(Relaxed) {
+                    busy.change(&mut rng);
+                }
+            });
+            let mut rng = Rng::part(seed, 2);
+            for _ in 0..if cfg!(miri) { 3 } else { 2000 } {
+                busy.walk(&mut rng, || {});
+            }
+            done.store(true, Relaxed);
+        });
     }
 }
