@@ -69,6 +69,12 @@ impl<V: Send + Sync> CuckooTrie<V> {
                 if !allowed {
                     return Ok(Written::Refused(Some(old), value));
                 }
+                if trie.is_worn() {
+                    match self.make_room(pinned, trie, locked, key, NoRoom::Full) {
+                        Ok(()) => continue,
+                        Err(error) => return Err(failed(error, value)),
+                    }
+                }
                 return match self.replace(pinned, &edit, unit, value) {
                     Ok(garbage) => {
                         drop(locked);

@@ -23,6 +23,8 @@ mod remove;
 mod resize;
 mod search;
 mod state;
+#[cfg(all(test, not(loom), not(shuttle)))]
+mod tests;
 mod walk;
 
 use core::marker::PhantomData;

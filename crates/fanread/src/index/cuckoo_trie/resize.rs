@@ -45,8 +45,11 @@ impl<V> CuckooTrie<V> {
     /// Whether a trie should be replaced before a key is added.
     #[inline]
     pub(super) fn is_full(trie: Trie<'_>) -> bool {
-        let slots = trie.buckets() as usize * SLOTS;
-        trie.nodes() * 100 >= slots * FULL_PERCENT || Self::is_too_large(trie) || trie.is_worn()
+        Self::is_crowded(trie) || Self::is_too_large(trie) || trie.is_worn()
+    }
+
+    fn is_crowded(trie: Trie<'_>) -> bool {
+        trie.nodes() * 100 >= trie.buckets() as usize * SLOTS * FULL_PERCENT
     }
 
     fn is_too_large(trie: Trie<'_>) -> bool {
@@ -137,16 +140,18 @@ impl<V> CuckooTrie<V> {
     ) -> Result<(), AllocError> {
         self.add_shards();
         let buckets = old.buckets();
-        let crowded = Self::is_too_large(old) || (larger(buckets).is_none() && old.keys() >= 2);
+        let splits = Self::is_too_large(old) || (larger(buckets).is_none() && old.keys() >= 2);
         match reason {
             NoRoom::Collision => {
                 let plan = Plan { round: old.round() + 1, ..self.plan(old) };
                 self.rebuild(pinned, old, locked, plan, buckets)
             }
-            NoRoom::Full if crowded => self.split(pinned, old, locked, key),
+            NoRoom::Full if splits => self.split(pinned, old, locked, key),
             NoRoom::Full => {
                 // By a quarter: a copy takes some 15 ns for each node, and growing by less would copy each more often.
-                let more = if buckets < BLOCK_BUCKETS {
+                let more = if old.is_worn() && !Self::is_crowded(old) {
+                    buckets
+                } else if buckets < BLOCK_BUCKETS {
                     2 * buckets
                 } else {
                     (buckets * 5 / 4).next_multiple_of(BLOCK_BUCKETS).min(MAX_BUCKETS)
