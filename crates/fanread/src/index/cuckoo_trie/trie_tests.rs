@@ -264,7 +264,7 @@ fn one_trie_agrees_with_a_btreemap() {
                 _ => 400,
             };
             run(seed, &pool(seed, shape, len), 1, UNBOUNDED);
-            run(seed, &pool(seed, shape, len), 1 << (seed % 8), UNBOUNDED);
+            run(seed, &pool(seed, shape, len), (1 << (seed % 8)).min(MAX_BUCKETS), UNBOUNDED);
         }
     }
 }
@@ -488,73 +488,165 @@ fn a_descent_among_changes_says_what_was_so_at_some_time() {
     assert!(answers > 0 && changed > 0);
 }
 
+/// A trie that one thread changes and others read.
+struct Stage<'a> {
+    view: View<'a>,
+    stay: &'a BTreeMap<Vec<u8>, u64>,
+    /// Keys that come and go, and for each a number: odd while the key changes; else, if the rest of 4 is 2, the key is
+    /// there and this is its value.
+    come: Vec<(Vec<u8>, AtomicU64)>,
+}
+
+impl Stage<'_> {
+    /// Inserts or removes one of the keys that come and go.
+    fn change(&self, heap: &mut Shard, at: usize) {
+        let (view, (key, state)) = (self.view, &self.come[at]);
+        let edit = view.edit(key);
+        let found = edit.record().map(|unit| view.memory.record::<u64>(unit));
+        let there = found.is_some_and(|record| record.key() == key.as_slice());
+        let before = state.load(SeqCst);
+        assert_eq!(there, before % 4 == 2);
+        state.store(before + 1, SeqCst);
+        if there {
+            edit.remove();
+        } else {
+            let units = Record::<u64>::units(key.len());
+            let unit = heap.allocate(&view.memory.records, units).unwrap();
+            view.memory.write_record(unit, key, before + 2);
+            let key_of = |unit| view.memory.record::<u64>(unit).key();
+            if edit.insert(unit, hash_of(view.seed, key), key_of).is_err() {
+                state.store(before, SeqCst);
+                return;
+            }
+        }
+        state.store(before + 2, SeqCst);
+    }
+
+    /// Looks for one of these keys. Returns whether it did not change meanwhile.
+    fn look(&self, at: usize) -> bool {
+        let (key, state) = &self.come[at];
+        let before = state.load(SeqCst);
+        let found = self.view.get_in_pieces(key);
+        let after = state.load(SeqCst);
+        let context = || format!("{key:?}: {found:?} between {before} and {after}");
+        // Values that it had at some time between the two.
+        assert!(
+            found.is_none_or(|value| before <= value + 1 && value <= after + 1),
+            "{}",
+            context()
+        );
+        let same = before == after && before.is_multiple_of(2);
+        assert!(!same || found == (before % 4 == 2).then_some(before), "{}", context());
+        same
+    }
+
+    /// Looks for a key that stays.
+    fn look_for_one_that_stays(&self, number: usize) {
+        if let Some((key, value)) = self.stay.iter().nth(number % self.stay.len().max(1)) {
+            assert_eq!(self.view.get(key), Some(*value), "{key:?}");
+        }
+    }
+}
+
+/// Inserts every fourth key, and calls `scene` with the others.
+fn on_stage(
+    seed: u64,
+    keys: Vec<Vec<u8>>,
+    buckets: u32,
+    scene: impl FnOnce(&Stage<'_>, &mut Shard),
+) {
+    let mut single = Single::new(seed, buckets, UNBOUNDED);
+    // Keys may repeat in a pool.
+    let keys: BTreeSet<Vec<u8>> = keys.into_iter().collect();
+    let mut come = Vec::new();
+    for (i, key) in keys.into_iter().enumerate() {
+        if i % 4 == 0 && single.try_insert(&key, i as u64).is_ok() {
+            continue;
+        }
+        come.push((key, AtomicU64::new(0)));
+    }
+    let mut heap = core::mem::replace(&mut single.heap, Shard::new());
+    let stage = Stage { view: single.view(), stay: &single.model, come };
+    scene(&stage, &mut heap);
+    let there = stage.come.iter().filter(|(_, state)| state.load(SeqCst) % 4 == 2);
+    assert_eq!(single.trie().keys(), single.model.len() + there.count());
+    let hash = |key: &[u8]| single.hash(key);
+    check_trie::<u64>(single.trie(), &single.secret, &single.memory, hash).unwrap();
+}
+
 #[test]
 fn threads_find_what_is_there_while_others_come_and_go() {
     let rounds = if cfg!(miri) { 30 } else { 4_000 };
-    for (seed, shape) in [Keys::SharedPrefixes, Keys::Urls, Keys::U64Dense].into_iter().enumerate()
+    for (seed, shape) in (1..).zip([Keys::SharedPrefixes, Keys::Urls, Keys::U64Dense, Keys::Short])
     {
-        let keys = pool(seed as u64, shape, if cfg!(miri) { 20 } else { 120 });
-        let mut single = Single::new(seed as u64, 32, UNBOUNDED);
-        // Keys may repeat in a pool.
-        let keys: BTreeSet<Vec<u8>> = keys.into_iter().collect();
-        for (i, key) in keys.iter().enumerate().filter(|(i, _)| i % 4 == 0) {
-            assert!(single.insert(key, i as u64));
-        }
-        let come: Vec<_> = keys.iter().filter(|key| !single.model.contains_key(*key)).collect();
-        let (seen, done) = (AtomicU64::new(0), AtomicBool::new(false));
-        let mut heap = core::mem::replace(&mut single.heap, Shard::new());
-        let (view, model) = (single.view(), &single.model);
-        // For each key that comes and goes: odd while it changes; else it is there if the rest of 4 is 2, and this is its
-        // value.
-        let states: Vec<AtomicU64> = come.iter().map(|_| AtomicU64::new(0)).collect();
-        std::thread::scope(|scope| {
-            for reader in 0..2 {
-                let (come, states, seen, done) = (&come, &states, &seen, &done);
-                scope.spawn(move || {
-                    let mut rng = Rng::part(reader, 3);
-                    while !done.load(SeqCst) {
-                        for (key, value) in model {
-                            assert_eq!(view.get(key), Some(*value), "{key:?}");
+        let keys = pool(seed, shape, if cfg!(miri) { 20 } else { 120 });
+        on_stage(seed, keys, 32, |stage, heap| {
+            let (seen, done) = (AtomicU64::new(0), AtomicBool::new(false));
+            std::thread::scope(|scope| {
+                for reader in 0..2 {
+                    let (seen, done) = (&seen, &done);
+                    scope.spawn(move || {
+                        let mut rng = Rng::part(reader, 3);
+                        while !done.load(SeqCst) {
+                            stage.look_for_one_that_stays(rng.below(1_000));
+                            let same = stage.look(rng.below(stage.come.len()));
+                            seen.fetch_add(same.into(), SeqCst);
                         }
-                        for _ in 0..50 {
-                            let at = rng.below(come.len());
-                            let before = states[at].load(SeqCst);
-                            let found = view.get_in_pieces(come[at]);
-                            if states[at].load(SeqCst) == before && before % 2 == 0 {
-                                let there = (before % 4 == 2).then_some(before);
-                                assert_eq!(found, there, "{:?}", come[at]);
-                                seen.fetch_add(1, SeqCst);
-                            }
-                        }
-                    }
-                });
-            }
-            let mut rng = Rng::part(seed as u64, 4);
-            let mut step = 0;
-            while step < rounds || seen.load(SeqCst) == 0 {
-                step += 1;
-                let at = rng.below(come.len());
-                let (key, state) = (come[at], states[at].load(SeqCst));
-                let edit = view.edit(key);
-                let found = edit.record().map(|unit| view.memory.record::<u64>(unit));
-                let there = found.is_some_and(|record| record.key() == key.as_slice());
-                assert_eq!(there, state % 4 == 2);
-                states[at].store(state + 1, SeqCst);
-                if there {
-                    edit.remove();
-                } else {
-                    let units = Record::<u64>::units(key.len());
-                    let unit = heap.allocate(&view.memory.records, units).unwrap();
-                    view.memory.write_record(unit, key, state + 2);
-                    let key_of = |unit| view.memory.record::<u64>(unit).key();
-                    if edit.insert(unit, hash_of(view.seed, key), key_of).is_err() {
-                        states[at].store(state, SeqCst);
-                        continue;
-                    }
+                    });
                 }
-                states[at].store(state + 2, SeqCst);
-            }
-            done.store(true, SeqCst);
+                let mut rng = Rng::part(seed, 4);
+                let mut step = 0;
+                while step < rounds || seen.load(SeqCst) == 0 {
+                    step += 1;
+                    stage.change(heap, rng.below(stage.come.len()));
+                }
+                done.store(true, SeqCst);
+            });
         });
+    }
+}
+
+#[cfg(shuttle)]
+mod models {
+    //! The same with a scheduler that may switch threads at every access, and tables so full that nodes move.
+
+    use super::*;
+    use shuttle::rand::Rng as _;
+    use shuttle::{Config, Runner, scheduler, thread};
+
+    /// Two readers, and a writer of some changes.
+    fn scene() {
+        let random = |end: usize| shuttle::rand::thread_rng().gen_range(0..end);
+        let seed = random(1 << 20) as u64;
+        let shapes = [Keys::SharedPrefixes, Keys::Urls, Keys::Short, Keys::PrefixesOfEachOther];
+        let keys = pool(seed, shapes[random(shapes.len())], 12);
+        on_stage(seed, keys, 1 << random(3), |stage, heap| {
+            for _ in 0..8 {
+                stage.change(heap, random(stage.come.len()));
+            }
+            thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| {
+                        for _ in 0..2 {
+                            stage.look_for_one_that_stays(random(12));
+                            stage.look(random(stage.come.len()));
+                        }
+                    });
+                }
+                for _ in 0..4 {
+                    stage.change(heap, random(stage.come.len()));
+                }
+            });
+        });
+    }
+
+    fn runs() -> usize {
+        std::env::var("FANREAD_SCHEDULES").map_or(2_000, |text| text.parse().unwrap())
+    }
+
+    #[test]
+    fn shuttle_readers_of_one_trie_see_each_change_as_one() {
+        Runner::new(scheduler::RandomScheduler::new(runs()), Config::new()).run(scene);
+        Runner::new(scheduler::PctScheduler::new(4, runs()), Config::new()).run(scene);
     }
 }
