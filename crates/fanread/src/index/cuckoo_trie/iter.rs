@@ -1,7 +1,7 @@
 //! Ranges: a piece of one trie at a time, in both directions.
 //!
-//! A range collects the records of the next few keys (`walk.rs`), yields them, and then seeks the place behind the last
-//! one again. So it keeps nothing of a trie between two pieces, and it does not matter what becomes of it meanwhile.
+//! A range collects the records of the next few keys (`walk.rs`), and more before it has yielded the last of them. A
+//! walk that was disturbed by a writer, or whose trie has been replaced, starts again behind the last record.
 //!
 //! # Invariants
 //!
@@ -14,64 +14,181 @@
 use core::iter::FusedIterator;
 
 use super::raw::Trie;
-use super::walk::{Direction, Ground, Progress, Start, Walk};
+use super::walk::{Direction, Disturbed, Ground, Progress, Start, Walk};
 use super::{CuckooTrie, Pinned};
 use crate::api::{Edge, Key, Ref};
-use crate::arch::Baseline;
+use crate::arch::{Baseline, Lanes};
 use crate::sync::epoch::Guard;
 
 /// Records of the first piece of a range. Most ranges are short: what is fetched beyond their end is in vain.
 const FIRST_PIECE: usize = if cfg!(any(shuttle, small_leaves)) { 2 } else { 32 };
 
-/// Records of the largest piece. Larger ones seek less often; they delay the first entry of each piece.
-const LARGEST_PIECE: usize = if cfg!(any(shuttle, small_leaves)) { 4 } else { 256 };
+/// Records of the pieces after that.
+const PIECE: usize = if cfg!(any(shuttle, small_leaves)) { 2 } else { 24 };
+
+/// How many records are left when the next piece is collected: they are read while its lines come.
+const LEFT: usize = if cfg!(any(shuttle, small_leaves)) { 1 } else { 12 };
 
 /// One end of a range.
-#[derive(Debug)]
-struct Side {
+struct Side<'g> {
     walk: Walk,
-    /// The records of the next keys, the next one last.
+    /// The records of the next keys, from `at` on.
     ahead: Vec<u64>,
+    at: usize,
     /// The record of the key yielded last; 0: none yet.
     last: u64,
-    /// Where this end goes on when `ahead` is empty: the border of a trie that it is done with, a record; 0: behind `last`.
+    /// Where the last piece came from.
+    trie: Option<Trie<'g>>,
+    /// Whether the walk goes on there.
+    goes_on: bool,
+    /// Where it goes on otherwise: the border of a trie that it is done with, a record; 0: behind the last record.
     border: u64,
-    piece: usize,
+    /// Nothing is left behind `ahead`.
+    is_done: bool,
 }
 
-/// A range goes on at `key`.
-fn at(key: &[u8]) -> Start<'_> {
-    Start::Key { key, inclusive: true }
-}
-
-/// A range goes on behind `key`, or before it.
-fn beyond(key: &[u8]) -> Start<'_> {
-    Start::Key { key, inclusive: false }
-}
-
-impl Side {
+impl<'g> Side<'g> {
     fn new() -> Self {
-        Self { walk: Walk::default(), ahead: Vec::new(), last: 0, border: 0, piece: FIRST_PIECE }
+        Self {
+            walk: Walk::default(),
+            ahead: Vec::new(),
+            at: 0,
+            last: 0,
+            trie: None,
+            goes_on: false,
+            border: 0,
+            is_done: false,
+        }
     }
 
-    /// Collects the next piece of a trie, the next record last. Returns whether nothing is left of the trie.
+    /// Takes the next record.
+    #[inline(always)]
+    fn take<V>(
+        &mut self,
+        map: &'g CuckooTrie<V>,
+        guard: &'g Guard,
+        direction: Direction,
+        edge: &Edge,
+    ) -> Option<u64> {
+        if self.ahead.len() - self.at <= LEFT && !self.is_done {
+            self.refill(map, guard, direction, edge);
+        }
+        let unit = self.ahead.get(self.at).copied()?;
+        self.at += 1;
+        Some(unit)
+    }
+
+    /// Collects the next piece.
+    #[inline(never)]
+    fn refill<V>(
+        &mut self,
+        map: &'g CuckooTrie<V>,
+        guard: &'g Guard,
+        direction: Direction,
+        edge: &Edge,
+    ) {
+        self.ahead.drain(..core::mem::take(&mut self.at));
+        let before = self.ahead.len();
+        while self.ahead.len() == before {
+            let start = (!self.goes_on).then(|| self.start(map, direction, edge));
+            if let Some(start) = start {
+                self.trie = self.trie_at(map, guard, direction, start);
+            }
+            let Some(trie) = self.trie else {
+                self.is_done = true;
+                return;
+            };
+            let progress = match map.avx512 {
+                Some(kernel) => self.collect(map, kernel, trie, direction, start),
+                None => self.collect(map, Baseline, trie, direction, start),
+            };
+            // What was there is what the map had, if the trie lived.
+            if trie.version().is_dead_now() {
+                self.ahead.truncate(before);
+                self.goes_on = false;
+                continue;
+            }
+            // A piece that a writer cut short counts as far as it goes.
+            self.goes_on = progress == Ok(Progress::More);
+            if self.ahead.len() > before {
+                self.border = 0;
+            }
+            if progress == Ok(Progress::End) {
+                let borders = trie.borders();
+                let (border, is_last) = match direction {
+                    Direction::Up => (borders.high, !borders.bounded),
+                    Direction::Down => (borders.low, borders.low == 0),
+                };
+                self.border = border;
+                if is_last {
+                    self.is_done = true;
+                    return;
+                }
+            }
+        }
+    }
+
     fn collect<V>(
         &mut self,
         map: &CuckooTrie<V>,
+        lanes: impl Lanes,
         trie: Trie<'_>,
         direction: Direction,
-        start: Start<'_>,
-    ) -> bool {
-        let Self { walk, ahead, piece, .. } = self;
-        ahead.clear();
+        start: Option<Start<'_>>,
+    ) -> Result<Progress, Disturbed> {
+        let Self { walk, ahead, .. } = self;
         let ground = Ground { memory: &map.memory, secret: &map.secret, trie };
-        let progress = match map.avx512 {
-            Some(kernel) => walk.collect::<V>(&ground, kernel, direction, start, *piece, ahead),
-            None => walk.collect::<V>(&ground, Baseline, direction, start, *piece, ahead),
+        match start {
+            Some(start) => walk.collect::<V>(&ground, lanes, direction, start, FIRST_PIECE, ahead),
+            None => walk.collect_on(&ground, lanes, direction, PIECE, ahead),
+        }
+    }
+
+    /// Where the next piece begins, if the walk does not go on.
+    fn start<'e, V>(
+        &self,
+        map: &'g CuckooTrie<V>,
+        direction: Direction,
+        edge: &'e Edge,
+    ) -> Start<'e>
+    where
+        'g: 'e,
+    {
+        let last = self.ahead.last().copied().unwrap_or(self.last);
+        match (self.border, last, edge) {
+            (0, 0, Edge::Open) => Start::Edge,
+            (0, 0, Edge::Included(key)) => Start::Key { key, inclusive: true },
+            (0, 0, Edge::Excluded(key)) => Start::Key { key, inclusive: false },
+            (0, last, _) => {
+                Start::Key { key: map.memory.record::<V>(last).key(), inclusive: false }
+            }
+            // The key that is the border lies behind it: seen on the way down already.
+            (border, ..) => {
+                let inclusive = direction == Direction::Up;
+                Start::Key { key: map.memory.border(border), inclusive }
+            }
+        }
+    }
+
+    /// The trie where a piece begins; `None` in a map that never had an entry.
+    fn trie_at<V>(
+        &self,
+        map: &'g CuckooTrie<V>,
+        guard: &Guard,
+        direction: Direction,
+        start: Start<'_>,
+    ) -> Option<Trie<'g>> {
+        let Start::Key { key, .. } = start else {
+            return match direction {
+                Direction::Up => map.first_trie(),
+                Direction::Down => map.last_trie(guard),
+            };
         };
-        ahead.reverse();
-        // A piece that a writer cut short counts as far as it goes.
-        progress == Ok(Progress::End)
+        let from = self.trie.or_else(|| Some(map.hint(key, guard)?.trie))?;
+        Some(match direction {
+            Direction::Down if self.border != 0 => map.trie_before(key, from),
+            _ => map.trie_of(key, from),
+        })
     }
 }
 
@@ -81,27 +198,18 @@ pub struct Range<'g, V> {
     guard: &'g Guard,
     start: Edge,
     end: Edge,
-    front: Side,
-    back: Side,
-    /// Where the last piece came from.
-    trie: Option<Trie<'g>>,
+    front: Side<'g>,
+    back: Side<'g>,
     ended: bool,
 }
 
 impl<'g, V> Range<'g, V> {
     pub(super) fn new(pinned: &'g Pinned<'_, V>, start: Edge, end: Edge, ended: bool) -> Self {
-        Self {
-            map: pinned.map,
-            guard: &pinned.guard,
-            start,
-            end,
-            front: Side::new(),
-            back: Side::new(),
-            trie: None,
-            ended,
-        }
+        let (front, back) = (Side::new(), Side::new());
+        Self { map: pinned.map, guard: &pinned.guard, start, end, front, back, ended }
     }
 
+    #[inline(always)]
     fn entry(&self, unit: u64) -> (Key<'g>, Ref<'g, V>) {
         let record = self.map.memory.record::<V>(unit);
         (Key::long(record.key()), Ref::new(record.value()))
@@ -109,93 +217,6 @@ impl<'g, V> Range<'g, V> {
 
     fn key(&self, unit: u64) -> &'g [u8] {
         self.map.memory.record::<V>(unit).key()
-    }
-
-    /// The trie of a key, from the one that the last piece came from.
-    fn trie_of(&self, key: &[u8]) -> Option<Trie<'g>> {
-        let from = self.trie.or_else(|| Some(self.map.hint(key, self.guard)?.trie))?;
-        Some(self.map.trie_of(key, from))
-    }
-
-    /// Collects the next piece from the front. Returns false if there is nothing left.
-    #[inline(never)]
-    fn refill_front(&mut self) -> bool {
-        let map = self.map;
-        loop {
-            let from = match (self.front.border, self.front.last, &self.start) {
-                (0, 0, Edge::Open) => Start::Edge,
-                (0, 0, Edge::Included(key)) => at(key),
-                (0, 0, Edge::Excluded(key)) => beyond(key),
-                (0, last, _) => beyond(self.key(last)),
-                (border, ..) => at(map.memory.border(border)),
-            };
-            let trie = match from {
-                Start::Edge => map.first_trie(),
-                Start::Key { key, .. } => self.trie_of(key),
-            };
-            let Some(trie) = trie else { return false };
-            let is_end = self.front.collect(map, trie, Direction::Up, from);
-            let ahead = &mut self.front.ahead;
-            // What was there is what the map had, if the trie lived.
-            if trie.version().is_dead_now() {
-                ahead.clear();
-                // A dead first trie is no longer the first; others lead on.
-                self.trie = None;
-                continue;
-            }
-            self.trie = Some(trie);
-            let borders = trie.borders();
-            self.front.border = if is_end && borders.bounded { borders.high } else { 0 };
-            if !ahead.is_empty() {
-                self.front.piece = (2 * self.front.piece).min(LARGEST_PIECE);
-                return true;
-            }
-            if is_end && !borders.bounded {
-                return false;
-            }
-        }
-    }
-
-    /// Collects the next piece from the back. Returns false if there is nothing left.
-    #[inline(never)]
-    fn refill_back(&mut self) -> bool {
-        let map = self.map;
-        loop {
-            let from = match (self.back.border, self.back.last, &self.end) {
-                (0, 0, Edge::Open) => Start::Edge,
-                (0, 0, Edge::Included(key)) => at(key),
-                (0, 0, Edge::Excluded(key)) => beyond(key),
-                (0, last, _) => beyond(self.key(last)),
-                (border, ..) => beyond(map.memory.border(border)),
-            };
-            let trie = match from {
-                Start::Edge => map.last_trie(self.guard),
-                Start::Key { key: border, .. } if self.back.border != 0 => {
-                    self.trie.map(|trie| map.trie_before(border, trie))
-                }
-                Start::Key { key, .. } => self.trie_of(key),
-            };
-            let Some(trie) = trie else { return false };
-            let is_end = self.back.collect(map, trie, Direction::Down, from);
-            let ahead = &mut self.back.ahead;
-            let next = trie.borders();
-            if trie.version().is_dead_now() || (matches!(from, Start::Edge) && next.bounded) {
-                ahead.clear();
-                if self.back.border == 0 {
-                    self.trie = None;
-                }
-                continue;
-            }
-            self.trie = Some(trie);
-            self.back.border = if is_end { next.low } else { 0 };
-            if !ahead.is_empty() {
-                self.back.piece = (2 * self.back.piece).min(LARGEST_PIECE);
-                return true;
-            }
-            if is_end && next.low == 0 {
-                return false;
-            }
-        }
     }
 }
 
@@ -216,19 +237,14 @@ impl<'g, V> Iterator for Range<'g, V> {
         if self.ended {
             return None;
         }
-        if self.front.ahead.is_empty() && !self.refill_front() {
-            self.ended = true;
-            return None;
-        }
-        let unit = self.front.ahead.pop()?;
-        let entry = self.entry(unit);
-        let met = self.back.last != 0 && *entry.0 >= *self.key(self.back.last);
-        if met || self.end.ends_before(&entry.0) {
-            self.ended = true;
-            return None;
-        }
-        self.front.last = unit;
-        Some(entry)
+        let unit = self.front.take(self.map, self.guard, Direction::Up, &self.start);
+        let entry = unit.map(|unit| self.entry(unit)).filter(|entry| {
+            let met = self.back.last != 0 && *entry.0 >= *self.key(self.back.last);
+            !met && !self.end.ends_before(&entry.0)
+        });
+        self.ended = entry.is_none();
+        self.front.last = unit.unwrap_or(0);
+        entry
     }
 }
 
@@ -237,19 +253,14 @@ impl<V> DoubleEndedIterator for Range<'_, V> {
         if self.ended {
             return None;
         }
-        if self.back.ahead.is_empty() && !self.refill_back() {
-            self.ended = true;
-            return None;
-        }
-        let unit = self.back.ahead.pop()?;
-        let entry = self.entry(unit);
-        let met = self.front.last != 0 && *entry.0 <= *self.key(self.front.last);
-        if met || self.start.starts_after(&entry.0) {
-            self.ended = true;
-            return None;
-        }
-        self.back.last = unit;
-        Some(entry)
+        let unit = self.back.take(self.map, self.guard, Direction::Down, &self.end);
+        let entry = unit.map(|unit| self.entry(unit)).filter(|entry| {
+            let met = self.front.last != 0 && *entry.0 <= *self.key(self.front.last);
+            !met && !self.start.starts_after(&entry.0)
+        });
+        self.ended = entry.is_none();
+        self.back.last = unit.unwrap_or(0);
+        entry
     }
 }
 

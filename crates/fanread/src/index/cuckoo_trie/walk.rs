@@ -181,7 +181,6 @@ struct Read {
 impl Walk {
     /// From now on, has as many nodes in flight beyond what is asked for as lead to `count` more records. Worth it for a
     /// walk that goes on (see [`collect_on`](Self::collect_on)).
-    #[allow(dead_code, reason = "for ranges that go on where they were")]
     pub(super) fn look_ahead(&mut self, count: usize) {
         self.ahead = count;
     }
