@@ -37,9 +37,24 @@ const NAMES: [&str; 10] =
     ["mod", "layout", "raw", "search", "insert", "remove", "resize", "iter", "check", "tests"];
 
 /// Files beside those of the list, each for a reason.
-const EXTRA_FILES: [&str; 1] = [
+const EXTRA_FILES: [&str; 13] = [
     // The prefix table has nodes in a table where an index has only one kind of bytes.
     "prefix/node.rs",
+    // What every ordered map does when memory runs out.
+    "index/out_of_memory.rs",
+    // A forest of tries: the files of the list are the forest's, and these the single trie's, from its bytes to its
+    // searches (descend), writes (edit), scans (walk) and growth (build).
+    "index/cuckoo_trie/bucket.rs",
+    "index/cuckoo_trie/state.rs",
+    "index/cuckoo_trie/place.rs",
+    "index/cuckoo_trie/descend.rs",
+    "index/cuckoo_trie/edit.rs",
+    "index/cuckoo_trie/walk.rs",
+    "index/cuckoo_trie/build.rs",
+    "index/cuckoo_trie/raw_tests.rs",
+    "index/cuckoo_trie/build_tests.rs",
+    "index/cuckoo_trie/trie_tests.rs",
+    "index/cuckoo_trie/walk_tests.rs",
 ];
 
 /// The longest file.

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use testkit::dummy::Census;
 use testkit::ops::{Keys, pool};
 
-use super::{Map, Pinned};
+use super::*;
 use crate::api::{InsertError, LoadError, Options};
 use crate::mem::failing;
 

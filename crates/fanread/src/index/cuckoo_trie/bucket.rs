@@ -177,6 +177,7 @@ impl<L: Lanes> Find<AtomicU64> for L {
 
 /// A node that was read: what it said, and where.
 #[derive(Debug)]
+#[cfg_attr(not(test), expect(dead_code, reason = "tests and models look into it"))]
 pub(super) struct Hit<'g, W: Word = AtomicU64> {
     pub(super) head: Head,
     pub(super) body: u64,
@@ -186,6 +187,7 @@ pub(super) struct Hit<'g, W: Word = AtomicU64> {
 
 /// A bucket, and its version when something was read from it.
 #[derive(Debug)]
+#[cfg_attr(not(test), expect(dead_code, reason = "tests and models look into it"))]
 pub(super) struct Seen<'g, W: Word = AtomicU64> {
     bucket: &'g Bucket<W>,
     version: Version,
@@ -207,6 +209,7 @@ impl<W: Word> Clone for Seen<'_, W> {
 
 impl<W: Word> Copy for Seen<'_, W> {}
 
+#[cfg(test)]
 impl<W: Word> Seen<'_, W> {
     /// Whether the bucket has not changed since: after all loads before this call, the node still said the same.
     #[inline(always)]

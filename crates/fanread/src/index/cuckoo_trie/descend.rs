@@ -259,16 +259,6 @@ impl<'g> Descent<'g, '_> {
         Descent { trie, level: 0, parent: None, ahead }
     }
 
-    /// Finds the leaf that is the key's if any is.
-    #[inline(always)]
-    pub(super) fn look(mut self, secret: &Secret, lanes: impl Lanes, hash: u32) -> Look {
-        let (trie, key) = (self.trie, self.ahead.symbols.key());
-        match self.run(secret, lanes, &mut (), usize::MAX) {
-            Ok(Some(stop)) => stop.look(hash),
-            Ok(None) | Err(Disturbed) => trie.look_again(secret, lanes, key, hash),
-        }
-    }
-
     /// As `look`, but reads `count` nodes at most, and asks for as many levels. `None` if there is more to read: call
     /// again when that may have come. With [`WIDTH`] it reads what has been asked for before.
     #[inline(always)]

@@ -138,10 +138,12 @@ impl<'g> Side<'g> {
     ) -> Result<Progress, Disturbed> {
         let Self { walk, ahead, .. } = self;
         let ground = Ground { memory: &map.memory, secret: &map.secret, trie };
-        match start {
-            Some(start) => walk.collect::<V>(&ground, lanes, direction, start, FIRST_PIECE, ahead),
-            None => walk.collect_on(&ground, lanes, direction, PIECE, ahead),
+        if let Some(start) = start {
+            return walk.collect::<V>(&ground, lanes, direction, start, FIRST_PIECE, ahead);
         }
+        // A range that goes on will most likely go on again.
+        walk.look_ahead(PIECE);
+        walk.collect_on(&ground, lanes, direction, PIECE, ahead)
     }
 
     /// Where the next piece begins, if the walk does not go on.

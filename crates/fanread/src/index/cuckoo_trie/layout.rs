@@ -416,12 +416,14 @@ impl Children {
 
     /// The first child behind `symbol`.
     #[inline]
+    #[cfg(test)]
     pub(super) fn after(self, symbol: Symbol) -> Option<Symbol> {
         self.behind(symbol).first()
     }
 
     /// The last child before `symbol`.
     #[inline]
+    #[cfg(test)]
     pub(super) fn before(self, symbol: Symbol) -> Option<Symbol> {
         self.ahead_of(symbol).last()
     }
@@ -550,6 +552,7 @@ impl Label {
     }
 
     /// The first `count` symbols.
+    #[cfg(test)]
     pub(super) fn start(self, count: usize) -> Option<Self> {
         debug_assert!(count <= self.len());
         (count > 0).then(|| Self::new(self.0, count))

@@ -30,7 +30,7 @@ use super::state::State;
 use crate::arch::{self, Lanes};
 use crate::mem::heap::Records;
 use crate::mem::record::Record;
-use crate::mem::{AllocError, LINE_BYTES, word};
+use crate::mem::{AllocError, LINE_BYTES};
 use crate::prefix::LeafRef;
 use crate::sync::shim::{
     AtomicU32,
@@ -155,8 +155,9 @@ impl FreeLines {
     }
 
     /// Takes over all pieces of another list.
-    pub(super) fn absorb(&mut self, arena: &Lines, other: Self) {
-        for (class, mut unit) in other.headers.into_iter().enumerate() {
+    pub(super) fn absorb(&mut self, arena: &Lines, other: &mut Self) {
+        let Self { headers, blocks } = core::mem::take(other);
+        for (class, mut unit) in headers.into_iter().enumerate() {
             while unit != 0 {
                 // SAFETY: a listed piece belongs to the list and starts with the next one's unit (R2).
                 let next = unsafe { arena.at(unit).cast::<u64>().read() };
@@ -164,7 +165,7 @@ impl FreeLines {
                 unit = next;
             }
         }
-        let mut block = other.blocks;
+        let mut block = blocks;
         while !block.is_null() {
             // SAFETY: as above; what a block starts with is an address.
             let next = unsafe { block.cast::<*mut u8>().read() };
@@ -232,12 +233,6 @@ impl Memory {
     pub(super) fn write_record<V>(&self, unit: u64, key: &[u8], value: V) {
         // SAFETY: the units are the caller's alone (heap H1) and aligned to 8 bytes.
         unsafe { Record::write(self.records.at(unit), key, value) };
-    }
-
-    /// Fills a fresh record with an inline value that is a word already; as `write_record`.
-    pub(super) fn write_record_word<V>(&self, unit: u64, key: &[u8], value: word::Word) {
-        // SAFETY: as in `write_record`; the word was packed as a `V` by this map, which is inline.
-        unsafe { Record::write_packed(self.records.at(unit), key, value, PhantomData::<V>) };
     }
 
     /// Drops the value of a record that nobody can read any more.
@@ -521,6 +516,7 @@ impl<'g> Trie<'g> {
 
     /// Whether two states are one to this table (T3).
     #[inline]
+    #[cfg(test)]
     pub(super) fn is_same(self, a: State, b: State) -> bool {
         (a.0 ^ b.0) >> self.header().shift == 0
     }

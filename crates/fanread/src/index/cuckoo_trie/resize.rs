@@ -109,7 +109,7 @@ impl<V> CuckooTrie<V> {
                 built => break built,
             }
         };
-        self.shards.lock(thread).free.absorb(&self.memory.lines, free);
+        self.shards.lock(thread).free.absorb(&self.memory.lines, &mut free);
         built.map_err(|error| match error {
             BuildError::Memory(error) => error,
             BuildError::NoRoom(_) => TOO_LARGE,
@@ -173,7 +173,7 @@ impl<V> CuckooTrie<V> {
         while can_copy(old.buckets(), buckets) {
             let mut free = core::mem::take(&mut self.shards.lock(pinned.thread).free);
             let copied = copy(&self.memory, &self.secret, &mut free, &plan, old, buckets);
-            self.shards.lock(pinned.thread).free.absorb(&self.memory.lines, free);
+            self.shards.lock(pinned.thread).free.absorb(&self.memory.lines, &mut free);
             match copied {
                 Ok(new) => {
                     self.replace_trie(pinned, old, locked, new, &plan);

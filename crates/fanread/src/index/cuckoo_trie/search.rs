@@ -72,8 +72,7 @@ impl<V> CuckooTrie<V> {
         key: &[u8],
         hint: Hint<'g>,
     ) -> Option<Read<'g, V>> {
-        let mut descent = hint.trie.ask(&self.secret, key);
-        let found = match descent.look(&self.secret, kernel, hint.hash) {
+        let found = match hint.trie.look(&self.secret, kernel, key, hint.hash) {
             Look::Record(unit) => self.read(hint.trie, key, unit),
             Look::Absent => None,
         };
@@ -121,8 +120,7 @@ impl<V> CuckooTrie<V> {
     ) -> Option<Read<'g, V>> {
         loop {
             hint.trie = self.trie_of(key, hint.trie);
-            let mut descent = hint.trie.ask(&self.secret, key);
-            let found = match descent.look(&self.secret, kernel, hint.hash) {
+            let found = match hint.trie.look(&self.secret, kernel, key, hint.hash) {
                 Look::Record(unit) => self.read(hint.trie, key, unit),
                 Look::Absent => None,
             };
@@ -194,15 +192,24 @@ struct Get<'g, 'k, V> {
     map: &'g CuckooTrie<V>,
     guard: &'g Guard,
     key: &'k [u8],
-    at: Step<'g, 'k>,
+    at: Step<'g>,
+    /// The descent of step `Buckets`; large, so it stays where it is made.
+    descent: Option<Descent<'g, 'k>>,
 }
 
-enum Step<'g, 'k> {
+#[derive(Clone, Copy)]
+enum Step<'g> {
     Start,
     Node(Probe<'g>),
     Header(Hint<'g>),
-    Buckets(Hint<'g>, Descent<'g, 'k>),
+    Buckets(Hint<'g>),
     Record(Hint<'g>, u64),
+}
+
+impl<'g, 'k, V> Get<'g, 'k, V> {
+    fn new(pinned: &'g Pinned<'_, V>, key: &'k [u8]) -> Self {
+        Self { map: pinned.map, guard: &pinned.guard, key, at: Step::Start, descent: None }
+    }
 }
 
 impl<'g, V> Walk for Get<'g, '_, V> {
@@ -211,29 +218,32 @@ impl<'g, V> Walk for Get<'g, '_, V> {
     #[inline(always)]
     fn step(&mut self) -> Option<Self::Found> {
         let Self { map, guard, key, .. } = *self;
-        self.at = match core::mem::replace(&mut self.at, Step::Start) {
+        match self.at {
             Step::Start => {
                 let hashes = PrefixHashes::new(map.table.seed(), key);
-                Step::Node(map.table.probe(&hashes, guard))
+                self.at = Step::Node(map.table.probe(&hashes, guard));
             }
             Step::Node(probe) => match map.route(key, probe) {
                 Some(hint) => {
                     hint.trie.prefetch_header();
-                    Step::Header(hint)
+                    self.at = Step::Header(hint);
                 }
                 None => return Some(None),
             },
-            Step::Header(hint) => Step::Buckets(hint, hint.trie.ask(&map.secret, key)),
-            Step::Buckets(hint, mut descent) => {
-                let look = match map.avx512 {
+            Step::Header(hint) => {
+                self.descent = Some(hint.trie.ask(&map.secret, key));
+                self.at = Step::Buckets(hint);
+            }
+            Step::Buckets(hint) => {
+                let look = self.descent.as_mut().and_then(|descent| match map.avx512 {
                     Some(kernel) => descent.look_on(&map.secret, kernel, hint.hash, WIDTH),
                     None => descent.look_on(&map.secret, Baseline, hint.hash, WIDTH),
-                };
+                });
                 match look {
-                    None => Step::Buckets(hint, descent),
+                    None => {}
                     Some(Look::Record(unit)) => {
                         map.memory.prefetch_record(unit);
-                        Step::Record(hint, unit)
+                        self.at = Step::Record(hint, unit);
                     }
                     Some(Look::Absent) => return Some(map.find_elsewhere(Baseline, key, hint)),
                 }
@@ -242,7 +252,7 @@ impl<'g, V> Walk for Get<'g, '_, V> {
                 let found = map.read(hint.trie, key, unit);
                 return Some(found.or_else(|| map.find_elsewhere(Baseline, key, hint)));
             }
-        };
+        }
         None
     }
 }
@@ -310,10 +320,9 @@ impl<V> Pinned<'_, V> {
     /// ```
     pub fn get_batch<'g>(&'g self, keys: &[&[u8]], found: &mut [Option<Ref<'g, V>>]) {
         assert_eq!(keys.len(), found.len(), "as many answers as keys");
-        let (map, guard) = (self.map, &self.guard);
         batch::drive(
             keys.len(),
-            |index| Get { map, guard, key: keys[index], at: Step::Start },
+            |index| Get::new(self, keys[index]),
             |index, read: Option<Read<'g, V>>| found[index] = read.map(Ref::new),
         );
     }
@@ -326,10 +335,9 @@ impl<V> Pinned<'_, V> {
     /// If the slices differ in length.
     pub fn contains_batch(&self, keys: &[&[u8]], found: &mut [bool]) {
         assert_eq!(keys.len(), found.len(), "as many answers as keys");
-        let (map, guard) = (self.map, &self.guard);
         batch::drive(
             keys.len(),
-            |index| Get { map, guard, key: keys[index], at: Step::Start },
+            |index| Get::new(self, keys[index]),
             |index, read: Option<Read<'_, V>>| found[index] = read.is_some(),
         );
     }

@@ -3,6 +3,7 @@
 use super::{CuckooTrie as Map, Pinned};
 
 #[path = "../out_of_memory.rs"]
+#[allow(clippy::duplicate_mod, reason = "the same tests for every map")]
 mod out_of_memory;
 
 /// Every bucket's version ends some day; a trie is replaced before one of its own does.

@@ -1,12 +1,13 @@
 //! What cannot be seen or brought about from outside: memory that runs out at any moment, keys that are made to collide.
 
-use testkit::dummy::{Census, Counted};
+use testkit::dummy::Counted;
 
 use super::layout::Tag;
 use super::{Pinned, Wormhole, Wormhole as Map};
 use crate::api::Options;
 
 #[path = "../out_of_memory.rs"]
+#[allow(clippy::duplicate_mod, reason = "the same tests for every map")]
 mod out_of_memory;
 
 /// Keys of 8 bytes whose hashes under the map's seed are all `alike`.
