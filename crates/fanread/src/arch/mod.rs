@@ -59,7 +59,7 @@ pub(crate) fn prefetch<T>(at: *const T) {
     let _ = at;
 }
 
-/// Twins of `match_u16`, `match_u32` and `match_u64` that are picked at run time, once per search: its probes are most of what a search does.
+/// Kernels whose twins are picked at run time, once per search: its probes are most of what a search does.
 ///
 /// The value is proof that the processor can run it.
 pub(crate) trait Lanes: Copy {
@@ -72,8 +72,8 @@ pub(crate) trait Lanes: Copy {
     /// Does what the function [`match_u64`] does with a mask of all bits.
     fn match_word(self, line: &[AtomicU64; 8], want: u64) -> u8;
 
-    /// Does what the function [`match_u32`] does.
-    #[allow(dead_code, reason = "for maps whose lines begin with five heads")]
+    /// Returns which of the first five 32-bit lanes of `line` equal `want` in the bits of `mask`: bit `i` for lane `i`,
+    /// counted from the low end of the first word.
     fn match_u32(self, line: &[AtomicU64; 8], want: u32, mask: u32) -> u32;
 }
 
@@ -114,14 +114,6 @@ pub(crate) fn match_u16(line: &[AtomicU64; 8], tag: u16) -> u32 {
 #[inline(always)]
 pub(crate) fn match_u64(line: &[AtomicU64; 8], want: u64, mask: u64) -> u8 {
     best::match_u64(line, want, mask)
-}
-
-/// Returns which of the first five 32-bit lanes of `line` equal `want` in the bits of `mask`: bit `i` for lane `i`,
-/// counted from the low end of the first word.
-#[inline(always)]
-#[allow(dead_code, reason = "for maps whose lines begin with five heads")]
-pub(crate) fn match_u32(line: &[AtomicU64; 8], want: u32, mask: u32) -> u32 {
-    best::match_u32(line, want, mask)
 }
 
 /// Compares `byte` with the first sixteen bytes of `line`. Bit `i` of the first result: byte `i` is at most

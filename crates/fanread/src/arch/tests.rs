@@ -28,7 +28,9 @@ fn twins() -> Vec<Twin> {
             name: "picked",
             match_u16: super::match_u16,
             match_u64: super::match_u64,
-            match_u32: super::match_u32,
+            match_u32: |line, want, mask| {
+                super::Lanes::match_u32(super::Baseline, line, want, mask)
+            },
             match_bytes: super::match_bytes,
         },
     ];
