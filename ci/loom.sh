@@ -18,4 +18,6 @@ done
 if [ -e crates/fanread/tests/shuttle.rs ]; then
   RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR="$base/shuttle" \
     cargo test --locked --release -p fanread --test shuttle -- "$@"
+  RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR="$base/shuttle" \
+    cargo test --locked --release -p fanread --lib shuttle_ -- "$@"
 fi

@@ -123,6 +123,14 @@ impl<W: Word> Bucket<W> {
         lanes.iter().position(|same| *same).map(|slot| slot as u32)
     }
 
+    /// Sets the version to 0, in a trie that nobody has seen yet.
+    #[inline]
+    pub(super) fn start(&self) {
+        // Relaxed, both: whoever publishes the trie stores its name by Release.
+        let word = self.words[VERSION_WORD].load(Relaxed);
+        self.words[VERSION_WORD].store(word & ((1 << VERSION_AT) - 1), Relaxed);
+    }
+
     /// Changes one slot. The caller holds the trie's lock, or has not published the trie.
     #[inline]
     pub(super) fn change(&self, slot: u32, head: Head, body: u64) -> Version {

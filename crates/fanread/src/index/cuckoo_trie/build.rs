@@ -250,6 +250,7 @@ impl Run {
         plan: &Plan<'_>,
         part: Range<usize>,
     ) -> Result<Trie<'g>, BuildError> {
+        let part = if part.is_empty() { 0..0 } else { part };
         let skip_bits = plan.skip_bits();
         let nodes = self.count_nodes(part.clone(), skip_bits);
         let mut buckets = buckets_for(nodes).max(self.at_least);
@@ -258,6 +259,7 @@ impl Run {
             let trie = memory.allocate(free, &plan.shape(secret, buckets, depth))?;
             let Err(error) = self.fill::<V>(memory, secret, trie, part.clone()) else {
                 trie.set_keys(part.len());
+                trie.start();
                 trie.set_nodes(nodes);
                 return Ok(trie);
             };
@@ -462,6 +464,7 @@ pub(super) fn copy<'g>(
         return Err(error.into());
     }
     new.set_keys(old.keys());
+    new.start();
     new.set_nodes(old.nodes());
     Ok(new)
 }

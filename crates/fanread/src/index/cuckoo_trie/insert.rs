@@ -7,7 +7,7 @@
 
 use super::build::{Entry, Plan, Run};
 use super::edit::Edit;
-use super::layout::{FULL_NODES, MAX_KEY_BYTES, NoRoom};
+use super::layout::{FULL_NODES, MAX_KEY_BYTES};
 use super::raw::Trie;
 use super::search::{Hint, leaf_hash};
 use super::{CuckooTrie, Garbage, Pinned};
@@ -70,7 +70,7 @@ impl<V: Send + Sync> CuckooTrie<V> {
                     return Ok(Written::Refused(Some(old), value));
                 }
                 if trie.is_worn() {
-                    match self.make_room(pinned, trie, locked, key, NoRoom::Full) {
+                    match self.make_room(pinned, trie, locked, key, None) {
                         Ok(()) => continue,
                         Err(error) => return Err(failed(error, value)),
                     }
@@ -87,25 +87,26 @@ impl<V: Send + Sync> CuckooTrie<V> {
             if let Rule::Same(_) = rule {
                 return Ok(Written::Refused(None, value));
             }
-            let mut room = if Self::is_full(trie) { Err(NoRoom::Full) } else { Ok(()) };
-            if room.is_ok() {
+            let mut refused = None;
+            if !Self::is_full(trie) {
                 let unit = match self.new_record(pinned.thread, key.len()) {
                     Ok(unit) => unit,
                     Err(error) => return Err(failed(error, value)),
                 };
                 self.memory.write_record(unit, key, value);
-                room = edit.insert(unit, hash, |unit| self.memory.record::<V>(unit).key());
-                if room.is_ok() {
-                    let new = self.memory.record::<V>(unit).value();
-                    drop(locked);
-                    self.shards.added(pinned.thread, 1);
-                    return Ok(Written::New(new));
+                match edit.insert(unit, hash, |unit| self.memory.record::<V>(unit).key()) {
+                    Ok(()) => {
+                        let new = self.memory.record::<V>(unit).value();
+                        drop(locked);
+                        self.shards.added(pinned.thread, 1);
+                        return Ok(Written::New(new));
+                    }
+                    Err(reason) => refused = Some(reason),
                 }
                 value = self.memory.take_back(unit);
                 self.free_record::<V>(pinned.thread, unit);
             }
-            let Err(reason) = room else { continue };
-            if let Err(error) = self.make_room(pinned, trie, locked, key, reason) {
+            if let Err(error) = self.make_room(pinned, trie, locked, key, refused) {
                 return Err(failed(error, value));
             }
         }

@@ -103,7 +103,7 @@ pub(super) struct Header {
     pub(super) unused: u8,
     /// Bits of a key before its first symbol.
     pub(super) skip_bits: u32,
-    /// How many nodes a path usually has.
+    /// How many levels a path usually has: symbols of a leaf, and one for the root.
     pub(super) depth: AtomicU32,
     /// Where the first blocks are.
     pub(super) blocks: [*mut u8; FIRST_BLOCKS],

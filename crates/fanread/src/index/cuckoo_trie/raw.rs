@@ -560,6 +560,13 @@ impl<'g> Trie<'g> {
         }
     }
 
+    /// Ends the construction of a trie that nobody has seen yet: what filled it does not count as changes.
+    pub(super) fn start(self) {
+        (0..self.buckets()).for_each(|bucket| self.bucket(bucket).start());
+        // Relaxed: as in `store`.
+        self.rest().worn.store(0, Relaxed);
+    }
+
     /// Whether the trie has to be replaced before a bucket's version ends. The caller holds the lock.
     pub(super) fn is_worn(self) -> bool {
         // Relaxed: as in `store`.

@@ -14,6 +14,7 @@ use super::build::{BuildError, Plan, Run, can_copy, copy};
 use super::layout::{BLOCK_BUCKETS, FULL_NODES, MAX_BUCKETS, NoRoom, SLOTS, buckets_for, larger};
 use super::raw::Trie;
 use super::{CuckooTrie, Garbage, Pinned};
+use crate::arch::common_prefix;
 use crate::mem::AllocError;
 use crate::mem::record::Record;
 use crate::prefix;
@@ -30,6 +31,9 @@ const SPARSE_PERCENT: usize = 40;
 /// nor merged again soon.
 const FEW_NODES: usize = FULL_NODES / 8;
 const MERGED_NODES: usize = FULL_NODES / 2;
+
+/// Bytes of a key in a full label, and more.
+const LABEL_BYTES: usize = 8;
 
 /// Buckets of the first trie.
 const FIRST_BUCKETS: u32 = if cfg!(any(shuttle, small_leaves)) { 1 } else { 4 };
@@ -129,36 +133,39 @@ impl<V> CuckooTrie<V> {
         Ok(unit)
     }
 
-    /// Replaces a trie that has no room for a key, for this reason.
+    /// Replaces a trie that is full ([`is_full`](Self::is_full)), or has refused a key for this reason.
     pub(super) fn make_room(
         &self,
         pinned: &Pinned<'_, V>,
         old: Trie<'_>,
         locked: Locked<'_>,
         key: &[u8],
-        reason: NoRoom,
+        refused: Option<NoRoom>,
     ) -> Result<(), AllocError> {
         self.add_shards();
         let buckets = old.buckets();
-        let splits = Self::is_too_large(old) || (larger(buckets).is_none() && old.keys() >= 2);
-        match reason {
-            NoRoom::Collision => {
+        match refused {
+            Some(NoRoom::Collision) => {
                 let plan = Plan { round: old.round() + 1, ..self.plan(old) };
-                self.rebuild(pinned, old, locked, plan, buckets)
+                return self.rebuild(pinned, old, locked, plan, buckets);
             }
-            NoRoom::Full if splits => self.split(pinned, old, locked, key),
-            NoRoom::Full => {
-                // By a quarter: a copy takes some 15 ns for each node, and growing by less would copy each more often.
-                let more = if old.is_worn() && !Self::is_crowded(old) {
-                    buckets
-                } else if buckets < BLOCK_BUCKETS {
-                    2 * buckets
-                } else {
-                    (buckets * 5 / 4).next_multiple_of(BLOCK_BUCKETS).min(MAX_BUCKETS)
-                };
-                self.resize(pinned, old, locked, more)
-            }
+            Some(NoRoom::Full) => {}
+            None if Self::is_crowded(old) || Self::is_too_large(old) => {}
+            None => return self.resize(pinned, old, locked, buckets),
         }
+        if Self::is_too_large(old) || larger(buckets).is_none() {
+            return self.split(pinned, old, locked, key);
+        }
+        // By a quarter: a copy takes some 25 ns for each node, and growing by less would copy each more often.
+        let more = if buckets < BLOCK_BUCKETS {
+            2 * buckets
+        } else {
+            (buckets * 5 / 4 + 1).next_multiple_of(BLOCK_BUCKETS).min(MAX_BUCKETS)
+        };
+        // A key that was refused may need as many jumps as it has labels.
+        let labels = refused.map_or(0, |_| key.len() / LABEL_BYTES);
+        let more = more.max(buckets_for(old.nodes() + labels));
+        self.resize(pinned, old, locked, more)
     }
 
     /// Replaces a trie by one with another number of buckets.
@@ -235,12 +242,19 @@ impl<V> CuckooTrie<V> {
         let run = self.run_of(old);
         let count = run.entries().len();
         let plan = self.plan(old);
-        let last = self.memory.record::<V>(run.entries()[count - 1].unit).key();
-        // Where a map grows at its end, what is behind the cut is left to grow.
-        let at_end = plan.high.is_none() && key > last;
-        let window = if at_end { (count * 15 / 16).max(1)..count } else { run.middle() };
-        let cut = run.cut(window);
-        let anchor = run.border::<V>(&self.memory, cut);
+        let key_at = |at: usize| self.memory.record::<V>(run.entries()[at].unit).key();
+        let last = key_at(count - 1);
+        let (cut, anchor) = if count == 1 {
+            // Two keys that share more than a table holds: each has its own trie.
+            let above = key.max(last);
+            (usize::from(key > last), &above[..=common_prefix(key, last)])
+        } else {
+            // Where a map grows at its end, what is behind the cut is left to grow.
+            let at_end = plan.high.is_none() && key > last;
+            let window = if at_end { (count * 15 / 16).max(1)..count } else { run.middle() };
+            let cut = run.cut(window);
+            (cut, run.border::<V>(&self.memory, cut))
+        };
         let border = self.new_border(thread, anchor)?;
         let halves = || {
             let left = Plan { high: Some((border, anchor)), ..plan };
