@@ -176,11 +176,11 @@ impl Run {
         let Some(entry) = self.entries.get(first) else { return };
         self.shared.reserve(self.entries.len() - first);
         let entries = &self.entries[first..];
-        entries.iter().take(AHEAD).for_each(|entry| memory.prefetch_record(entry.unit));
+        entries.iter().take(AHEAD).for_each(|entry| memory.prefetch_record(entry.unit, 0));
         let mut before = memory.record::<V>(entry.unit).key();
         for (i, entry) in entries.iter().enumerate().skip(1) {
             if let Some(later) = entries.get(i + AHEAD) {
-                memory.prefetch_record(later.unit);
+                memory.prefetch_record(later.unit, Memory::reach_bytes::<V>(before.len()));
             }
             let key = memory.record::<V>(entry.unit).key();
             debug_assert!(before < key, "a run is in order");
@@ -283,13 +283,15 @@ impl Run {
         let mut filling = Filling { secret, queue, path, open: Vec::new() };
         let shared = &self.shared[part.start..part.end.saturating_sub(1).max(part.start)];
         let entries = &self.entries[part];
-        entries.iter().take(AHEAD).for_each(|entry| memory.prefetch_record(entry.unit));
-        let mut before = 0;
+        entries.iter().take(AHEAD).for_each(|entry| memory.prefetch_record(entry.unit, 0));
+        let (mut before, mut reach_bytes) = (0, 0);
         for (i, entry) in entries.iter().enumerate() {
             if let Some(later) = entries.get(i + AHEAD) {
-                memory.prefetch_record(later.unit);
+                memory.prefetch_record(later.unit, reach_bytes);
             }
-            let symbols = Symbols::new(memory.record::<V>(entry.unit).key(), trie.skip_bits());
+            let key = memory.record::<V>(entry.unit).key();
+            reach_bytes = Memory::reach_bytes::<V>(key.len());
+            let symbols = Symbols::new(key, trie.skip_bits());
             let behind = shared.get(i).map_or(0, |bits| symbols_in(*bits, trie.skip_bits()) + 1);
             filling.add(&symbols, *entry, before, behind)?;
             before = behind;

@@ -13,7 +13,7 @@
 
 use core::iter::FusedIterator;
 
-use super::raw::Trie;
+use super::raw::{Memory, Trie};
 use super::walk::{Direction, Disturbed, Ground, Progress, Start, Walk};
 use super::{CuckooTrie, Pinned};
 use crate::api::{Edge, Key, Ref};
@@ -136,8 +136,14 @@ impl<'g> Side<'g> {
         direction: Direction,
         start: Option<Start<'_>>,
     ) -> Result<Progress, Disturbed> {
+        let key_bytes = match start {
+            Some(Start::Key { key, .. }) => key.len(),
+            _ if self.last != 0 => map.memory.record::<V>(self.last).key().len(),
+            _ => 0,
+        };
+        let reach_bytes = Memory::reach_bytes::<V>(key_bytes);
+        let ground = Ground { memory: &map.memory, secret: &map.secret, trie, reach_bytes };
         let Self { walk, ahead, .. } = self;
-        let ground = Ground { memory: &map.memory, secret: &map.secret, trie };
         if let Some(start) = start {
             return walk.collect::<V>(&ground, lanes, direction, start, FIRST_PIECE, ahead);
         }

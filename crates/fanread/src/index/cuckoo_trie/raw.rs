@@ -57,6 +57,9 @@ pub(super) struct FreeLines {
 // SAFETY: the pieces belong to the lists (R2), wherever these are.
 unsafe impl Send for FreeLines {}
 
+/// Bytes of keys beyond which a record has lines that nobody asks for ahead: two are asked for, the first and another.
+const MAX_REACH: usize = 96;
+
 /// Sizes of the pieces that headers are in: those of tables smaller than a block, then those with 0, 1 or 2 lines more
 /// for blocks.
 const HEADER_CLASSES: usize = SMALL_CLASSES + 3;
@@ -214,10 +217,19 @@ impl Memory {
         unsafe { Record::new(self.records.at(unit)) }
     }
 
-    /// Asks for the first line of a record.
+    /// Asks for the first line of a record, and for the line so many bytes behind its start: a record of the size of its
+    /// neighbours lies in one of the two.
     #[inline(always)]
-    pub(super) fn prefetch_record(&self, unit: u64) {
-        arch::prefetch(self.records.at(unit));
+    pub(super) fn prefetch_record(&self, unit: u64, reach_bytes: usize) {
+        let at = self.records.at(unit);
+        arch::prefetch(at);
+        arch::prefetch(at.wrapping_add(reach_bytes));
+    }
+
+    /// How far behind the start of a record its last bytes are, for a key of this length.
+    #[inline(always)]
+    pub(super) fn reach_bytes<V>(key_bytes: usize) -> usize {
+        8 * (Record::<V>::units(key_bytes.min(MAX_REACH)) as usize - 1)
     }
 
     /// The bytes of a border.

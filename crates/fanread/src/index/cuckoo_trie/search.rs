@@ -9,7 +9,7 @@ use core::cmp::Ordering as Order;
 
 use super::descend::{Descent, Look, WIDTH};
 use super::layout::HASH_BITS;
-use super::raw::Trie;
+use super::raw::{Memory, Trie};
 use super::{CuckooTrie, Pinned};
 use crate::api::Ref;
 use crate::arch::{Baseline, Lanes};
@@ -85,6 +85,8 @@ impl<V> CuckooTrie<V> {
     /// The value in a record, if it is this key's and the trie it was found in lives.
     #[inline(always)]
     fn read<'g>(&'g self, trie: Trie<'g>, key: &[u8], unit: u64) -> Option<Read<'g, V>> {
+        // The key's length is in the first line, so the second would be asked for late.
+        self.memory.prefetch_record(unit, Memory::reach_bytes::<V>(key.len()));
         let record = self.memory.record::<V>(unit);
         if record.key() != key {
             return None;
@@ -231,7 +233,7 @@ impl<'g, V> Walk for Get<'g, '_, V> {
                 None => return Some(None),
             },
             Step::Header(hint) => {
-                self.descent = Some(hint.trie.ask(&map.secret, key));
+                self.descent = Some(hint.trie.ask_first(&map.secret, key));
                 self.at = Step::Buckets(hint);
             }
             Step::Buckets(hint) => {
@@ -242,7 +244,7 @@ impl<'g, V> Walk for Get<'g, '_, V> {
                 match look {
                     None => {}
                     Some(Look::Record(unit)) => {
-                        map.memory.prefetch_record(unit);
+                        map.memory.prefetch_record(unit, Memory::reach_bytes::<V>(key.len()));
                         self.at = Step::Record(hint, unit);
                     }
                     Some(Look::Absent) => return Some(map.find_elsewhere(Baseline, key, hint)),

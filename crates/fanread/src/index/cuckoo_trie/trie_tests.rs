@@ -64,7 +64,7 @@ impl<'a> View<'a> {
     /// The same in pieces, as in a batch.
     fn get_in_pieces(self, key: &[u8]) -> Option<u64> {
         let hash = hash_of(self.seed, key);
-        let mut descent = self.trie().ask(self.secret, key);
+        let mut descent = self.trie().ask_first(self.secret, key);
         loop {
             if let Some(look) = descent.look_on(self.secret, Baseline, hash, 2) {
                 return self.value(key, look);
@@ -448,7 +448,7 @@ fn a_descent_among_changes_says_what_was_so_at_some_time() {
             for step in 0..600_u64 {
                 if under.len() < 6 {
                     let key = rng.pick(&keys);
-                    let descent = view.trie().ask(&secret, key);
+                    let descent = view.trie().ask_first(&secret, key);
                     under.push(Under {
                         key,
                         descent,

@@ -95,6 +95,8 @@ pub(super) struct Ground<'g> {
     pub(super) memory: &'g Memory,
     pub(super) secret: &'g Secret,
     pub(super) trie: Trie<'g>,
+    /// How far a record reaches, most likely (`Memory::reach_bytes`).
+    pub(super) reach_bytes: usize,
 }
 
 /// A node whose line has been asked for, or a record.
@@ -366,7 +368,7 @@ impl Walk {
             let mut others = None;
             match node {
                 Node::Leaf { unit, .. } => {
-                    ground.memory.prefetch_record(unit);
+                    ground.memory.prefetch_record(unit, ground.reach_bytes);
                     new.push(Item::record(unit));
                 }
                 Node::Jump(label) => {
@@ -422,7 +424,7 @@ impl Walk {
         direction: Direction,
         key: &[u8],
     ) -> Result<bool, Disturbed> {
-        let Ground { secret, trie, memory } = *ground;
+        let Ground { secret, trie, memory, reach_bytes } = *ground;
         let symbols = Symbols::new(key, trie.skip_bits());
         let (mut level, mut parent) = (0, NONE);
         // Levels below `known` have been asked for; `next` is the state of that level.
@@ -449,7 +451,7 @@ impl Walk {
             };
             match node {
                 Node::Leaf { unit, .. } => {
-                    memory.prefetch_record(unit);
+                    memory.prefetch_record(unit, reach_bytes);
                     self.list.push(Item::record(unit));
                     self.expected = 1;
                     break true;

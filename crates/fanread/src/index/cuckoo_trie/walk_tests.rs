@@ -90,7 +90,7 @@ fn a_walk_yields_what_is_beyond_its_bound_in_order() {
             let Bench { memory, secret, free, .. } = &mut bench;
             let built = run.build::<u64>(memory, secret, free, &ALL, 0..keys.len());
             let Ok(trie) = built else { continue };
-            let ground = Ground { memory, secret, trie };
+            let ground = Ground { memory, secret, trie, reach_bytes: 8 };
             let units: Vec<u64> = run.entries().iter().map(|entry| entry.unit).collect();
             let keys: Vec<&Vec<u8>> = keys.iter().collect();
             let expect = |direction, from: usize, found: Vec<u64>, about: &str| {
@@ -197,7 +197,7 @@ impl Busy {
     /// it was disturbed.
     fn walk(&self, rng: &mut Rng, mut between: impl FnMut()) -> usize {
         let Self { memory, secret, .. } = self;
-        let ground = Ground { memory, secret, trie: memory.trie(self.name) };
+        let ground = Ground { memory, secret, trie: memory.trie(self.name), reach_bytes: 8 };
         let from = rng.below(self.all.len());
         let is_up = rng.one_in(2);
         let direction = if is_up { Direction::Up } else { Direction::Down };
