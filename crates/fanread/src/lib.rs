@@ -8,7 +8,7 @@
 //! | your keys | take | waits for a `get` |
 //! | --- | --- | --- |
 //! | byte strings, in order | [`Wormhole`] | 2, or 3 where the key is in a record of its own |
-//! | the same, and mostly absent from the map | [`CuckooTrie`] | 2; 1 where the key is absent |
+//! | the same, to compare | [`CuckooTrie`] | 2, and 1 more for each 8 levels of a long path |
 //! | anything typed, in order | [`Wormhole`] with the encoders of [`key`] | the same |
 //!
 //! # Example

@@ -1,8 +1,8 @@
 //! An ordered map on byte strings: a forest of small tries, each in a cuckoo hash table of its own.
 //!
-//! Take [`CuckooTrie`] when keys are long or their starts are alike, and lookups depend on one another: the buckets
-//! of all nodes on a key's path are known before the first is read, and asked for together. A scan is slower than a
-//! [`Wormhole`](crate::Wormhole)'s, and a map of short keys takes more memory than there.
+//! The buckets of all nodes on a key's path are known before the first is read, and asked for together; then the
+//! record of the key. [`Wormhole`](crate::Wormhole) has the same methods, keeps short keys without a record, and reads several
+//! keys from a line in scans: take it unless you have measured that this one suits your keys better.
 //!
 //! How it works, its invariants and its budget of line fetches are in `docs/design/cuckoo-trie.md`.
 
