@@ -341,3 +341,30 @@ fn a_batch_is_as_many_calls_one_after_another() {
     }
     assert_same(&map, &model);
 }
+
+#[test]
+fn an_iterator_whose_last_key_is_gone_goes_on_behind_it() {
+    for at in [0, 1, 30, 31, 32, 500, 998_u32] {
+        let map = Map::<u64>::new();
+        let pinned = map.pin();
+        let key = |n: u32| (2 * n).to_be_bytes();
+        for n in 0..1_000 {
+            pinned.insert(&key(n), n.into());
+        }
+        let mut all = pinned.iter();
+        assert_eq!(all.nth(at as usize).map(|(_, value)| *value), Some(at.into()));
+        // The key it stands at goes, and so do all behind it but the last; others come behind it and before it.
+        for n in at..999 {
+            pinned.remove(&key(n));
+        }
+        for n in [2 * at + 1, 2 * at + 3] {
+            pinned.insert(&n.to_be_bytes(), 5_000);
+        }
+        pinned.insert(&(2 * at).saturating_sub(1).to_be_bytes(), 6_000);
+        let rest: Vec<Vec<u8>> = all.map(|(key, _)| key.to_vec()).collect();
+        assert!(
+            rest.is_sorted_by(|a, b| a < b) && rest.iter().all(|found| found[..] > key(at)[..])
+        );
+        assert_eq!(rest.last().map(Vec::as_slice), Some(&key(999)[..]), "at {at}");
+    }
+}
