@@ -15,6 +15,7 @@ for file in crates/fanread/tests/loom_*.rs; do
     cargo test --locked --release -p fanread --test "$(basename "$file" .rs)" -- "$@"
 done
 
+export FANREAD_SCHEDULES="${FANREAD_SCHEDULES:-5000}"
 if [ -e crates/fanread/tests/shuttle.rs ]; then
   RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR="$base/shuttle" \
     cargo test --locked --release -p fanread --test shuttle -- "$@"

@@ -7,9 +7,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# What must not compile is tested with the stable compiler, whose words are expected.
 host=$(rustc -vV | sed -n 's/^host: //p')
 # With a target named, build scripts and macros are built without the sanitizer.
 RUSTFLAGS="-Zsanitizer=address" \
   CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/address" \
   FANREAD_SEEDS="${FANREAD_SEEDS:-2}" \
-  cargo +nightly test --locked --target "$host" -p fanread --lib --tests -- "$@"
+  cargo +nightly test --locked --target "$host" -p fanread --lib --tests -- \
+  --skip what_is_refused_does_not_compile "$@"
