@@ -365,6 +365,6 @@ fn an_iterator_whose_last_key_is_gone_goes_on_behind_it() {
         assert!(
             rest.is_sorted_by(|a, b| a < b) && rest.iter().all(|found| found[..] > key(at)[..])
         );
-        assert_eq!(rest.last().map(Vec::as_slice), Some(&key(999)[..]), "at {at}");
+        assert!(rest.contains(&key(999).to_vec()), "at {at}");
     }
 }
