@@ -9,6 +9,7 @@ mod args;
 mod bench;
 mod cmd;
 mod failure;
+mod maps;
 mod report;
 
 use std::process::ExitCode;

@@ -48,17 +48,36 @@ fn run(mut command: Command, input: &[u8]) -> Run {
     }
 }
 
+/// The maps that can be asked.
+const INDEXES: [&str; 2] = ["wormhole", "cuckoo-trie"];
+
+fn run_args(args: &[&str]) -> Run {
+    let mut command = fanread();
+    command.args(args);
+    run(command, b"")
+}
+
 impl Keys {
     fn ask(&self, question: &[&str]) -> Run {
-        let mut command = fanread();
-        command.arg("query").arg(&self.path).args(question);
-        run(command, b"")
+        self.ask_all(question, b"")
     }
 
     fn script(&self, script: &str) -> Run {
-        let mut command = fanread();
-        command.arg("query").arg(&self.path);
-        run(command, script.as_bytes())
+        self.ask_all(&[], script.as_bytes())
+    }
+
+    /// Asks every map and returns the answer, which must be the same from all.
+    fn ask_all(&self, question: &[&str], input: &[u8]) -> Run {
+        let ask = |index: &str| {
+            let mut command = fanread();
+            command.args(["query", "--index", index]).arg(&self.path).args(question);
+            run(command, input)
+        };
+        let first = ask(INDEXES[0]);
+        for index in &INDEXES[1..] {
+            assert_eq!(ask(index), first, "{index}: {question:?}");
+        }
+        first
     }
 }
 
@@ -85,6 +104,35 @@ fn every_question_is_answered_from_arguments() {
         let right = Run { out: answer.to_owned(), err: String::new(), status: 0 };
         assert_eq!(keys.ask(question), right, "{question:?}");
     }
+}
+
+#[test]
+fn the_wormhole_is_asked_if_no_map_is_named() {
+    let help = run_args(&["query", "--help"]);
+    assert!(help.out.contains("wormhole, cuckoo-trie [default: wormhole]"), "{help:?}");
+    let keys = keys(FRUIT);
+    let path = keys.path.to_str().unwrap();
+    let answers = [
+        run_args(&["query", path, "floor", "c"]),
+        run_args(&["query", path, "--index", "cuckoo-trie", "floor", "c"]),
+        keys.ask(&["floor", "c"]),
+    ];
+    assert_eq!(answers[0].out, "banana\tyellow and long\n");
+    assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
+}
+
+#[test]
+fn long_answers_are_the_same_from_every_map() {
+    let lines: Vec<String> = (0..20_000_u32)
+        .map(|i| format!("{}/{}\t{i}", i.wrapping_mul(2_654_435_761) % 97, i % 7_001))
+        .collect();
+    let keys = keys(lines.join("\n"));
+    let first = "96/";
+    assert!(keys.ask(&["prefix", first]).out.lines().count() > 100);
+    assert!(keys.ask(&["range", "1", "5"]).out.lines().count() > 1_000);
+    assert!(keys.ask(&["count", "2", "4/99"]).out.trim().parse::<u32>().unwrap() > 1_000);
+    let script: Vec<_> = (0..500).map(|i| format!("floor {i}\nceiling {i}/")).collect();
+    assert_eq!(keys.script(&script.join("\n")).out.lines().count(), 1_000);
 }
 
 #[test]
@@ -235,6 +283,10 @@ fn the_longest_key_and_a_megabyte_of_value_are_taken() {
 #[test]
 fn wrong_arguments_are_one_line_and_status_2() {
     let keys = keys(FRUIT);
+    let refused = run_args(&["query", "--index", "btreemap", keys.path.to_str().unwrap(), "first"]);
+    assert_eq!((refused.out.as_str(), refused.status), ("", 2));
+    assert!(refused.err.contains("no such index, use wormhole, cuckoo-trie"), "{refused:?}");
+    assert_eq!(refused.err.lines().count(), 1);
     let cases: [&[&str]; 7] = [
         &["fetch", "x"],
         &["get"],

@@ -4,8 +4,9 @@ use std::io;
 
 use workload::subject::Subject;
 
-use crate::bench::ours::{OurCuckooTrie, OurWormhole};
+use crate::bench::ours;
 use crate::bench::worker::{Context, measure};
+use crate::maps::for_our_maps;
 
 /// What measures a map: [`measure`] compiled for it.
 pub(crate) type Run = fn(&mut Context<'_>) -> io::Result<()>;
@@ -59,25 +60,30 @@ const fn both<N: Subject, S: Subject>() -> Entry {
     Entry { numbers: Some(measure::<N>), ..strings::<S>() }
 }
 
-/// All maps, ours first.
-pub(crate) const ENTRIES: &[Entry] = &[
-    strings::<OurWormhole>(),
-    strings::<OurCuckooTrie>(),
-    #[cfg(feature = "rivals")]
-    both::<rivals::BTreeMap<rivals::Word>, rivals::BTreeMap<rivals::Text>>().rival(),
-    #[cfg(feature = "rivals")]
-    both::<rivals::SkipMap<rivals::Word>, rivals::SkipMap<rivals::Text>>().rival(),
-    #[cfg(feature = "rivals")]
-    both::<rivals::TreeIndex<rivals::Word>, rivals::TreeIndex<rivals::Text>>().rival(),
-    #[cfg(feature = "rivals")]
-    strings::<rivals::Masstree>().rival(),
-    #[cfg(feature = "rivals")]
-    numbers::<rivals::Congee>().rival().on_request(),
-    #[cfg(feature = "rivals")]
-    both::<rivals::IndexSet<rivals::Word>, rivals::IndexSet<rivals::Text>>().rival().on_request(),
-    #[cfg(feature = "rivals")]
-    both::<rivals::HashMap<rivals::Word>, rivals::HashMap<rivals::Text>>().rival(),
-];
+macro_rules! entries {
+    ($($name:literal: $module:ident, $map:ident;)*) => {
+        /// All maps, ours first.
+        pub(crate) const ENTRIES: &[Entry] = &[
+            $(strings::<ours::$module::Measured>(),)*
+            #[cfg(feature = "rivals")]
+            both::<rivals::BTreeMap<rivals::Word>, rivals::BTreeMap<rivals::Text>>().rival(),
+            #[cfg(feature = "rivals")]
+            both::<rivals::SkipMap<rivals::Word>, rivals::SkipMap<rivals::Text>>().rival(),
+            #[cfg(feature = "rivals")]
+            both::<rivals::TreeIndex<rivals::Word>, rivals::TreeIndex<rivals::Text>>().rival(),
+            #[cfg(feature = "rivals")]
+            strings::<rivals::Masstree>().rival(),
+            #[cfg(feature = "rivals")]
+            numbers::<rivals::Congee>().rival().on_request(),
+            #[cfg(feature = "rivals")]
+            both::<rivals::IndexSet<rivals::Word>, rivals::IndexSet<rivals::Text>>().rival().on_request(),
+            #[cfg(feature = "rivals")]
+            both::<rivals::HashMap<rivals::Word>, rivals::HashMap<rivals::Text>>().rival(),
+        ];
+    };
+}
+
+for_our_maps! { entries }
 
 /// Returns the map with this name.
 pub(crate) fn find(name: &str) -> Option<&'static Entry> {

@@ -1,17 +1,15 @@
-//! `fanread query`: loads keys into a Wormhole and answers questions about them.
+//! `fanread query`: loads keys into a map and answers questions about them.
 
+mod keys;
 mod load;
 mod question;
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufWriter, IsTerminal, Write};
-use std::ops::Bound;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use fanread::wormhole::Pinned;
-use fanread::{Key, Ref};
-
+use self::keys::{Entry, INDEXES, Index, Keys, Map, names, parse_index};
 use self::load::{Loaded, load};
 use self::question::{HELP, Question, words};
 use crate::failure::Failure;
@@ -31,22 +29,28 @@ found, 2 misuse.
 Examples:
   fanread query /usr/share/dict/words get wormhole
   fanread query prices.tsv prefix 2026-11- 10
+  fanread query --index cuckoo-trie names.txt floor m
   printf 'floor m\\ncount\\n' | fanread query names.txt
   find / -xdev | fanread query - range /etc /etd"))]
 pub(crate) struct QueryArgs {
     /// Keys, one a line, or key, TAB and value; - for standard input
     file: PathBuf,
 
+    #[arg(long, value_name = "NAME", default_value = INDEXES[0].name, value_parser = parse_index,
+        help = format!("Map to load the keys into: {}", names()))]
+    index: Index,
+
     /// One question, like: prefix app 10
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     question: Vec<OsString>,
 }
 
-/// A handle on the loaded keys.
-type Keys<'a> = Pinned<'a, Box<[u8]>>;
-
-/// A key and the rest of its line.
-type Entry<'g> = (Key<'g>, Ref<'g, Box<[u8]>>);
+/// Where the keys are, and what is asked about them.
+struct Asked<'a> {
+    file: &'a Path,
+    /// The one question; without it, questions are read from standard input.
+    question: Option<Question>,
+}
 
 pub(crate) fn run(args: &QueryArgs) -> Result<(), Failure> {
     // A question that makes no sense needs no keys.
@@ -60,22 +64,27 @@ pub(crate) fn run(args: &QueryArgs) -> Result<(), Failure> {
             Some(Question::parse(words).map_err(Failure::misuse)?)
         }
     };
+    (args.index.run)(&Asked { file: &args.file, question })
+}
+
+/// Loads the keys into a new map and answers what is asked.
+fn answer_all<M: Map>(asked: &Asked) -> Result<(), Failure> {
     let started = Instant::now();
-    let Loaded { map, replaced } = load(&args.file)?;
+    let Loaded { map, replaced } = load::<M>(asked.file)?;
     let took = started.elapsed();
     if replaced > 0 {
         eprintln!("fanread: duplicate keys: {replaced} lines replaced an earlier one");
     }
     let keys = map.pin();
     let mut out = BufWriter::new(io::stdout().lock());
-    if let Some(question) = question {
-        let found = answer(&keys, &question, None, &mut out)?;
+    if let Some(question) = &asked.question {
+        let found = answer(&keys, question, None, &mut out)?;
         out.flush()?;
         return if found { Ok(()) } else { Err(Failure::failed("nothing found")) };
     }
     let input = io::stdin().lock();
     if input.is_terminal() {
-        let count = map.len();
+        let count = keys.len();
         eprintln!("{count} keys loaded in {:.1} s; help lists the questions", took.as_secs_f64());
         converse(&keys, input, &mut out)
     } else {
@@ -84,7 +93,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<(), Failure> {
 }
 
 /// Answers a person: asks with a prompt, and goes on after a mistake.
-fn converse(keys: &Keys, input: impl BufRead, out: &mut impl Write) -> Result<(), Failure> {
+fn converse(keys: &impl Keys, input: impl BufRead, out: &mut impl Write) -> Result<(), Failure> {
     let mut lines = input.split(b'\n');
     loop {
         write!(out, "> ")?;
@@ -112,7 +121,7 @@ fn converse(keys: &Keys, input: impl BufRead, out: &mut impl Write) -> Result<()
 }
 
 /// Answers a script: every question, then says how many found nothing or made no sense.
-fn script(keys: &Keys, mut input: impl BufRead, out: &mut impl Write) -> Result<(), Failure> {
+fn script(keys: &impl Keys, mut input: impl BufRead, out: &mut impl Write) -> Result<(), Failure> {
     let (mut asked, mut missed, mut wrong) = (0_usize, 0_usize, 0_usize);
     let mut line = Vec::new();
     for number in 1_usize.. {
@@ -155,7 +164,7 @@ fn script(keys: &Keys, mut input: impl BufRead, out: &mut impl Write) -> Result<
 ///
 /// `screen` limits lists that have no limit of their own, and says so.
 fn answer(
-    keys: &Keys,
+    keys: &impl Keys,
     question: &Question,
     screen: Option<usize>,
     out: &mut impl Write,
@@ -168,21 +177,15 @@ fn answer(
             }
             Ok(found.is_some())
         }
-        Question::Floor(key) => {
-            list(keys.upper_bound(Bound::Included(key)).into_iter(), None, None, out)
-        }
-        Question::Ceiling(key) => {
-            list(keys.lower_bound(Bound::Included(key)).into_iter(), None, None, out)
-        }
-        Question::First => list(keys.first_key_value().into_iter(), None, None, out),
-        Question::Last => list(keys.last_key_value().into_iter(), None, None, out),
-        Question::Range { from, to, limit } => {
-            list(keys.range(from.as_slice()..to.as_slice()), *limit, screen, out)
-        }
+        Question::Floor(key) => list(keys.floor(key).into_iter(), None, None, out),
+        Question::Ceiling(key) => list(keys.ceiling(key).into_iter(), None, None, out),
+        Question::First => list(keys.first().into_iter(), None, None, out),
+        Question::Last => list(keys.last().into_iter(), None, None, out),
+        Question::Range { from, to, limit } => list(keys.range(from, to), *limit, screen, out),
         Question::Prefix { prefix, limit } => list(keys.prefix(prefix), *limit, screen, out),
         Question::Count(None) => writeln!(out, "{}", keys.len()).map(|()| true),
         Question::Count(Some((from, to))) => {
-            let count = keys.range(from.as_slice()..to.as_slice()).count();
+            let count = keys.range(from, to).count();
             writeln!(out, "{count}").map(|()| true)
         }
         Question::Help => out.write_all(HELP.as_bytes()).map(|()| true),

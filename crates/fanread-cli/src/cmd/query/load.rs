@@ -8,22 +8,18 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-use fanread::wormhole::{MAX_KEY_BYTES, Wormhole};
-
+use super::keys::{Keys, Map};
 use crate::failure::Failure;
 
-/// Keys, and the rest of their lines.
-pub(super) type Map = Wormhole<Box<[u8]>>;
-
 /// What became of the lines of a file.
-pub(super) struct Loaded {
-    pub(super) map: Map,
+pub(super) struct Loaded<M> {
+    pub(super) map: M,
     /// How many lines had a key that a line above had too; the last one counts.
     pub(super) replaced: usize,
 }
 
 /// Loads the file at `path`, or standard input if it is `-`.
-pub(super) fn load(path: &Path) -> Result<Loaded, Failure> {
+pub(super) fn load<M: Map>(path: &Path) -> Result<Loaded<M>, Failure> {
     let name = if is_stdin(path) { "standard input".into() } else { path.display().to_string() };
     let unreadable = |e: io::Error| Failure::misuse(format!("cannot read {name}: {e}"));
     let mut input: Box<dyn BufRead> = if is_stdin(path) {
@@ -31,7 +27,7 @@ pub(super) fn load(path: &Path) -> Result<Loaded, Failure> {
     } else {
         Box::new(BufReader::with_capacity(1 << 18, File::open(path).map_err(unreadable)?))
     };
-    let map = Map::new();
+    let map = M::new();
     let mut replaced = 0;
     let pinned = map.pin();
     let mut line = Vec::new();
@@ -46,16 +42,18 @@ pub(super) fn load(path: &Path) -> Result<Loaded, Failure> {
         }
         let tab = text.iter().position(|&byte| byte == b'\t').unwrap_or(text.len());
         let (key, rest) = text.split_at(tab);
-        if key.len() > MAX_KEY_BYTES {
+        let longest = M::MAX_KEY_BYTES;
+        if key.len() > longest {
             return Err(Failure::misuse(format!(
-                "{name}, line {number}: the key has {} bytes, more than {MAX_KEY_BYTES}",
+                "{name}, line {number}: the key has {} bytes, more than {longest}",
                 key.len()
             )));
         }
-        replaced += usize::from(pinned.insert(key, rest.into()).is_some());
+        replaced += usize::from(pinned.insert(key, rest.into()));
     }
+    let count = pinned.len();
     drop(pinned);
-    if map.is_empty() {
+    if count == 0 {
         return Err(Failure::failed(format!("{name} holds no keys")));
     }
     Ok(Loaded { map, replaced })
