@@ -53,6 +53,7 @@ fn json_has_the_promised_fields() {
             "ns_per_op",
             "p50_ns",
             "p99_ns",
+            "p999_ns",
             "max_ns",
             "overhead_bytes_per_key",
             "vs_btreemap",
@@ -86,11 +87,46 @@ fn a_dependent_run_says_so() {
 fn every_map_answers_right_on_every_shape_of_key() {
     for keys in ["rand-8", "rand-16,klong,url", "k3,dist-a"] {
         let workloads = "load,scan-first,get,get-dep,miss,batch,scan,ycsb-a,ycsb-b,ycsb-c,\
-                         ycsb-d,ycsb-e,ycsb-f";
+                         ycsb-d,ycsb-e,ycsb-f,grow";
         let args = ["bench", "--index", "all", "--count", "1k", "--keys", keys];
         let (out, _) = run(&[&args[..], &["--workload", workloads]].concat(), "", 0);
         assert!(!out.contains("WRONG") && !out.contains("crashed"), "{out}");
     }
+}
+
+#[test]
+fn growth_is_in_the_table_the_page_and_the_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let [json, csv, html] = ["o.json", "o.csv", "o.html"].map(|name| dir.path().join(name));
+    let indexes = "wormhole,cuckoo-trie,btreemap";
+    let args = ["bench", "--count", "2k", "--keys", "rand-8", "--index", indexes, "--threads"];
+    let files = ["--json", json.to_str().unwrap(), "--csv", csv.to_str().unwrap(), "--html"];
+    let files = [&files[..], &[html.to_str().unwrap()]].concat();
+    let (out, _) =
+        run(&[&args[..], &["1,2", "--workload", "grow,load"], &files[..]].concat(), "", 0);
+    assert!(out.contains("grow-get") && out.contains("p99.9"), "{out}");
+    assert!(out.contains("btreemap on rand-8: unsupported: one thread writes"), "{out}");
+    let mut grown = Vec::new();
+    for r in records(&json).iter().filter(|r| r["workload"] != "load") {
+        let threads = r["threads"].as_u64().unwrap();
+        let who = (r["index"].to_string(), r["workload"].to_string(), threads);
+        if r["index"] == "btreemap" && threads == 2 {
+            assert_eq!(r["outcome"], "unsupported", "{r}");
+            continue;
+        }
+        assert_eq!(r["outcome"], "ok", "{r}");
+        let times = ["p50_ns", "p99_ns", "p999_ns", "max_ns"].map(|name| r[name].as_f64().unwrap());
+        assert!(times.is_sorted() && r["pause_ns"].is_number(), "{r}");
+        assert!(r["note"].as_str().unwrap().contains("calls timed"), "{r}");
+        grown.push(who);
+    }
+    // Alone three maps; under a reader two, twice.
+    assert_eq!(grown.len(), 7, "{grown:?}");
+    let csv = fs::read_to_string(csv).unwrap();
+    let heading = csv.lines().next().unwrap();
+    assert!(heading.contains("p99_ns,p999_ns,max_ns,pause_ns"), "{heading}");
+    let page = fs::read_to_string(html).unwrap();
+    assert!(page.contains("<h2>Stalls</h2>") && page.contains("<td>grow-get</td>"));
 }
 
 #[test]
@@ -120,7 +156,7 @@ fn bad_input_gives_one_line_and_status_2() {
         (&["bench", "--keys", "no-such-set"], "", "no file and no key set"),
         (&["bench", "--keys", "-", "--count", "1k,2k"], "a", "read once"),
         (&["bench", "--index", "nonsense"], "", "no such index"),
-        (&["bench", "--workload", "sleep"], "", "no workload"),
+        (&["bench", "--workload", "sleep"], "", "ycsb-e, grow"),
         (&["bench", "--count", "many"], "", "not a number"),
         (&["bench", "--count", "0"], "", "out of range"),
         (&["bench", "--threads", "0"], "", "from 1 to"),

@@ -1,6 +1,6 @@
 //! Time: of a whole run, and of single calls picked from it.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
@@ -11,8 +11,8 @@ const LONGEST_NS: u64 = 10_000_000_000;
 
 /// Latencies of single calls.
 ///
-/// Only every n-th call is timed: reading the clock twice costs some 50 ns, and it keeps the
-/// processor from working on the next call meanwhile.
+/// Where rates count, only every n-th call is timed: reading the clock twice costs some 50 ns, and
+/// it keeps the processor from working on the next call meanwhile.
 #[derive(Debug)]
 pub(crate) struct Latency {
     histogram: Histogram<u32>,
@@ -40,9 +40,21 @@ impl Latency {
     #[inline]
     pub(crate) fn stop(&mut self, start: Option<Instant>) {
         if let Some(start) = start {
-            let ns = (start.elapsed().as_nanos() as u64).saturating_sub(self.clock_ns);
-            self.histogram.saturating_record(ns);
+            self.record(start.elapsed());
         }
+    }
+
+    /// Records a time between two readings of the clock.
+    #[inline]
+    pub(crate) fn record(&mut self, time: Duration) {
+        let ns = (time.as_nanos() as u64).saturating_sub(self.clock_ns);
+        self.histogram.saturating_record(ns);
+    }
+
+    /// Returns the shortest time between two readings of the clock, which is taken off every
+    /// latency.
+    pub(crate) fn clock_ns(&self) -> u64 {
+        self.clock_ns
     }
 
     /// Takes in what another thread recorded.
@@ -56,6 +68,7 @@ impl Latency {
         (!h.is_empty()).then(|| Percentiles {
             p50: h.value_at_quantile(0.5) as f64,
             p99: h.value_at_quantile(0.99) as f64,
+            p999: h.value_at_quantile(0.999) as f64,
             max: h.max() as f64,
         })
     }

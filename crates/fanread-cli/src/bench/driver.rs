@@ -27,7 +27,7 @@ use crate::bench::job::Percentiles;
 ///
 /// Rarer, and a map's memory waits longer for its readers; more often, and the cost of a pin
 /// shows in what is measured. Every map is treated alike.
-const REPIN_EVERY: usize = 256;
+pub(crate) const REPIN_EVERY: usize = 256;
 
 /// The largest batch.
 pub(crate) const LONGEST_BATCH: usize = 1024;
@@ -39,14 +39,16 @@ const TIME_ONE_LONG_CALL_IN: usize = 16;
 /// What one thread found out.
 #[derive(Debug)]
 pub(crate) struct Tally {
+    /// How many calls were made.
+    pub(crate) calls: usize,
     /// How many answers were wrong.
-    wrong: u64,
-    latency: Latency,
+    pub(crate) wrong: u64,
+    pub(crate) latency: Latency,
 }
 
 /// One thread's tally, with when it ran and how long it had a core.
 #[derive(Debug)]
-struct Share {
+pub(crate) struct Share {
     start: Instant,
     end: Instant,
     cpu_seconds: f64,
@@ -60,6 +62,7 @@ pub(crate) struct Timing {
     pub(crate) seconds: f64,
     /// How much of a core the thread had that had least.
     pub(crate) core_share: f64,
+    pub(crate) calls: usize,
     pub(crate) wrong: u64,
     pub(crate) latency: Option<Percentiles>,
 }
@@ -74,8 +77,13 @@ pub(crate) trait Work: Sync {
 
 /// Runs `work` on `threads` threads and takes the time of the slowest.
 pub(crate) fn timed<S: Subject>(map: &mut S, threads: usize, work: &impl Work) -> Timing {
+    Timing::of(shares(map, threads, work))
+}
+
+/// Runs `work` on `threads` threads, each on a core of its own as far as there are so many.
+pub(crate) fn shares<S: Subject>(map: &mut S, threads: usize, work: &impl Work) -> Vec<Share> {
     if threads == 1 {
-        return Timing::of(vec![share_of(&mut map.own(), 0, work)]);
+        return vec![share_of(&mut map.own(), 0, work)];
     }
     let (map, barrier) = (&*map, Barrier::new(threads));
     let cores = core_affinity::get_core_ids().unwrap_or_default();
@@ -87,12 +95,11 @@ pub(crate) fn timed<S: Subject>(map: &mut S, threads: usize, work: &impl Work) -
         barrier.wait();
         share_of(&mut handle, thread, work)
     };
-    let shares = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let one = &one;
         let all: Vec<_> = (0..threads).map(|t| scope.spawn(move || one(t))).collect();
         all.into_iter().map(|t| t.join().expect("a measuring thread panicked")).collect()
-    });
-    Timing::of(shares)
+    })
 }
 
 fn share_of<H: Handle>(handle: &mut H, thread: usize, work: &impl Work) -> Share {
@@ -109,19 +116,28 @@ fn cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
+impl Share {
+    /// Returns what [`Latency::clock_ns`] does, for this thread.
+    pub(crate) fn clock_ns(&self) -> u64 {
+        self.tally.latency.clock_ns()
+    }
+}
+
 impl Timing {
-    fn of(shares: Vec<Share>) -> Self {
+    /// Puts together what threads found out that ran at the same time.
+    pub(crate) fn of(shares: Vec<Share>) -> Self {
         let start = shares.iter().map(|share| share.start).min().expect("there are threads");
         let end = shares.iter().map(|share| share.end).max().expect("there are threads");
         let wall = |share: &Share| (share.end - share.start).as_secs_f64();
         let core_share = shares.iter().map(|share| share.cpu_seconds / wall(share));
         let core_share = core_share.fold(1.0, f64::min);
+        let calls = shares.iter().map(|share| share.tally.calls).sum();
         let wrong = shares.iter().map(|share| share.tally.wrong).sum();
         let mut latencies = shares.into_iter().map(|share| share.tally.latency);
         let mut latency = latencies.next().expect("there are threads");
         latencies.for_each(|other| latency.add(&other));
         let latency = latency.percentiles();
-        Self { seconds: (end - start).as_secs_f64(), core_share, wrong, latency }
+        Self { seconds: (end - start).as_secs_f64(), core_share, calls, wrong, latency }
     }
 }
 
@@ -151,7 +167,7 @@ fn drive<H: Handle, const DEPENDENT: bool>(
             wrong += u64::from(answer != 0);
         }
     }
-    Tally { wrong, latency }
+    Tally { calls, wrong, latency }
 }
 
 /// Inserts the keys, each thread a share.

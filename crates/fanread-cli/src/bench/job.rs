@@ -12,6 +12,8 @@ pub(crate) struct Job {
     pub(crate) index: String,
     #[serde(with = "names")]
     pub(crate) workloads: Vec<Workload>,
+    /// Whether a map is grown from empty under readers, and nothing else is measured.
+    pub(crate) grow: bool,
     #[serde(with = "names")]
     pub(crate) distributions: Vec<Distribution>,
     pub(crate) threads: usize,
@@ -32,11 +34,33 @@ pub(crate) struct Case {
     pub(crate) batch: usize,
 }
 
+/// The insertions while a map grows, by one thread.
+pub(crate) const GROW: &str = "grow";
+/// The lookups of the other threads meanwhile.
+pub(crate) const GROW_GET: &str = "grow-get";
+
+impl Case {
+    /// Returns a case without choices: what `workload` names, on keys chosen uniformly.
+    pub(crate) fn plain(workload: &str) -> Self {
+        Self { workload: workload.into(), dependent: false, dist: "uniform".into(), batch: 1 }
+    }
+
+    /// Returns how many of a run's threads do this.
+    pub(crate) fn threads_of(&self, threads: usize) -> usize {
+        match &*self.workload {
+            GROW => 1,
+            GROW_GET => threads - 1,
+            _ => threads,
+        }
+    }
+}
+
 /// Latencies of single calls, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Percentiles {
     pub(crate) p50: f64,
     pub(crate) p99: f64,
+    pub(crate) p999: f64,
     pub(crate) max: f64,
 }
 
@@ -57,6 +81,9 @@ pub(crate) enum Line {
         /// How much of a core each thread had, at least.
         core_share: f64,
         latency: Option<Percentiles>,
+        /// The longest time for which the machine itself held up a thread, if that was measured.
+        pause_ns: Option<f64>,
+        note: Option<String>,
     },
     /// The map cannot do this.
     Unsupported { case: Case, why: String },

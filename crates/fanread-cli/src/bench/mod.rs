@@ -1,10 +1,12 @@
 //! Measuring: what is measured, on which maps, and how.
 //!
 //! `rounds` plans the runs and starts one process of this program for each; `worker` is that
-//! process. `driver` holds the timed loops, `verify` the checks between them.
+//! process. `driver` holds the timed loops, `grow` those of a map that grows under readers, `verify`
+//! the checks between them.
 
 pub(crate) mod clock;
 pub(crate) mod driver;
+pub(crate) mod grow;
 pub(crate) mod job;
 pub(crate) mod machine;
 pub(crate) mod memory;

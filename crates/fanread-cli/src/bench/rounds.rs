@@ -15,7 +15,7 @@ use workload::distribution::Distribution;
 use workload::mix::Workload;
 use workload::order::Order;
 
-use crate::bench::job::{Case, Job, Line, Percentiles};
+use crate::bench::job::{Case, GROW, Job, Line, Percentiles};
 use crate::bench::machine::Machine;
 use crate::bench::registry::Entry;
 use crate::failure::Failure;
@@ -37,6 +37,8 @@ pub(crate) struct Campaign {
     pub(crate) sets: Vec<Dataset>,
     pub(crate) counts: Vec<usize>,
     pub(crate) workloads: Vec<Workload>,
+    /// Whether each map is grown under readers too, in a process of its own.
+    pub(crate) grow: bool,
     pub(crate) distributions: Vec<Distribution>,
     pub(crate) threads: Vec<usize>,
     pub(crate) batches: Vec<usize>,
@@ -59,6 +61,8 @@ struct Runs {
     mops: Vec<f64>,
     core_shares: Vec<f64>,
     latencies: Vec<Percentiles>,
+    pauses: Vec<f64>,
+    note: Option<String>,
     trouble: Option<(Outcome, String)>,
 }
 
@@ -144,6 +148,7 @@ impl Campaign {
                 let job = Job {
                     index: entry.name.into(),
                     workloads: self.workloads.clone(),
+                    grow: false,
                     distributions: self.distributions.clone(),
                     threads,
                     batches: self.batches.clone(),
@@ -151,7 +156,13 @@ impl Campaign {
                     queries,
                     seed: self.seed.wrapping_add(round as u64 - 1),
                 };
-                findings.take(&job, &keys.file)?;
+                if !job.workloads.is_empty() {
+                    findings.take(&job, &keys.file)?;
+                }
+                if self.grow {
+                    let job = Job { workloads: Vec::new(), grow: true, ..job };
+                    findings.take(&job, &keys.file)?;
+                }
                 bar.inc(1);
             }
         }
@@ -189,12 +200,8 @@ impl Findings {
         let status = child.wait().map_err(broken)?;
         if !(complete && status.success()) {
             // A map brought its process down: say it at the last workload that ran.
-            let case = last.unwrap_or_else(|| Case {
-                workload: Workload::Load.to_string(),
-                dependent: false,
-                dist: Distribution::Uniform.to_string(),
-                batch: 1,
-            });
+            let first = if job.grow { GROW } else { Workload::Load.name() };
+            let case = last.unwrap_or_else(|| Case::plain(first));
             let what = format!("the process ended early in or after this, {status}");
             self.runs_of(case).trouble.get_or_insert((Outcome::Crashed, what));
         }
@@ -211,11 +218,13 @@ impl Findings {
     fn add(&mut self, line: Line) {
         match line {
             Line::Memory { overhead_bytes_per_key } => self.overhead.push(overhead_bytes_per_key),
-            Line::Measured { case, mops, core_share, latency } => {
+            Line::Measured { case, mops, core_share, latency, pause_ns, note } => {
                 let runs = self.runs_of(case);
                 runs.core_shares.push(core_share);
                 runs.mops.push(mops);
                 runs.latencies.extend(latency);
+                runs.pauses.extend(pause_ns);
+                runs.note = note;
             }
             Line::Unsupported { case, why } => {
                 self.runs_of(case).trouble.get_or_insert((Outcome::Unsupported, why));
@@ -240,7 +249,7 @@ impl Findings {
             let runs = runs.remove(&case).expect("every case has runs");
             let (outcome, note) = match runs.trouble {
                 Some((outcome, note)) => (outcome, Some(note)),
-                None => (Outcome::Ok, None),
+                None => (Outcome::Ok, runs.note),
             };
             let ok = outcome == Outcome::Ok;
             let mops = median(runs.mops.clone()).filter(|_| ok);
@@ -249,6 +258,7 @@ impl Findings {
             let of = |pick: fn(&Percentiles) -> f64| {
                 median(runs.latencies.iter().map(pick).collect()).filter(|_| ok)
             };
+            let sharing = case.threads_of(threads);
             Record {
                 index: entry.name.into(),
                 ours: entry.ours,
@@ -260,10 +270,12 @@ impl Findings {
                 threads,
                 batch: case.batch,
                 mops,
-                ns_per_op: mops.map(|mops| 1e3 * threads as f64 / mops),
+                ns_per_op: mops.map(|mops| 1e3 * sharing as f64 / mops),
                 p50_ns: of(|p| p.p50),
                 p99_ns: of(|p| p.p99),
+                p999_ns: of(|p| p.p999),
                 max_ns: of(|p| p.max),
+                pause_ns: median(runs.pauses).filter(|_| ok),
                 overhead_bytes_per_key: overhead,
                 vs_btreemap: None,
                 mops_min: low,

@@ -12,6 +12,7 @@ use workload::subject::{Handle, Subject};
 
 use crate::bench::driver::{Load, Queries, timed};
 use crate::bench::job::{Job, Line};
+use crate::bench::ours;
 use crate::bench::worker::{Context, measure};
 
 /// What a map does wrong.
@@ -200,10 +201,20 @@ fn keys(count: usize) -> (KeySet, Order) {
 
 /// Runs all workloads and returns what was said.
 fn findings<S: Subject>(workloads: &[Workload], threads: usize) -> Vec<Line> {
+    said_by::<S>(workloads, threads, false)
+}
+
+/// Grows a map and returns what was said.
+fn growth<S: Subject>(threads: usize) -> Vec<Line> {
+    said_by::<S>(&[], threads, true)
+}
+
+fn said_by<S: Subject>(workloads: &[Workload], threads: usize, grow: bool) -> Vec<Line> {
     let (keys, order) = keys(3000);
     let job = Job {
         index: S::NAME.into(),
         workloads: workloads.to_vec(),
+        grow,
         distributions: vec![Distribution::Uniform, Distribution::Zipf],
         threads,
         batches: vec![1, 7],
@@ -269,6 +280,57 @@ fn a_map_for_one_writer_is_not_written_by_two() {
     let lines = findings::<Liar<0>>(&[Workload::Load, Workload::YcsbA], 2);
     let unsupported = lines.iter().filter(|l| matches!(l, Line::Unsupported { .. })).count();
     assert_eq!(unsupported, 3);
+}
+
+/// Returns what was measured, and how many calls were timed.
+fn measured(lines: &[Line]) -> Vec<(&str, &str)> {
+    let mut measured = Vec::new();
+    for line in lines {
+        if let Line::Measured { case, latency, pause_ns, note, .. } = line {
+            let times = latency.expect("calls are timed");
+            assert!([times.p50, times.p99, times.p999, times.max].is_sorted());
+            assert!(pause_ns.is_some());
+            let note = note.as_deref().expect("a note");
+            measured.push((&*case.workload, note.split_once(" calls timed").expect("calls").0));
+        }
+    }
+    measured
+}
+
+#[test]
+fn a_map_grows_alone_and_under_readers() {
+    let alone = growth::<Liar<0>>(1);
+    assert_eq!(measured(&alone), [("grow", "all 3000")]);
+    assert_eq!(alone.last(), Some(&Line::Done));
+    for grow in [growth::<ours::wormhole::Measured>, growth::<ours::cuckoo_trie::Measured>] {
+        for threads in [2, 4] {
+            let lines = grow(threads);
+            let measured = measured(&lines);
+            assert_eq!(measured[0], ("grow", "all 3000"));
+            assert_eq!((measured.len(), measured[1].0), (2, "grow-get"));
+            assert_ne!(measured[1].1, "all 0");
+            assert_eq!(lines.last(), Some(&Line::Done));
+        }
+    }
+}
+
+#[test]
+fn a_map_that_lies_while_it_grows_is_caught() {
+    let cases = [
+        growth::<Liar<1>>(1),
+        growth::<Liar<2>>(1),
+        growth::<Liar<3>>(1),
+        growth::<Liar<5>>(1),
+        growth::<Liar<8>>(1),
+    ];
+    for (i, lines) in cases.iter().enumerate() {
+        assert_eq!(wrong(lines), Some("grow"), "case {i}");
+    }
+    // It says that each key is new, and finds none.
+    assert_eq!(wrong(&growth::<Nothing>(2)), Some("grow-get"));
+    let refused = growth::<Liar<0>>(2);
+    let unsupported = refused.iter().filter(|line| matches!(line, Line::Unsupported { .. }));
+    assert_eq!((unsupported.count(), refused.len()), (2, 3));
 }
 
 #[test]

@@ -42,6 +42,16 @@ pub(crate) fn loaded<H: Handle>(
     }
 }
 
+/// Checks that keys are there, with their values: all of them, or regularly spaced ones of many.
+pub(crate) fn present<H: Handle>(handle: &mut H, keys: &KeySet) -> Result<(), String> {
+    for index in (0..keys.present()).step_by(keys.present().div_ceil(100 * KEYS)) {
+        if handle.get(keys.key(index)) != Some(value_of(index)) {
+            return Err(format!("key {index} is lost or has another value"));
+        }
+    }
+    Ok(())
+}
+
 /// Compares some scans, entry by entry, half of them from absent keys.
 pub(crate) fn scans<H: Handle>(
     handle: &mut H,

@@ -14,7 +14,7 @@ use workload::subject::{Handle, Subject};
 
 use crate::bench::driver::{self, LONGEST_BATCH, Load, Queries, Timing};
 use crate::bench::job::{Case, Job, Line};
-use crate::bench::{memory, registry, verify};
+use crate::bench::{grow, memory, registry, verify};
 
 /// Keys and values must take this much for the growth of the process to say what a map takes.
 const LEAST_BYTES: f64 = (2 << 20) as f64;
@@ -82,6 +82,11 @@ impl Step {
 }
 
 impl Job {
+    /// Returns everything a map is measured with.
+    fn cases(&self) -> Vec<Case> {
+        if self.grow { grow::cases(self) } else { self.steps().iter().map(Step::case).collect() }
+    }
+
     /// Returns the steps in the order they run: inserting workloads last, loading first.
     fn steps(&self) -> Vec<Step> {
         let mut steps = Vec::new();
@@ -112,9 +117,9 @@ impl Job {
 }
 
 impl Context<'_> {
-    fn unsupported_all(&mut self, why: &str) -> io::Result<()> {
-        for step in self.job.steps() {
-            (self.out)(Line::Unsupported { case: step.case(), why: why.into() })?;
+    pub(crate) fn unsupported_all(&mut self, why: &str) -> io::Result<()> {
+        for case in self.job.cases() {
+            (self.out)(Line::Unsupported { case, why: why.into() })?;
         }
         Ok(())
     }
@@ -132,7 +137,8 @@ impl Context<'_> {
         }
         let mops = operations as f64 / timing.seconds / 1e6;
         let Timing { core_share, latency, .. } = *timing;
-        (self.out)(Line::Measured { case: step.case(), mops, core_share, latency })?;
+        let (case, pause_ns, note) = (step.case(), None, None);
+        (self.out)(Line::Measured { case, mops, core_share, latency, pause_ns, note })?;
         Ok(true)
     }
 
@@ -165,6 +171,9 @@ pub(crate) fn measure<S: Subject>(context: &mut Context<'_>) -> io::Result<()> {
     if context.keys.longest() > S::MAX_KEY_BYTES {
         context.unsupported_all(&format!("keys longer than {} bytes", S::MAX_KEY_BYTES))?;
         return (context.out)(Line::Done);
+    }
+    if context.job.grow {
+        return grow::measure::<S>(context);
     }
     let (keys, order) = (context.keys, context.order.filter(|_| S::ORDERED));
     let steps = context.job.steps();

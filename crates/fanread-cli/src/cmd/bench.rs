@@ -10,7 +10,7 @@ use workload::distribution::Distribution;
 use workload::mix::Workload;
 
 use crate::bench::driver::LONGEST_BATCH;
-use crate::bench::job::Job;
+use crate::bench::job::{GROW, Job};
 use crate::bench::machine::Machine;
 use crate::bench::registry::{self, ENTRIES, Entry};
 use crate::bench::rounds::Campaign;
@@ -27,6 +27,7 @@ const EXAMPLES: &str = "\
 Examples:
   fanread bench
   fanread bench --keys url,osm --count 16M --repeat 5 --html report.html
+  fanread bench --workload grow --threads 2 --count 20M --index wormhole,cuckoo-trie
   find / -xdev -type f | fanread bench --keys - --index btreemap,scc
   fanread bench --json new.json --baseline old.json --fail-if-slower 5%
 
@@ -47,10 +48,11 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_delimiter = ',', value_name = "N", value_parser = parse_count)]
     count: Vec<usize>,
     /// load, get, get-dep (each waits for the answer before), miss, batch, scan, scan-first (right
-    /// after the load), ycsb-a to ycsb-f
+    /// after the load), ycsb-a to ycsb-f, grow (one thread inserts all keys, the others look up
+    /// those that are in; every call is timed)
     #[arg(long, value_delimiter = ',', value_name = "NAME", default_values =
-        ["load", "get", "get-dep", "miss", "batch", "scan"])]
-    workload: Vec<Workload>,
+        ["load", "get", "get-dep", "miss", "batch", "scan"], value_parser = parse_workload)]
+    workload: Vec<Asked>,
     /// Threads that share the work
     #[arg(long, value_delimiter = ',', value_name = "T", default_values_t = [1],
         value_parser = parse_threads)]
@@ -96,6 +98,15 @@ pub(crate) struct BenchArgs {
 enum Indexes {
     One(&'static Entry),
     All,
+}
+
+/// One value of `--workload`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Asked {
+    /// Queries on a loaded map, or the load.
+    Queries(Workload),
+    /// A map that grows from empty.
+    Grow,
 }
 
 /// Measures what `args` ask for, prints the table and writes the files.
@@ -182,7 +193,11 @@ impl BenchArgs {
             [] => vec![DEFAULT_COUNT],
             some => some.to_vec(),
         };
-        let mut workloads = self.workload.clone();
+        let queries = |asked: &Asked| match asked {
+            Asked::Queries(workload) => Some(*workload),
+            Asked::Grow => None,
+        };
+        let mut workloads: Vec<_> = self.workload.iter().filter_map(queries).collect();
         if self.dependent {
             for workload in &mut workloads {
                 if *workload == Workload::Get {
@@ -195,6 +210,7 @@ impl BenchArgs {
             sets,
             counts,
             workloads,
+            grow: self.workload.contains(&Asked::Grow),
             distributions: self.dist.clone(),
             threads: self.threads.clone(),
             batches: self.batch.clone(),
@@ -258,6 +274,13 @@ fn parse_index(name: &str) -> Result<Indexes, String> {
         let names: Vec<_> = ENTRIES.iter().map(|entry| entry.name).collect();
         format!("no such index, use {}", names.join(", "))
     })
+}
+
+fn parse_workload(name: &str) -> Result<Asked, String> {
+    match name {
+        GROW => Ok(Asked::Grow),
+        _ => name.parse().map(Asked::Queries).map_err(|e| format!("{e}, {GROW}")),
+    }
 }
 
 /// Reads 300, 500k, 16M.

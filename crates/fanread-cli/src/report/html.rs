@@ -5,7 +5,9 @@ use std::fmt::Write;
 use crate::bench::machine::Machine;
 use crate::report::plot::{self, Row};
 use crate::report::record::Record;
-use crate::report::table::{disturbance, groups, headings, short_count, troubles};
+use crate::report::table::{
+    STALLS, STALLS_MEAN, disturbance, groups, grown, headings, short_count, stalls_of, troubles,
+};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -31,6 +33,7 @@ pub(crate) fn render(records: &[Record], machine: &Machine) -> String {
     throughput(&mut page, records);
     memory(&mut page, records);
     latency(&mut page, records);
+    stalls(&mut page, records);
     growth(&mut page, records);
     tables(&mut page, records);
     page += "</main></body></html>\n";
@@ -141,7 +144,7 @@ fn memory(page: &mut String, records: &[Record]) {
 
 fn latency(page: &mut String, records: &[Record]) {
     let series = compared(records);
-    let percentiles = |r: &Record| Some([r.p50_ns?, r.p99_ns?, r.max_ns?]);
+    let percentiles = |r: &Record| Some([r.p50_ns?, r.p99_ns?, r.p999_ns?, r.max_ns?]);
     let timed: Vec<_> = headings(records)
         .into_iter()
         .map(|heading| {
@@ -154,14 +157,43 @@ fn latency(page: &mut String, records: &[Record]) {
         return;
     }
     *page += "<section><h2>Latency</h2><p>Time of single calls, picked at regular distances: a \
-              disc is the median, a ring the 99th percentile, a cross the longest. A call of the \
-              batch workload answers the whole batch.</p>\n";
+              disc is the median, a ring the 99th percentile, a triangle the 99.9th, a cross the \
+              longest. A call of the batch workload answers the whole batch.</p>\n";
     legend(page, &series);
     *page += "<div class=\"plots\">\n";
     for (rows, heading) in timed {
         figure(page, &heading, &plot::ranges(&rows));
     }
     *page += "</div></section>\n";
+}
+
+/// Writes the latencies of maps that grew under readers as a table.
+fn stalls(page: &mut String, records: &[Record]) {
+    let records = grown(records);
+    if records.is_empty() {
+        return;
+    }
+    let _ = writeln!(page, "<section><h2>Stalls</h2><p>{}</p>", escape(STALLS_MEAN));
+    *page += "<div class=\"wide\"><table><thead><tr><th>index</th><th>workload</th><th>keys</th>\
+              <th>threads</th>";
+    for heading in STALLS {
+        let _ = write!(page, "<th>{heading}</th>");
+    }
+    *page += "</tr></thead><tbody>\n";
+    for r in records {
+        let class = if r.ours { " class=\"ours\"" } else { "" };
+        let (index, keys) = (escape(&r.index), escape(&r.keys));
+        let (workload, count, threads) = (r.heading(), short_count(r.count), r.threads);
+        let _ = write!(
+            page,
+            "<tr{class}><th>{index}</th><td>{workload}</td><td>{keys}, {count}</td><td>{threads}</td>"
+        );
+        for cell in stalls_of(r) {
+            let _ = write!(page, "<td>{cell}</td>");
+        }
+        *page += "</tr>\n";
+    }
+    *page += "</tbody></table></div></section>\n";
 }
 
 fn growth(page: &mut String, records: &[Record]) {

@@ -139,8 +139,8 @@ pub(crate) fn bars(rows: &[Row<f64>], unit: &str) -> String {
     })
 }
 
-/// Draws, for each map and series, a line from p50 through p99 to the maximum.
-pub(crate) fn ranges(rows: &[Row<[f64; 3]>]) -> String {
+/// Draws, for each map and series, a line from p50 through p99 and p99.9 to the maximum.
+pub(crate) fn ranges(rows: &[Row<[f64; 4]>]) -> String {
     let series = rows.first().map_or(1, |row| row.values.len()).max(1);
     let values = rows.iter().flat_map(|row| row.values.iter().flatten().flatten());
     let low = values.clone().copied().fold(f64::MAX, f64::min).max(1.0);
@@ -160,12 +160,13 @@ pub(crate) fn ranges(rows: &[Row<[f64; 3]>]) -> String {
             for (s, value) in row.values.iter().enumerate() {
                 let Some(points) = value else { continue };
                 let y = i as f64 + 0.09 + share * (s as f64 + 0.5);
-                let [p50, p99, max] = points.map(|x| (x.max(low), y));
+                let [p50, p99, p999, max] = points.map(|x| (x.max(low), y));
                 let c = color(s);
-                let path = PathElement::new([p50, p99, max], c.stroke_width(1));
+                let path = PathElement::new([p50, p99, p999, max], c.stroke_width(1));
                 chart.draw_series([path]).expect("drawing into memory");
                 chart.draw_series([Circle::new(p50, 4, c.filled())]).expect("into memory");
                 chart.draw_series([Circle::new(p99, 4, c.stroke_width(2))]).expect("into memory");
+                chart.draw_series([TriangleMarker::new(p999, 4, c.filled())]).expect("into memory");
                 chart.draw_series([Cross::new(max, 3, c.stroke_width(2))]).expect("into memory");
             }
         }

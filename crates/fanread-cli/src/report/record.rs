@@ -40,7 +40,13 @@ pub(crate) struct Record {
     /// Latency of one call; of a whole batch where `batch` is more than 1.
     pub(crate) p50_ns: Option<f64>,
     pub(crate) p99_ns: Option<f64>,
+    #[serde(default)]
+    pub(crate) p999_ns: Option<f64>,
     pub(crate) max_ns: Option<f64>,
+    /// The longest time for which the machine held up a thread that did nothing but read the
+    /// clock, in as long a run: `max_ns` holds such pauses too.
+    #[serde(default)]
+    pub(crate) pause_ns: Option<f64>,
     pub(crate) overhead_bytes_per_key: Option<f64>,
     /// `mops` over that of std's `BTreeMap` in the same run.
     pub(crate) vs_btreemap: Option<f64>,
@@ -125,7 +131,9 @@ pub(crate) fn write_csv(out: &mut dyn Write, records: &[Record]) -> io::Result<(
         "ns_per_op",
         "p50_ns",
         "p99_ns",
+        "p999_ns",
         "max_ns",
+        "pause_ns",
         "overhead_bytes_per_key",
         "vs_btreemap",
         "mops_min",
@@ -153,7 +161,9 @@ pub(crate) fn write_csv(out: &mut dyn Write, records: &[Record]) -> io::Result<(
             number(r.ns_per_op),
             number(r.p50_ns),
             number(r.p99_ns),
+            number(r.p999_ns),
             number(r.max_ns),
+            number(r.pause_ns),
             number(r.overhead_bytes_per_key),
             number(r.vs_btreemap),
             number(r.mops_min),

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 
 use crate::bench::machine::Machine;
+use crate::report::plot::duration;
 use crate::report::record::{Outcome, Record};
 
 /// Returns all figures as one table, with what they mean and where they come from.
@@ -45,6 +46,7 @@ pub(crate) fn render(records: &[Record], machine: &Machine) -> String {
          the same run.\nB/key: memory beyond the keys and 8-byte values. dep.: each query waits \
          for the answer before. Every answer was checked."
     );
+    text += &stalls(records);
     let _ = writeln!(text, "{}", machine.line());
     if let Some(line) = disturbance(records) {
         let _ = writeln!(text, "{line}");
@@ -53,6 +55,45 @@ pub(crate) fn render(records: &[Record], machine: &Machine) -> String {
         let _ = writeln!(text, "{line}");
     }
     text
+}
+
+/// Returns the latencies of maps that grew under readers as a table, if there are any.
+fn stalls(records: &[Record]) -> String {
+    let records = grown(records);
+    if records.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN);
+    table.set_header(["keys", "index", "workload", "thr."].into_iter().chain(STALLS));
+    for column in table.column_iter_mut().skip(3) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    for r in records {
+        let keys = format!("{} {}", r.keys, short_count(r.count));
+        let first = [keys, r.index.clone(), r.heading(), r.threads.to_string()];
+        table.add_row(first.into_iter().chain(stalls_of(r)).map(Cell::new));
+    }
+    format!("\n{table}\n{STALLS_MEAN}\n")
+}
+
+/// What is said about each map that grew, and what it means.
+pub(crate) const STALLS: [&str; 5] = ["p50", "p99", "p99.9", "longest", "pause"];
+pub(crate) const STALLS_MEAN: &str = "\
+Latency of every call while a map grows from empty: grow, one thread that inserts; grow-get, the \
+others, which look up what is in.
+The time of the clock is taken off. pause: the longest time for which the machine held up as many \
+threads that only read the clock, for as long, on the same cores.";
+
+/// Returns the records with such latencies.
+pub(crate) fn grown(records: &[Record]) -> Vec<&Record> {
+    records.iter().filter(|r| r.outcome == Outcome::Ok && r.pause_ns.is_some()).collect()
+}
+
+/// Returns what stands under [`STALLS`].
+pub(crate) fn stalls_of(r: &Record) -> [String; 5] {
+    let times = [r.p50_ns, r.p99_ns, r.p999_ns, r.max_ns, r.pause_ns];
+    times.map(|time| time.map_or_else(|| "-".into(), duration))
 }
 
 /// Returns the headings of all workloads, in the order they were measured.
