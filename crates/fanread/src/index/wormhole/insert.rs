@@ -127,7 +127,8 @@ impl<V: Send + Sync> Wormhole<V> {
         self.memory.write_record(unit, key, value);
         let new = self.memory.record::<V>(unit).value();
         locked.reuse();
-        publish::<V>(leaf, tag, slot, step, Word::of_record(tag, unit));
+        let units = Record::<V>::units(key.len());
+        publish::<V>(leaf, tag, slot, step, Word::of_record(tag, unit, units));
         Ok(new)
     }
 
@@ -152,7 +153,8 @@ impl<V: Send + Sync> Wormhole<V> {
         match self.new_record(pinned.thread, record.key().len()) {
             Ok(new) => {
                 self.memory.write_record(new, record.key(), value);
-                leaf.set_word::<V>(slot, Word::of_record(word.tag(), new));
+                let units = Record::<V>::units(record.key().len());
+                leaf.set_word::<V>(slot, Word::of_record(word.tag(), new, units));
                 Ok(Some(Garbage::Record(unit)))
             }
             Err(error) => Err((error, value)),
@@ -364,7 +366,8 @@ impl<V: Send + Sync> Wormhole<V> {
                 Some(word) => filling.put::<V>(tag, word, Some(word::pack(value))),
                 None => {
                     self.memory.write_record(record, key, value);
-                    filling.put::<V>(tag, Word::of_record(tag, record), None)
+                    let units = Record::<V>::units(key.len());
+                    filling.put::<V>(tag, Word::of_record(tag, record, units), None)
                 }
             };
             *place = slot as u8;

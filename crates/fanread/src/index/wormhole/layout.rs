@@ -22,7 +22,7 @@
 //! * A *word* is 0 (free), a record word or an inline word:
 //!
 //! ```text
-//! record   bit 63 = 1 | tag: 23 bits | record: 40 bits, in units of 8 bytes
+//! record   bit 63 = 1 | tag: 23 bits | lines beyond its first: 2 bits, 3 for more | record: 38 bits, in units of 8 bytes
 //! inline   bits 63..56 = 1 + length | up to 7 bytes of key behind the prefix, first byte on top
 //! ```
 //!
@@ -256,15 +256,25 @@ impl Word {
 
     const RECORD: u64 = 1 << 63;
     const TAG_AT: u32 = 40;
+    const LINES_AT: u32 = 38;
+    const MOST_MORE_LINES: u64 = (1 << (Self::TAG_AT - Self::LINES_AT)) - 1;
 
     /// The bits that tell record words of different tags apart.
     pub(super) const TAG_MASK: u64 = !0 << Self::TAG_AT;
 
-    /// The word of a record.
+    /// The word of a record of `units` units.
     #[inline(always)]
-    pub(super) fn of_record(tag: Tag, unit: u64) -> Self {
-        debug_assert!(unit >> Self::TAG_AT == 0);
-        Self(Self::RECORD | u64::from(tag.0) << Self::TAG_AT | unit)
+    pub(super) fn of_record(tag: Tag, unit: u64, units: u64) -> Self {
+        debug_assert!(unit >> Self::LINES_AT == 0);
+        // A line has eight units, and their numbers begin at a line.
+        let more_lines = ((unit % 8 + units).div_ceil(8) - 1).min(Self::MOST_MORE_LINES);
+        Self(Self::of_tag(tag).0 | more_lines << Self::LINES_AT | unit)
+    }
+
+    /// What the words of all records of a tag have in common; see `TAG_MASK`.
+    #[inline(always)]
+    pub(super) fn of_tag(tag: Tag) -> Self {
+        Self(Self::RECORD | u64::from(tag.0) << Self::TAG_AT)
     }
 
     /// The word of a key whose part behind the prefix is `rest`, if that is short enough.
@@ -300,7 +310,13 @@ impl Word {
     /// The record's unit, of a record word.
     #[inline(always)]
     pub(super) fn record(self) -> Option<u64> {
-        (self.0 & Self::RECORD != 0).then_some(self.0 & !Self::TAG_MASK)
+        (self.0 & Self::RECORD != 0).then_some(self.0 & ((1 << Self::LINES_AT) - 1))
+    }
+
+    /// How many lines the record takes beyond its first, or 3 if they are more.
+    #[inline(always)]
+    pub(super) fn more_lines(self) -> usize {
+        (self.0 >> Self::LINES_AT & Self::MOST_MORE_LINES) as usize
     }
 
     /// The tag of a record word.
@@ -440,6 +456,18 @@ mod tests {
                 let word = key[..len].get(prefix..).and_then(Word::of_inline);
                 assert_eq!(Word::of_key(&key[..len], prefix), word, "{len} {prefix}");
             }
+        }
+    }
+
+    #[test]
+    fn record_words_tell_the_lines_of_the_record() {
+        let tag = Tag(0x5a_5a5a);
+        for (unit, units, more_lines) in
+            [(8, 1, 0), (8, 8, 0), (8, 9, 1), (15, 1, 0), (15, 2, 1), (15, 10, 2), (9, 100, 3)]
+        {
+            let word = Word::of_record(tag, unit, units);
+            assert_eq!((word.record(), word.more_lines()), (Some(unit), more_lines));
+            assert_eq!((word.tag(), word.0 & Word::TAG_MASK), (tag, Word::of_tag(tag).0));
         }
     }
 

@@ -260,7 +260,8 @@ impl<V> Wormhole<V> {
                 let unit = self.new_record(thread, key.len())?;
                 self.memory.write_record_word::<V>(unit, &key, entry.value);
                 draft.records.push(unit);
-                filling.put::<V>(tag, Word::of_record(tag, unit), None)
+                let units = Record::<V>::units(key.len());
+                filling.put::<V>(tag, Word::of_record(tag, unit, units), None)
             }
         })
     }

@@ -16,14 +16,11 @@ use crate::api::Key;
 use crate::arch::{self, Baseline, Lanes};
 use crate::batch::{self, Walk};
 use crate::hash::prefix::PrefixHashes;
+use crate::mem::LINE_BYTES;
 use crate::mem::word::Read;
 use crate::prefix::{LeafRef, Probe};
 use crate::sync::epoch::Guard;
 use crate::sync::shim::{self, LineWords, Ordering::Acquire};
-
-/// How far into a record its second line is asked for. Records of some 40 bytes that end in their first line must not fetch
-/// a second one, and a scan is bounded by the lines it fetches; at 48 those at an offset of 16 do.
-const RECORD_REACH: usize = 40;
 
 /// The leaf a search goes to first, and the one to try if the key lies before it.
 #[derive(Clone, Copy, Debug)]
@@ -133,7 +130,7 @@ impl<V> Wormhole<V> {
         {
             return Form { want: word.0, mask: !0 };
         }
-        Form { want: Word::of_record(tag, 0).0, mask: Word::TAG_MASK }
+        Form { want: Word::of_tag(tag).0, mask: Word::TAG_MASK }
     }
 
     /// Returns the words of `line` that equal `want` in the bits of `mask`, with the kernel for this processor.
@@ -229,7 +226,7 @@ impl<V> Wormhole<V> {
         second: &mut Option<LeafRef>,
     ) -> Look<'g, V> {
         let header = leaf.header();
-        let want = Word::of_record(tag, 0).0;
+        let want = Word::of_tag(tag).0;
         let lines = leaf.lines();
         let mut line = tag.home(lines);
         let mut reach = leaf.meta().reach(tag, line);
@@ -355,7 +352,7 @@ impl<V> Wormhole<V> {
     #[inline(always)]
     fn prefetch_record(&self, leaf: Leaf<'_>, tag: Tag) {
         let words = leaf.words_of::<V, false>(tag.home(leaf.lines()));
-        let hits = self.match_words(words, Word::of_record(tag, 0).0, Word::TAG_MASK);
+        let hits = self.match_words(words, Word::of_tag(tag).0, Word::TAG_MASK);
         if hits != 0 {
             // ORDER: Acquire, pairs with the Release store of the word: the record is there.
             let word = words[hits.trailing_zeros() as usize].load(Acquire);
@@ -363,13 +360,16 @@ impl<V> Wormhole<V> {
         }
     }
 
-    /// Asks for the record of a word, if it has one: its first line and the one behind, as most records lie in two.
+    /// Asks for the record of a word, if it has one: for its lines, as far as the word counts them, and for no others, as a
+    /// scan is bounded by the lines it fetches. There is no branch on their number: of four lines, the third is left out.
     #[inline(always)]
     pub(super) fn prefetch_entry(&self, word: Word) {
         if let Some(unit) = word.record() {
             let at = self.memory.record::<V>(unit).at();
+            let more_lines = word.more_lines();
             arch::prefetch(at);
-            arch::prefetch(at.wrapping_add(RECORD_REACH));
+            arch::prefetch(at.wrapping_add(more_lines * LINE_BYTES));
+            arch::prefetch(at.wrapping_add(more_lines / 2 * LINE_BYTES));
         }
     }
 
