@@ -156,9 +156,10 @@ fn latency(page: &mut String, records: &[Record]) {
     if timed.is_empty() {
         return;
     }
-    *page += "<section><h2>Latency</h2><p>Time of single calls, picked at regular distances: a \
-              disc is the median, a ring the 99th percentile, a triangle the 99.9th, a cross the \
-              longest. A call of the batch workload answers the whole batch.</p>\n";
+    *page += "<section><h2>Latency</h2><p>Time of single calls, picked at regular distances (of \
+              grow and grow-get, all): a disc is the median, a ring the 99th percentile, a triangle \
+              the 99.9th, a cross the longest. A call of the batch workload answers the whole \
+              batch.</p>\n";
     legend(page, &series);
     *page += "<div class=\"plots\">\n";
     for (rows, heading) in timed {
@@ -227,9 +228,10 @@ fn tables(page: &mut String, records: &[Record]) {
     *page += "<section><h2>Figures</h2><p>Millions of operations a second; below, how many times \
               the rate of std's BTreeMap in the same run, and the range over the runs where there \
               were several.</p>\n";
-    let headings = headings(records);
     for series in distinct(records, series_of) {
         let (keys, count, threads) = &series;
+        let own: Vec<_> = records.iter().filter(|r| series_of(r) == series).cloned().collect();
+        let headings = headings(&own);
         let _ = write!(
             page,
             "<h3>{}, {count} keys, {threads} thread(s)</h3>\n<div class=\"wide\"><table><thead>\
@@ -240,7 +242,7 @@ fn tables(page: &mut String, records: &[Record]) {
             let _ = write!(page, "<th>{}</th>", escape(heading));
         }
         *page += "</tr></thead><tbody>\n";
-        for group in groups(records).iter().filter(|group| series_of(group[0]) == series) {
+        for group in groups(&own) {
             let r = group[0];
             let class = if r.ours { " class=\"ours\"" } else { "" };
             let bytes = r.overhead_bytes_per_key.map_or("-".into(), |bytes| format!("{bytes:.1}"));
