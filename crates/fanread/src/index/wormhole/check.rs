@@ -3,7 +3,7 @@
 use core::cmp::Ordering as Order;
 use core::fmt;
 
-use super::layout::{LINE_WORDS, SLOTS, Tag};
+use super::layout::{LINE_WORDS, SLOTS, Tag, Word};
 use super::raw::Leaf;
 use super::{Pinned, Wormhole};
 
@@ -114,6 +114,10 @@ impl<V> Wormhole<V> {
                 return Err(broken("L3", at(&format!("{key:?} does not belong there"))));
             }
             let tag = Tag::of(self.seed().hash(&key));
+            let exact = |unit| Word::of_record(tag, unit, self.record_units(unit));
+            if word.record().is_some_and(|unit| exact(unit) != word) {
+                return Err(broken("L4", at(&format!("the word of {key:?} is not its record's"))));
+            }
             let form = Self::form(leaf, &key, tag);
             if self.look_locked(leaf, &key, tag, form).map(|found| found.0) != Some(slot) {
                 return Err(broken("L4", at(&format!("{key:?} is not found in slot {slot}"))));

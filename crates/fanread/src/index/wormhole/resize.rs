@@ -29,6 +29,12 @@ use crate::sync::version::{Locked, Seen};
 /// again soon.
 pub(super) const MERGE_AT: usize = FITS_IN_ANY.div_ceil(2);
 
+/// Which part of a full leaf's entries, either way from the middle, a cut may be off it for a shorter border. Short borders
+/// make few nodes, and of the keys behind them few that could be before or behind a border: for those a search asks for two
+/// leaves, and is wrong in one case of two. A sixteenth takes them to a third of all searches of random keys, a fifth to
+/// one in hundreds; leaves take 3 % more memory at most.
+const CUT_REACH: usize = 5;
+
 /// An entry on its way from one leaf to another.
 #[derive(Clone, Copy)]
 pub(super) struct Entry<'g> {
@@ -420,7 +426,7 @@ impl<V> Wormhole<V> {
         if last_leaf && *key > *self.key(&entries[count - 1]) {
             return count - 1;
         }
-        let reach = count / 16;
+        let reach = count / CUT_REACH;
         let from_middle = |at: usize| at.abs_diff(count / 2);
         let common = |at: usize| {
             let (a, b) = (&entries[at - 1], &entries[at]);
