@@ -65,6 +65,27 @@ fn anchors_that_share_a_place_in_the_table_cost_no_entry_and_no_more_memory() {
     pinned.check().unwrap();
 }
 
+#[cfg(not(small_leaves))]
+#[test]
+fn few_searches_of_random_keys_have_two_leaves_to_try() {
+    let map = Wormhole::with_options(Options::new().seed(1));
+    let pinned = map.pin();
+    let count: u64 = if cfg!(miri) { 400 } else { 40_000 };
+    let key = |n: u64| {
+        let mixed = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93).to_be_bytes()
+    };
+    for n in 0..count {
+        assert!(pinned.insert(&key(n), n).is_none());
+    }
+    let has_two = |n: &u64| {
+        let hint = map.hint(&key(*n), &pinned.guard);
+        hint.is_some_and(|(_, hint)| hint.second.is_some())
+    };
+    let with_two = (0..count).filter(has_two).count();
+    assert!(with_two <= count as usize / 50, "{with_two}");
+}
+
 #[test]
 fn values_with_something_to_drop_are_never_copied_into_words() {
     assert!(
