@@ -145,6 +145,11 @@ fn two_full_leaves() -> Vec<u32> {
     split().into_iter().chain([1, 3, 5, 9, 11, 13, 15, 17]).collect()
 }
 
+/// What to take out of these so that 9 keys remain: 4 more, and a leaf is merged and a trie is made smaller.
+fn all_but_9() -> Vec<u32> {
+    vec![4, 6, 11, 12, 13, 15, 17]
+}
+
 macro_rules! scenarios {
     ($($name:ident: $spelling:ident, $first:ident - $without:ident, [$($calls:expr),*];)*) => {
         $(
@@ -193,6 +198,26 @@ scenarios! {
         [[Remove(0), Insert(3)], [Walk], [ScanBack]];
     a_scan_from_both_ends_sees_all_of_leaves_that_merge: Nuls, split - all_but_5,
         [[Remove(10)], [Walk, Walk], [Walk, ScanBack]];
+    growth_hides_no_key_from_readers: Integers, two - nothing,
+        [[Insert(1), Insert(2), Insert(3), Insert(5)], [Insert(6), Get(6), Get(4)],
+            [Get(8), Get(1), Get(6)]];
+    growth_loses_no_write: Integers, two - nothing,
+        [[Insert(1), Insert(2), Insert(3), Insert(5)], [Remove(4), Get(4), Update(8), Get(8)],
+            [Insert(9), Get(9), Insert(10)]];
+    growth_with_long_keys_loses_no_write: LongPrefix, two - nothing,
+        [[Insert(1), Insert(2), Insert(3), Insert(5)], [GetOrInsert(4), Remove(8), Get(8)],
+            [Insert(9), Get(9), Insert(8)]];
+    a_scan_sees_all_of_a_map_that_grows: Integers, two - nothing,
+        [[Insert(1), Insert(2), Insert(3), Insert(5)], [Insert(6), Walk, Remove(4)],
+            [Remove(8), ScanBack]];
+    a_scan_of_long_keys_sees_all_of_a_map_that_grows: LongPrefix, two - nothing,
+        [[Insert(1), Insert(2), Insert(3), Insert(5)], [Update(4), ScanBack],
+            [Remove(8), Walk, Walk]];
+    a_map_that_shrinks_hides_no_key: Integers, two_full_leaves - all_but_9,
+        [[Remove(1), Remove(3), Remove(5), Remove(7)], [Insert(4), Get(4), Get(9)],
+            [Remove(9), Get(9), Walk]];
+    a_scan_sees_all_of_a_map_that_shrinks: Nuls, two_full_leaves - all_but_9,
+        [[Remove(1), Remove(3), Remove(5), Remove(7)], [Insert(4), Walk], [Remove(9), ScanBack]];
     a_scan_that_sorts_a_leaf_loses_no_write: Integers, two - nothing,
         [[Insert(6), Remove(4)], [Walk, ScanBack], [Insert(2), Remove(8), Get(6)]];
     a_scan_that_sorts_records_loses_no_write: LongPrefix, two - nothing,
