@@ -97,6 +97,15 @@ impl<'g> Key<'g> {
         debug_assert!(len <= SHORT_KEY_BYTES);
         Self { repr: Repr::Short { bytes: ShortKey(bytes), len } }
     }
+
+    /// The first `len` bytes of the key, which has as many.
+    pub(crate) fn start(self, len: usize) -> Self {
+        debug_assert!(len <= self.len());
+        match self.repr {
+            Repr::Short { bytes, .. } => Self::short(bytes.0, len),
+            Repr::Long(bytes) => Self::long(&bytes[..len]),
+        }
+    }
 }
 
 impl Deref for Key<'_> {

@@ -9,14 +9,18 @@
 //! | --- | --- | --- |
 //! | | n (even) | may start |
 //! | `change` begins | n + 1 | waits to start; what it has read so far is dropped |
-//! | stores one body and one head | n + 1 | |
+//! | stores the bodies and heads that change | n + 1 | |
 //! | `change` ends | n + 2 | may start; what it read before is dropped |
 //!
-//! The version is odd for some five stores. Only the holder of the trie's lock writes (T6).
+//! The version is odd for some five to nine stores. Only the holder of the trie's lock writes (T6).
+//!
+//! Short leaves stand in the first slots, and their values in the last bodies, the third one's in the last two heads
+//! (T8). So up to three fit, and other nodes stand between. Where this order is to be kept, nodes change their slots in the
+//! change that adds or takes one.
 //!
 //! The loom models below run these functions on loom's atomics.
 
-use super::layout::{Head, SLOTS};
+use super::layout::{Form, Head, Node, SLOTS};
 use crate::arch::Lanes;
 use crate::sync::backoff::Backoff;
 use crate::sync::shim::{
@@ -104,23 +108,141 @@ impl<W: Word> Bucket<W> {
         self.words[BODIES_AT + slot as usize].load(Relaxed)
     }
 
-    /// The heads of all slots.
-    #[inline]
-    pub(super) fn heads(&self) -> [Head; SLOTS] {
-        core::array::from_fn(|slot| self.head(slot as u32))
+    /// The node in a slot. If a writer is at work, it may be one that never was.
+    #[inline(always)]
+    pub(super) fn node(&self, slot: u32) -> Node {
+        Node::decode(self.head(slot).kind(), self.body(slot), || self.value(slot))
     }
 
-    /// A slot that is free.
-    #[inline]
-    pub(super) fn free_slot(&self) -> Option<u32> {
-        self.plain_match(0, !0)
+    /// The value of the short leaf in a slot.
+    #[inline(always)]
+    fn value(&self, slot: u32) -> u64 {
+        if slot < 2 {
+            return self.body(SLOTS as u32 - 1 - slot);
+        }
+        // Relaxed: as in `head`.
+        let [high, low] = [1, VERSION_WORD].map(|word| self.words[word].load(Relaxed));
+        high >> 32 << 32 | low & 0xffff_ffff
     }
 
-    /// The slot whose head equals `want` in the bits of `mask`.
+    /// Whether the last two heads are no heads, but a value (T8).
+    #[inline(always)]
+    fn has_three(&self) -> bool {
+        self.head(2).is_short()
+    }
+
+    /// How many short leaves there are.
     #[inline]
-    pub(super) fn plain_match(&self, want: u32, mask: u32) -> Option<u32> {
-        let lanes = self.heads().map(|head| head.0 & mask == want);
-        lanes.iter().position(|same| *same).map(|slot| slot as u32)
+    fn shorts(&self) -> u32 {
+        (0..3).map(|slot| u32::from(self.head(slot).is_short())).sum()
+    }
+
+    /// The slots that hold nodes, and their heads.
+    #[inline]
+    pub(super) fn nodes(&self) -> impl Iterator<Item = (u32, Head)> {
+        let slots = if self.has_three() { 3 } else { SLOTS as u32 };
+        (0..slots).map(|slot| (slot, self.head(slot))).filter(|(_, head)| !head.is_free())
+    }
+
+    /// Whether short leaves and their values are where they belong (T8), and nothing is left of nodes that were taken.
+    pub(super) fn is_in_order(&self) -> bool {
+        let Crowd { shorts, .. } = self.crowd();
+        let is_value = |slot: usize| slot + shorts.min(2) >= SLOTS;
+        self.crowd().fits()
+            && self.nodes().all(|(slot, head)| head.is_short() == ((slot as usize) < shorts))
+            && (0..SLOTS).all(|slot| {
+                let is_free = self.head(slot as u32).is_free() || shorts == 3 && slot >= 3;
+                !is_free || is_value(slot) || self.body(slot as u32) == 0
+            })
+    }
+
+    /// How many nodes there are.
+    #[inline]
+    pub(super) fn crowd(&self) -> Crowd {
+        self.nodes().fold(Crowd::default(), |crowd, (_, head)| crowd.with(head.is_short()))
+    }
+
+    /// A free slot for a node that is not short. The first and last slots are for short leaves.
+    #[inline]
+    fn free_slot(&self) -> Option<u32> {
+        let shorts = self.shorts();
+        let is_free = |slot: &u32| {
+            (shorts..SLOTS as u32 - shorts).contains(slot) && self.head(*slot).is_free()
+        };
+        FROM_THE_MIDDLE.into_iter().find(is_free).filter(|_| shorts < 3)
+    }
+
+    /// What all slots hold. The caller holds the trie's lock.
+    fn items(&self) -> Items {
+        let mut items = Items { list: [Item::NONE; SLOTS], count: 0 };
+        for (slot, head) in self.nodes() {
+            let value = if head.is_short() { self.value(slot) } else { 0 };
+            items.push(Item { head, body: self.body(slot), value });
+        }
+        items
+    }
+
+    /// Adds a node of this name, if there is room. Others may change their slots. Returns the bucket's new version.
+    ///
+    /// The caller holds the trie's lock, or has not published the trie.
+    #[inline]
+    pub(super) fn put(&self, name: u32, form: Form) -> Option<Version> {
+        let head = Head::new(name, form.kind);
+        let Some(value) = form.value else {
+            return Some(self.change(self.free_slot()?, head, form.body));
+        };
+        let (shorts, is_free) = (self.shorts(), |slot: u32| self.head(slot).is_free());
+        if shorts < 2 && is_free(shorts) && is_free(SLOTS as u32 - 1 - shorts) {
+            return Some(self.write(|last| {
+                // Relaxed: ordered by what `write` does around them.
+                self.words[BODIES_AT + shorts as usize].store(form.body, Relaxed);
+                self.words[BODIES_AT + SLOTS - 1 - shorts as usize].store(value, Relaxed);
+                let heads = self.words[0].load(Relaxed);
+                self.words[0].store(heads | u64::from(head.0) << (32 * shorts), Relaxed);
+                last
+            }));
+        }
+        if shorts == 3 {
+            return None;
+        }
+        if shorts == 2 && is_free(2) {
+            return Some(self.write(|last| {
+                // Relaxed: as above.
+                self.words[BODIES_AT + 2].store(form.body, Relaxed);
+                self.words[1].store(value >> 32 << 32 | u64::from(head.0), Relaxed);
+                last >> VERSION_AT << VERSION_AT | value & 0xffff_ffff
+            }));
+        }
+        let mut items = self.items();
+        items.add(Item { head, body: form.body, value }).then(|| self.change_all(&items))
+    }
+
+    /// Puts another node in the place of that in `slot`, of the same name, if there is room for it.
+    ///
+    /// The caller holds the trie's lock.
+    #[inline]
+    pub(super) fn exchange(&self, slot: u32, form: Form) -> Option<Version> {
+        let old = self.head(slot);
+        let head = Head::new(old.name(), form.kind);
+        if form.value.is_none() && !old.is_short() {
+            return Some(self.change(slot, head, form.body));
+        }
+        let mut items = self.items();
+        items.remove(old);
+        let item = Item { head, body: form.body, value: form.value.unwrap_or(0) };
+        items.add(item).then(|| self.change_all(&items))
+    }
+
+    /// Frees the slot of a node. The caller holds the trie's lock.
+    #[inline]
+    pub(super) fn take(&self, slot: u32) -> Version {
+        let old = self.head(slot);
+        if !old.is_short() {
+            return self.change(slot, Head::FREE, 0);
+        }
+        let mut items = self.items();
+        items.remove(old);
+        self.change_all(&items)
     }
 
     /// Sets the version to 0, in a trie that nobody has seen yet.
@@ -133,9 +255,40 @@ impl<W: Word> Bucket<W> {
 
     /// Changes one slot. The caller holds the trie's lock, or has not published the trie.
     #[inline]
-    pub(super) fn change(&self, slot: u32, head: Head, body: u64) -> Version {
+    fn change(&self, slot: u32, head: Head, body: u64) -> Version {
+        self.write(|last| {
+            let (word, half) = (slot as usize / 2, 32 * (slot % 2));
+            // Relaxed: ordered by what `write` does around them.
+            self.words[BODIES_AT + slot as usize].store(body, Relaxed);
+            let with_head = |pair: u64| pair & !(0xffff_ffff << half) | u64::from(head.0) << half;
+            if word == VERSION_WORD {
+                return with_head(last);
+            }
+            let pair = self.words[word].load(Relaxed);
+            self.words[word].store(with_head(pair), Relaxed);
+            last
+        })
+    }
+
+    /// Changes all slots at one moment. The caller is one of those who may call `change`.
+    fn change_all(&self, items: &Items) -> Version {
+        let (heads, bodies) = items.slots();
+        self.write(|last| {
+            // Relaxed: ordered by what `write` does around them.
+            for (word, body) in self.words[BODIES_AT..].iter().zip(bodies) {
+                word.store(body, Relaxed);
+            }
+            let pair = |slot: usize| u64::from(heads[slot + 1]) << 32 | u64::from(heads[slot]);
+            self.words[0].store(pair(0), Relaxed);
+            self.words[1].store(pair(2), Relaxed);
+            last >> VERSION_AT << VERSION_AT | u64::from(heads[4])
+        })
+    }
+
+    /// Makes a change: `stores` gets what the word with the version will be, and returns it with the head that is in it.
+    #[inline(always)]
+    fn write(&self, stores: impl FnOnce(u64) -> u64) -> Version {
         const STEP: u64 = 1 << VERSION_AT;
-        let (word, half) = (slot as usize / 2, 32 * (slot % 2));
         // Relaxed: only the lock's holder stores here.
         let before = self.words[VERSION_WORD].load(Relaxed);
         debug_assert!(before & STEP == 0, "T6");
@@ -143,19 +296,113 @@ impl<W: Word> Bucket<W> {
         // ORDER: Release fence, pairs with the Acquire fence in `is_still`: whoever sees one of the stores that follow
         // also sees the odd version.
         W::fence(Release);
-        // Relaxed: ordered by the fence above and the store below.
-        self.words[BODIES_AT + slot as usize].store(body, Relaxed);
-        let mut last = before.wrapping_add(2 * STEP);
-        let with_head = |pair: u64| pair & !(0xffff_ffff << half) | u64::from(head.0) << half;
-        if word == VERSION_WORD {
-            last = with_head(last);
-        } else {
-            let pair = self.words[word].load(Relaxed);
-            self.words[word].store(with_head(pair), Relaxed);
-        }
+        let last = stores(before.wrapping_add(2 * STEP));
         // ORDER: Release, pairs with the Acquire load in `begin`.
         self.words[VERSION_WORD].store(last, Release);
         Version((last >> VERSION_AT) as u32)
+    }
+}
+
+/// Slots in the order in which nodes that are not short take them.
+const FROM_THE_MIDDLE: [u32; SLOTS] = [2, 3, 1, 4, 0];
+
+/// How many nodes are, or would be, in a bucket.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Crowd {
+    shorts: usize,
+    others: usize,
+}
+
+impl Crowd {
+    /// With one more.
+    #[inline]
+    pub(super) fn with(self, is_short: bool) -> Self {
+        let Self { shorts, others } = self;
+        Self { shorts: shorts + usize::from(is_short), others: others + usize::from(!is_short) }
+    }
+
+    /// With one less.
+    #[inline]
+    pub(super) fn without(self, is_short: bool) -> Self {
+        let Self { shorts, others } = self;
+        Self { shorts: shorts - usize::from(is_short), others: others - usize::from(!is_short) }
+    }
+
+    /// Whether a bucket holds so many: three short leaves, or five nodes of which short ones count twice.
+    #[inline]
+    pub(super) fn fits(self) -> bool {
+        2 * self.shorts + self.others <= SLOTS || self.shorts == 3 && self.others == 0
+    }
+}
+
+/// A node of a bucket as it is stored, apart from its slot.
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    head: Head,
+    body: u64,
+    /// The value of a short leaf.
+    value: u64,
+}
+
+impl Item {
+    const NONE: Self = Self { head: Head::FREE, body: 0, value: 0 };
+}
+
+/// The nodes of a bucket, to be changed and written back at one moment.
+#[derive(Clone, Copy, Debug)]
+struct Items {
+    list: [Item; SLOTS],
+    count: usize,
+}
+
+impl Items {
+    fn push(&mut self, item: Item) {
+        self.list[self.count] = item;
+        self.count += 1;
+    }
+
+    /// Adds a node, if there is room.
+    fn add(&mut self, item: Item) -> bool {
+        let list = &self.list[..self.count];
+        let crowd = list.iter().fold(Crowd::default().with(item.head.is_short()), |crowd, item| {
+            crowd.with(item.head.is_short())
+        });
+        let fits = crowd.fits();
+        if fits {
+            self.push(item);
+        }
+        fits
+    }
+
+    /// Takes away the node of this head.
+    fn remove(&mut self, head: Head) {
+        if let Some(at) = self.list[..self.count].iter().position(|item| item.head == head) {
+            self.count -= 1;
+            self.list[at] = self.list[self.count];
+            self.list[self.count] = Item::NONE;
+        }
+    }
+
+    /// Heads and bodies of all slots (T8).
+    fn slots(&self) -> ([u32; SLOTS], [u64; SLOTS]) {
+        let (mut heads, mut bodies) = ([0; SLOTS], [0; SLOTS]);
+        let list = &self.list[..self.count];
+        let mut shorts = 0;
+        for item in list.iter().filter(|item| item.head.is_short()) {
+            (heads[shorts], bodies[shorts]) = (item.head.0, item.body);
+            if shorts < 2 {
+                bodies[SLOTS - 1 - shorts] = item.value;
+            } else {
+                (heads[3], heads[4]) = ((item.value >> 32) as u32, item.value as u32);
+            }
+            shorts += 1;
+        }
+        let between = |slot: &&u32| (shorts..SLOTS - shorts.min(2)).contains(&(**slot as usize));
+        let others = list.iter().filter(|item| !item.head.is_short());
+        for (item, slot) in others.zip(FROM_THE_MIDDLE.iter().filter(between)) {
+            (heads[*slot as usize], bodies[*slot as usize]) = (item.head.0, item.body);
+        }
+        (heads, bodies)
     }
 }
 
@@ -165,8 +412,9 @@ impl Bucket {
     fn find<L: Lanes>(&self, lanes: L, name: u32) -> Option<u32> {
         let line: &LineWords = &self.words;
         let found = lanes.match_u32(shim::line(line), name, Head::NAME_MASK);
-        // A torn read may find two.
-        (found != 0).then(|| found.trailing_zeros())
+        // A torn read may find two. What looks like a head in the last two slots may be a value.
+        let slot = (found != 0).then(|| found.trailing_zeros())?;
+        (slot < 3 || !self.has_three()).then_some(slot)
     }
 }
 
@@ -187,8 +435,7 @@ impl<L: Lanes> Find<AtomicU64> for L {
 #[derive(Debug)]
 #[cfg_attr(not(test), expect(dead_code, reason = "tests and models look into it"))]
 pub(super) struct Hit<'g, W: Word = AtomicU64> {
-    pub(super) head: Head,
-    pub(super) body: u64,
+    pub(super) node: Node,
     pub(super) slot: u32,
     pub(super) seen: Seen<'g, W>,
 }
@@ -260,62 +507,92 @@ pub(super) fn find_in_pair<'g, W: Word, F: Find<W>>(
 /// The node in `slot`, if the bucket has not changed.
 #[inline(always)]
 fn hit<W: Word>(bucket: &Bucket<W>, version: Version, slot: u32) -> Option<Hit<'_, W>> {
-    let (head, body) = (bucket.head(slot), bucket.body(slot));
-    bucket.is_still(version).then_some(Hit { head, body, slot, seen: Seen { bucket, version } })
+    let node = bucket.node(slot);
+    bucket.is_still(version).then_some(Hit { node, slot, seen: Seen { bucket, version } })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::arch::Baseline;
-    use crate::index::cuckoo_trie::layout::Kind;
+    use crate::index::cuckoo_trie::layout::{Children, Leaf};
+    use std::collections::BTreeMap;
+    use testkit::Rng;
 
     fn empty() -> Bucket {
         Bucket { words: [const { AtomicU64::new(0) }; WORDS] }
     }
 
-    fn head(tag: u32) -> Head {
-        Head::new(Head::first(tag), Kind::Regular)
+    fn node(bits: u64) -> Node {
+        Node::Regular(Children { bits, end: false })
+    }
+
+    fn short(key: u64) -> Node {
+        // So that half of the values look like heads of these names.
+        let value =
+            if key.is_multiple_of(2) { !key } else { key << 32 | u64::from(Head::first(3)) };
+        Node::Leaf(Leaf::Short { key, value })
+    }
+
+    /// The nodes of a bucket, by name.
+    fn nodes(bucket: &Bucket) -> BTreeMap<u32, Node> {
+        assert!(bucket.is_in_order(), "{bucket:?}");
+        bucket.nodes().map(|(slot, head)| (head.name(), bucket.node(slot))).collect()
     }
 
     #[test]
-    fn a_slot_is_changed_without_its_neighbours() {
-        let bucket = empty();
-        for slot in 0..SLOTS as u32 {
-            assert_eq!(bucket.free_slot(), Some(slot));
-            let before = bucket.begin();
-            assert_eq!(
-                bucket.change(slot, head(slot + 1), !u64::from(slot)).number(),
-                2 * slot + 2
-            );
-            assert!(!bucket.is_still(before) && bucket.is_still(bucket.begin()));
+    fn nodes_come_and_go_and_change_without_their_neighbours() {
+        for seed in testkit::seeds() {
+            let (bucket, mut rng, mut model) = (empty(), Rng::new(seed), BTreeMap::new());
+            let mut version = 0;
+            for step in 0..5_000_u64 {
+                let name = Head::first(rng.below(8) as u32);
+                let new = if rng.one_in(2) { short(step) } else { node(step) };
+                let crowd = |model: &BTreeMap<u32, Node>| {
+                    let is_short = |node: &Node| matches!(node, Node::Leaf(_));
+                    model.values().fold(Crowd::default(), |crowd, node| crowd.with(is_short(node)))
+                };
+                let place = bucket.nodes().find(|(_, head)| head.name() == name);
+                let mut next = model.clone();
+                next.insert(name, new);
+                let fits = crowd(&next).fits();
+                let changed = match place {
+                    None => bucket.put(name, new.encode()),
+                    Some((slot, _)) if rng.one_in(2) => {
+                        next.remove(&name);
+                        Some(bucket.take(slot))
+                    }
+                    Some((slot, _)) => bucket.exchange(slot, new.encode()),
+                };
+                if let Some(now) = changed {
+                    version += 2;
+                    assert_eq!(now.number(), version);
+                    model = next;
+                } else {
+                    assert!(!fits, "{new:?} beside {model:?}");
+                }
+                assert_eq!(nodes(&bucket), model);
+                for tag in 0..8 {
+                    let hit = find_in_pair(Baseline, &bucket, &empty(), tag).map(|hit| hit.node);
+                    assert_eq!(hit.as_ref(), model.get(&Head::first(tag)));
+                    assert!(find_in_pair(Baseline, &empty(), &bucket, tag).is_none());
+                }
+            }
         }
-        assert_eq!(bucket.free_slot(), None);
-        bucket.change(4, head(0), 0);
-        for slot in 0..4 {
-            assert_eq!(bucket.head(slot), head(slot + 1));
-            assert_eq!(bucket.body(slot), !u64::from(slot));
-        }
-        bucket.change(4, Head::FREE, 0);
-        assert_eq!(bucket.free_slot(), Some(4));
-        assert_eq!(bucket.begin().number(), 14);
     }
 
     #[test]
-    fn a_node_is_found_by_seat_and_tag_whatever_its_kind() {
+    fn a_node_is_found_by_seat_and_tag_in_the_first_bucket_before_the_second() {
         let (first, second) = (empty(), empty());
         assert!(find_in_pair(Baseline, &first, &second, 0).is_none());
-        for (slot, kind) in
-            [Kind::Leaf, Kind::Jump, Kind::Regular, Kind::RegularEnd].into_iter().enumerate()
-        {
-            let (slot, tag) = (slot as u32, slot as u32);
-            second.change(slot, Head::new(Head::second(tag), kind), 70);
+        for tag in 0..3 {
+            second.put(Head::second(tag), short(70).encode()).unwrap();
             let hit = find_in_pair(Baseline, &first, &second, tag).unwrap();
-            assert_eq!((hit.head.kind(), hit.slot, hit.body), (kind, slot, 70));
+            assert_eq!((hit.node, hit.slot), (short(70), tag));
             // One copy in each: the first counts.
-            first.change(4 - slot, Head::new(Head::first(tag), kind), 71);
+            first.put(Head::first(tag), node(71).encode()).unwrap();
             let copy = find_in_pair(Baseline, &first, &second, tag).unwrap();
-            assert_eq!((copy.slot, copy.body), (4 - slot, 71));
+            assert_eq!(copy.node, node(71));
             assert!(hit.seen.is_still() && copy.seen.is_still());
             // A head in the wrong bucket is not the node.
             assert!(find_in_pair(Baseline, &second, &first, tag).is_none());
@@ -326,7 +603,7 @@ mod tests {
 #[cfg(all(test, loom))]
 mod loom_models {
     use super::*;
-    use crate::index::cuckoo_trie::layout::Kind;
+    use crate::index::cuckoo_trie::layout::{Children, Kind, Leaf};
     use loom::sync::Arc;
     use loom::sync::atomic::AtomicU64 as Model;
     use loom::thread;
@@ -350,6 +627,10 @@ mod loom_models {
         Head::new(Head::first(tag), kind)
     }
 
+    fn regular(bits: u64) -> Node {
+        Node::Regular(Children { bits, end: false })
+    }
+
     /// Runs a reader beside a writer. The writer goes first in the first run: loom goes back from a load to the stores
     /// before it, but from a store only to the last access before it, which may be a load of the same thread.
     fn race(
@@ -371,22 +652,42 @@ mod loom_models {
         for slot in [3, 4] {
             loom::model(move || {
                 let pair = [bucket(), bucket()];
-                pair[0].change(slot, first(1, Kind::Leaf), 10);
+                pair[0].change(slot, first(1, Kind::Plain), 10);
                 let write = |pair: &[Bucket<Model>; 2]| {
-                    pair[0].change(slot, first(1, Kind::Jump), 20);
-                    pair[0].change(slot, first(2, Kind::Leaf), 30);
+                    pair[0].change(slot, first(1, Kind::Regular), 20);
+                    pair[0].change(slot, first(2, Kind::Plain), 30);
                 };
                 race(pair, write, move |pair| {
                     let version = pair[0].begin();
                     let (head, body) = (pair[0].head(slot), pair[0].body(slot));
                     if pair[0].is_still(version) {
                         let read = (head.tag(), head.kind(), body);
-                        let whole = [(1, Kind::Leaf, 10), (1, Kind::Jump, 20), (2, Kind::Leaf, 30)];
+                        let whole =
+                            [(1, Kind::Plain, 10), (1, Kind::Regular, 20), (2, Kind::Plain, 30)];
                         assert!(whole.contains(&read), "{read:?}");
                     }
                 });
             });
         }
+    }
+
+    #[test]
+    fn loom_a_short_leaf_is_read_with_its_value() {
+        loom::model(|| {
+            let pair = [bucket(), bucket()];
+            let short = |key| Node::Leaf(Leaf::Short { key, value: key + 1 });
+            pair[0].put(Head::first(1), short(10).encode());
+            let write = move |pair: &[Bucket<Model>; 2]| {
+                pair[0].exchange(0, short(20).encode());
+            };
+            race(pair, write, move |pair| {
+                let version = pair[0].begin();
+                let node = pair[0].node(0);
+                if pair[0].is_still(version) {
+                    assert!(node == short(10) || node == short(20), "{node:?}");
+                }
+            });
+        });
     }
 
     #[test]
@@ -396,17 +697,17 @@ mod loom_models {
             loom::model(move || {
                 let pair = [bucket(), bucket()];
                 let (from, to) = (usize::from(back), usize::from(!back));
-                let head = first(1, Kind::Leaf);
+                let head = first(1, Kind::Regular);
                 pair[from].change(3, if back { head.moved() } else { head }, 10);
                 let write = move |pair: &[Bucket<Model>; 2]| {
                     let head = pair[from].head(3);
                     pair[to].change(4, head.moved(), pair[from].body(3));
                     // Another node takes its place.
-                    pair[from].change(3, first(2, Kind::Jump), 20);
+                    pair[from].change(3, first(2, Kind::Plain), 20);
                 };
                 race(pair, write, |pair| {
                     let hit = find_in_pair(Plain, &pair[0], &pair[1], 1).expect("it never left");
-                    assert_eq!((hit.head.kind(), hit.body), (Kind::Leaf, 10));
+                    assert_eq!(hit.node, regular(10));
                 });
             });
         }
@@ -419,7 +720,7 @@ mod loom_models {
         for insertion in [false, true] {
             loom::model(move || {
                 let pair = [bucket(), bucket()];
-                let (parent, child) = (first(1, Kind::Regular), first(2, Kind::Leaf));
+                let (parent, child) = (first(1, Kind::Regular), first(2, Kind::Regular));
                 pair[0].change(3, parent, u64::from(!insertion));
                 if !insertion {
                     pair[1].change(3, child, 10);
@@ -437,10 +738,10 @@ mod loom_models {
                     // The second bucket of both is one that does not matter.
                     let none = bucket();
                     let hit = find_in_pair(Plain, &pair[0], &none, 1).expect("the parent stays");
-                    if hit.body == 1 {
+                    if hit.node == regular(1) {
                         let below = find_in_pair(Plain, &pair[1], &none, 2);
                         assert!(below.is_some() || !hit.seen.is_still(), "a child is missing");
-                        assert!(below.is_none_or(|below| below.body == 10));
+                        assert!(below.is_none_or(|below| below.node == regular(10)));
                     }
                 });
             });

@@ -24,13 +24,14 @@ use core::ops::Range;
 
 use super::bucket::Find;
 use super::layout::{
-    Children, Head, LABEL_SYMBOLS, NoRoom, Node, Place, STATE_BITS, SYMBOL_BITS, TAG_BITS,
-    buckets_for, larger,
+    Children, Head, INNER_WEIGHT, LABEL_SYMBOLS, Leaf, NoRoom, Node, Place, STATE_BITS,
+    SYMBOL_BITS, TAG_BITS, buckets_for, larger,
 };
 use super::place::place;
 use super::raw::{FreeLines, Memory, Shape, Trie};
 use super::state::{Secret, State, Symbols};
 use super::walk;
+use crate::api::Key;
 use crate::arch::{self, Baseline};
 use crate::mem::AllocError;
 
@@ -65,14 +66,6 @@ impl From<NoRoom> for BuildError {
     fn from(error: NoRoom) -> Self {
         Self::NoRoom(error)
     }
-}
-
-/// A record on its way into a trie.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Entry {
-    pub(super) unit: u64,
-    /// 24 bits of the key's hash.
-    pub(super) hash: u32,
 }
 
 /// Where a new trie lies, and under which root.
@@ -118,20 +111,22 @@ fn shared_bits(a: &[u8], b: &[u8], known: usize) -> u32 {
     8 * bytes as u32 + same.min(most)
 }
 
-/// Records in key order, and what their keys share.
+/// Entries in key order, and what their keys share.
 #[derive(Default, Debug)]
 pub(super) struct Run {
-    entries: Vec<Entry>,
+    entries: Vec<Leaf>,
     /// Of each entry but the last, in bits: what its key shares with the next one's.
     shared: Vec<u32>,
     /// The smallest table that is wanted.
     at_least: u32,
+    /// Whether keys are expected to come.
+    has_room: bool,
 }
 
 impl Run {
     /// Makes a run of nothing.
     pub(super) const fn new() -> Self {
-        Self { entries: Vec::new(), shared: Vec::new(), at_least: 1 }
+        Self { entries: Vec::new(), shared: Vec::new(), at_least: 1, has_room: false }
     }
 
     /// Asks for tables of so many buckets at least, for keys that are to come.
@@ -139,8 +134,13 @@ impl Run {
         self.at_least = buckets;
     }
 
+    /// Asks for tables with room for a third more, for tries that grow: else the first copy would be due soon.
+    pub(super) fn want_room(&mut self) {
+        self.has_room = true;
+    }
+
     /// Takes out the last entry, whose trie will never be built.
-    pub(super) fn pop(&mut self) -> Option<Entry> {
+    pub(super) fn pop(&mut self) -> Option<Leaf> {
         self.shared.clear();
         self.entries.pop()
     }
@@ -153,18 +153,18 @@ impl Run {
 
     /// Adds an entry, whose key is above all others'.
     #[inline]
-    pub(super) fn push(&mut self, entry: Entry) {
+    pub(super) fn push(&mut self, entry: Leaf) {
         self.entries.push(entry);
     }
 
     /// Adds all entries of a trie, whose keys are above all others'. The caller holds the trie's lock.
     pub(super) fn push_trie(&mut self, secret: &Secret, trie: Trie<'_>) {
         self.entries.reserve(trie.keys());
-        walk::for_each_leaf(secret, trie, |unit, hash| self.push(Entry { unit, hash }));
+        walk::for_each_leaf(secret, trie, |leaf| self.push(leaf));
     }
 
     /// The entries.
-    pub(super) fn entries(&self) -> &[Entry] {
+    pub(super) fn entries(&self) -> &[Leaf] {
         &self.entries
     }
 
@@ -176,15 +176,15 @@ impl Run {
         let Some(entry) = self.entries.get(first) else { return };
         self.shared.reserve(self.entries.len() - first);
         let entries = &self.entries[first..];
-        entries.iter().take(AHEAD).for_each(|entry| memory.prefetch_record(entry.unit, 0));
-        let mut before = memory.record::<V>(entry.unit).key();
+        entries.iter().take(AHEAD).for_each(|entry| memory.prefetch_leaf(*entry, 0));
+        let mut before = memory.key::<V>(*entry);
         for (i, entry) in entries.iter().enumerate().skip(1) {
             if let Some(later) = entries.get(i + AHEAD) {
-                memory.prefetch_record(later.unit, Memory::reach_bytes::<V>(before.len()));
+                memory.prefetch_leaf(*later, Memory::reach_bytes::<V>(before.len()));
             }
-            let key = memory.record::<V>(entry.unit).key();
+            let key = memory.key::<V>(*entry);
             debug_assert!(before < key, "a run is in order");
-            self.shared.push(shared_bits(before, key, known));
+            self.shared.push(shared_bits(&before, &key, known));
             before = key;
         }
     }
@@ -208,33 +208,33 @@ impl Run {
     }
 
     /// The shortest border between entry `at` and the one before.
-    pub(super) fn border<'g, V: 'g>(&self, memory: &'g Memory, at: usize) -> &'g [u8] {
-        let key = memory.record::<V>(self.entries[at].unit).key();
-        &key[..=self.shared[at - 1] as usize / 8]
+    pub(super) fn border<'g, V: 'g>(&self, memory: &'g Memory, at: usize) -> Key<'g> {
+        memory.key::<V>(self.entries[at]).start(self.shared[at - 1] as usize / 8 + 1)
     }
 
-    /// How many nodes the trie of a part of the run has, of which all keys share `skip_bits`.
-    pub(super) fn count_nodes(&self, part: Range<usize>, skip_bits: u32) -> usize {
+    /// What the nodes weigh of the trie of a part of the run, of which all keys share `skip_bits`.
+    pub(super) fn count_weight(&self, part: Range<usize>, skip_bits: u32) -> usize {
+        let leaves: u32 = self.entries[part.clone()].iter().map(|leaf| leaf.weight()).sum();
         if part.len() < 2 {
-            return part.len();
+            return leaves as usize;
         }
         // Where open bends are, and 0 for the place before the root: bend `d` is at depth `d - 1`.
         let mut open = vec![0];
-        let mut nodes = part.len();
+        let mut inner = 0;
         let bends = self.shared[part.start..part.end - 1].iter();
         for bend in bends.map(|shared| symbols_in(*shared, skip_bits) + 1).chain([0]) {
             while let [.., above, last] = open[..]
                 && last > bend
             {
                 // The bend itself, and jumps from the bend above.
-                nodes += 1 + (last - 1 - above.max(bend)).div_ceil(LABEL_SYMBOLS);
+                inner += 1 + (last - 1 - above.max(bend)).div_ceil(LABEL_SYMBOLS);
                 open.pop();
             }
             if open.last() < Some(&bend) {
                 open.push(bend);
             }
         }
-        nodes
+        leaves as usize + inner * INNER_WEIGHT
     }
 
     /// Builds the trie of a part of the run.
@@ -252,15 +252,16 @@ impl Run {
     ) -> Result<Trie<'g>, BuildError> {
         let part = if part.is_empty() { 0..0 } else { part };
         let skip_bits = plan.skip_bits();
-        let nodes = self.count_nodes(part.clone(), skip_bits);
-        let mut buckets = buckets_for(nodes).max(self.at_least);
+        let weight = self.count_weight(part.clone(), skip_bits);
+        let room = if self.has_room { weight / 3 } else { 0 };
+        let mut buckets = buckets_for(weight + room).max(self.at_least);
         let depth = self.usual_depth(part.clone(), skip_bits);
         loop {
             let trie = memory.allocate(free, &plan.shape(secret, buckets, depth))?;
             let Err(error) = self.fill::<V>(memory, secret, trie, part.clone()) else {
                 trie.set_keys(part.len());
                 trie.start();
-                trie.set_nodes(nodes);
+                trie.set_weight(weight);
                 return Ok(trie);
             };
             memory.free(free, trie.name());
@@ -283,15 +284,15 @@ impl Run {
         let mut filling = Filling { secret, queue, path, open: Vec::new() };
         let shared = &self.shared[part.start..part.end.saturating_sub(1).max(part.start)];
         let entries = &self.entries[part];
-        entries.iter().take(AHEAD).for_each(|entry| memory.prefetch_record(entry.unit, 0));
+        entries.iter().take(AHEAD).for_each(|entry| memory.prefetch_leaf(*entry, 0));
         let (mut before, mut reach_bytes) = (0, 0);
         for (i, entry) in entries.iter().enumerate() {
             if let Some(later) = entries.get(i + AHEAD) {
-                memory.prefetch_record(later.unit, reach_bytes);
+                memory.prefetch_leaf(*later, reach_bytes);
             }
-            let key = memory.record::<V>(entry.unit).key();
+            let key = memory.key::<V>(*entry);
             reach_bytes = Memory::reach_bytes::<V>(key.len());
-            let symbols = Symbols::new(key, trie.skip_bits());
+            let symbols = Symbols::new(&key, trie.skip_bits());
             let behind = shared.get(i).map_or(0, |bits| symbols_in(*bits, trie.skip_bits()) + 1);
             filling.add(&symbols, *entry, before, behind)?;
             before = behind;
@@ -348,7 +349,7 @@ impl Filling<'_, '_> {
     fn add(
         &mut self,
         symbols: &Symbols<'_>,
-        entry: Entry,
+        leaf: Leaf,
         before: usize,
         behind: usize,
     ) -> Result<(), NoRoom> {
@@ -363,7 +364,7 @@ impl Filling<'_, '_> {
             state = self.secret.step(state, symbols.symbol(i));
             self.path.push(state);
         }
-        self.queue.add(state, Node::Leaf { unit: entry.unit, hash: entry.hash })?;
+        self.queue.add(state, Node::Leaf(leaf))?;
         while let Some(bend) = self.open.pop_if(|bend| bend.level > behind) {
             let above = self.open.last().map_or(0, |above| above.level).max(behind);
             self.close(symbols, &bend, above)?;
@@ -397,9 +398,6 @@ struct Queue<'g> {
 /// Nodes that are placed together. Fewer leave memory idle, as new tables are not in L1; more are no use.
 const IN_FLIGHT: usize = 16;
 
-/// The name bits of a free slot, which no node has.
-const FREE_NAME: u32 = Head::FREE.0;
-
 impl<'g> Queue<'g> {
     fn new(trie: Trie<'g>) -> Self {
         Self { trie, nodes: [(trie.root(), Node::Regular(Children::default())); IN_FLIGHT], len: 0 }
@@ -427,16 +425,10 @@ impl<'g> Queue<'g> {
 fn put(trie: Trie<'_>, state: State, node: Node) -> Result<(), NoRoom> {
     let home = trie.home(state);
     let (bucket, name) = (trie.bucket(home.first), Head::first(home.tag));
-    let (same, free) = (Baseline.find(bucket, name), Baseline.find(bucket, FREE_NAME));
+    let same = Baseline.find(bucket, name);
     let other = Baseline.find(trie.bucket(home.second), Head::second(home.tag));
-    match free {
-        Some(slot) if same.is_none() && other.is_none() => {
-            let (kind, body) = node.encode();
-            trie.store(Place { bucket: home.first, slot }, Head::new(name, kind), body);
-            Ok(())
-        }
-        _ => place(trie, state, node).map(drop),
-    }
+    let is_new = same.is_none() && other.is_none();
+    if is_new && trie.put(home.first, name, node) { Ok(()) } else { place(trie, state, node) }
 }
 
 /// Whether a table's nodes tell all that a table of another size needs to know of their states.
@@ -467,24 +459,20 @@ pub(super) fn copy<'g>(
     }
     new.set_keys(old.keys());
     new.start();
-    new.set_nodes(old.nodes());
+    new.set_weight(old.weight());
     Ok(new)
 }
 
 /// Copies all nodes, first those that lie in the first bucket of their state: they come in the order of the new buckets.
 fn copy_nodes(old: Trie<'_>, new: Trie<'_>) -> Result<(), NoRoom> {
-    let mut others = Vec::with_capacity(old.nodes() / 4);
+    let mut others = Vec::with_capacity(old.weight() / 8);
     for number in 0..old.buckets() {
         let bucket = old.bucket(number);
-        for (slot, head) in (0..).zip(bucket.heads()) {
-            if head.is_free() {
-                continue;
-            }
+        for (slot, head) in bucket.nodes() {
             if !head.is_second() {
                 let home = new.home(old.state(number, head));
-                if let Some(free) = Baseline.find(new.bucket(home.first), FREE_NAME) {
-                    let head = Head::new(Head::first(home.tag), head.kind());
-                    new.store(Place { bucket: home.first, slot: free }, head, bucket.body(slot));
+                let name = Head::first(home.tag);
+                if new.put(home.first, name, bucket.node(slot)) {
                     continue;
                 }
             }

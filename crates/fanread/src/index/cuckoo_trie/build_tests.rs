@@ -3,8 +3,9 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::hash::prefix::Seed;
 use crate::index::cuckoo_trie::check::check_trie;
-use crate::index::cuckoo_trie::layout::{MAX_BUCKETS, SLOTS};
+use crate::index::cuckoo_trie::layout::{BUCKET_WEIGHT, MAX_BUCKETS};
 use crate::index::cuckoo_trie::raw::Memory;
+use crate::index::cuckoo_trie::search::leaf_hash;
 use crate::mem::heap;
 use crate::mem::record::Record;
 use testkit::ops::pool;
@@ -31,11 +32,14 @@ impl Bench {
         }
     }
 
-    pub(in crate::index::cuckoo_trie) fn entry(&mut self, key: &[u8]) -> Entry {
+    pub(in crate::index::cuckoo_trie) fn entry(&mut self, key: &[u8]) -> Leaf {
+        if let Some(leaf) = Memory::short_leaf(key, &0_u64) {
+            return leaf;
+        }
         let units = Record::<u64>::units(key.len());
         let unit = self.heap.allocate(&self.memory.records, units).unwrap();
         self.memory.write_record::<u64>(unit, key, 0);
-        Entry { unit, hash: hash(&self.seed, key) }
+        Leaf::Record { unit, hash: hash(&self.seed, key) }
     }
 
     fn border(&mut self, key: &[u8]) -> u64 {
@@ -59,11 +63,11 @@ impl Bench {
     }
 
     /// Verifies a trie, and that it has exactly these entries.
-    fn verify(&self, trie: Trie<'_>, entries: &[Entry]) {
-        let records =
+    fn verify(&self, trie: Trie<'_>, entries: &[Leaf]) {
+        let leaves =
             check_trie::<u64>(trie, &self.secret, &self.memory, |key| hash(&self.seed, key))
                 .unwrap_or_else(|broken| panic!("{broken}"));
-        assert!(records.iter().eq(entries.iter().map(|entry| &entry.unit)));
+        assert_eq!(leaves, entries);
         let mut copy = Run::new();
         copy.push_trie(&self.secret, trie);
         assert_eq!(copy.entries(), entries);
@@ -71,7 +75,7 @@ impl Bench {
 }
 
 fn hash(seed: &Seed, key: &[u8]) -> u32 {
-    (seed.hash(key) >> 40) as u32
+    leaf_hash(seed.hash(key))
 }
 
 /// The whole range of keys.
@@ -108,16 +112,16 @@ fn a_trie_built_of_sorted_keys_is_sound_and_has_them_all() {
             let run = bench.run(&keys);
             let Bench { memory, secret, free, .. } = &mut bench;
             let all = 0..keys.len();
-            let nodes = run.count_nodes(all.clone(), 0);
+            let weight = run.count_weight(all.clone(), 0);
             match run.build::<u64>(memory, secret, free, &ALL, all) {
                 Ok(trie) => {
-                    assert_eq!(trie.nodes(), nodes, "counted before");
+                    assert_eq!(trie.weight(), weight, "counted before");
                     let name = trie.name();
                     bench.verify(bench.memory.trie(name), run.entries());
                 }
                 Err(error) => {
                     assert_eq!(error, BuildError::NoRoom(NoRoom::Full));
-                    assert!(nodes > MAX_BUCKETS as usize * SLOTS * 3 / 4, "{nodes} nodes");
+                    assert!(weight > MAX_BUCKETS as usize * BUCKET_WEIGHT * 3 / 4, "{weight}");
                 }
             }
         }
@@ -192,7 +196,8 @@ fn a_copy_in_a_table_of_any_size_is_the_same_trie() {
                     }
                     Err(error) => {
                         assert_eq!(error, BuildError::NoRoom(NoRoom::Full));
-                        assert!(bench.memory.trie(name).nodes() > size as usize * SLOTS * 3 / 4);
+                        let weight = bench.memory.trie(name).weight();
+                        assert!(weight > size as usize * BUCKET_WEIGHT * 3 / 4);
                         full += 1;
                     }
                 }

@@ -7,10 +7,12 @@ use core::fmt;
 use std::collections::HashMap;
 
 use super::Pinned;
-use super::layout::{Head, LABEL_SYMBOLS, Node, Place, SLOTS, Symbol};
+use super::layout::{Head, LABEL_SYMBOLS, Leaf, Node, Place, SHORT_BYTES, Symbol};
 use super::raw::{Memory, Trie};
 use super::search::leaf_hash;
 use super::state::{Secret, State, Symbols};
+use crate::api::Key;
+use crate::mem::word;
 
 /// An invariant that does not hold, and where.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -97,7 +99,7 @@ struct Visit {
     is_below_jump: bool,
 }
 
-/// Verifies one trie, and returns its records in the order of their keys. `hash` gives what a leaf holds of a key's hash.
+/// Verifies one trie, and returns its leaves in the order of their keys. `hash` gives what a leaf holds of a key's hash.
 ///
 /// The caller holds the trie's lock, or nobody else uses the map.
 ///
@@ -109,14 +111,15 @@ pub(super) fn check_trie<V>(
     secret: &Secret,
     memory: &Memory,
     hash: impl Fn(&[u8]) -> u32,
-) -> Result<Vec<u64>, Broken> {
+) -> Result<Vec<Leaf>, Broken> {
     check_root(trie, secret, memory)?;
     let mut nodes = nodes_of(trie)?;
-    if nodes.len() != trie.nodes() {
-        return Err(broken("count", format!("{} nodes, {} counted", nodes.len(), trie.nodes())));
+    let weight: usize = nodes.values().map(|node| node.weight() as usize).sum();
+    if weight != trie.weight() {
+        return Err(broken("count", format!("weight {weight}, {} counted", trie.weight())));
     }
-    let mut records = Vec::new();
-    let mut last: Option<&[u8]> = None;
+    let mut leaves = Vec::new();
+    let mut last: Option<Key<'_>> = None;
     let mut path: Vec<Symbol> = Vec::new();
     let root = Visit { state: trie.root(), level: 0, behind: Vec::new(), is_below_jump: false };
     let mut visits = if nodes.is_empty() { Vec::new() } else { vec![root] };
@@ -129,25 +132,31 @@ pub(super) fn check_trie<V>(
         };
         let level = path.len();
         match node {
-            Node::Leaf { unit, hash: found } => {
-                let key = memory.record::<V>(unit).key();
-                if is_below_jump {
+            Node::Leaf(leaf) => {
+                let key = memory.key::<V>(leaf);
+                if is_below_jump && leaf.unit().is_some() {
                     return Err(broken("T5", at("a leaf below a jump")));
                 }
-                if trie.place_of(key, memory) != Order::Equal {
+                if trie.place_of(&key, memory) != Order::Equal {
                     return Err(broken("T1", at("a key from beyond the borders")));
                 }
-                if !starts_with(&Symbols::new(key, trie.skip_bits()), &path) {
+                if !starts_with(&Symbols::new(&key, trie.skip_bits()), &path) {
                     return Err(broken("T5", at("a key of another name")));
                 }
-                if hash(key) != found {
-                    return Err(broken("T5", at("a leaf with a wrong hash")));
+                let is_right = match leaf {
+                    Leaf::Record { hash: found, .. } => {
+                        hash(&key) == found && (!word::is_inline::<V>() || key.len() != SHORT_BYTES)
+                    }
+                    Leaf::Short { .. } => key.len() == SHORT_BYTES,
+                };
+                if !is_right {
+                    return Err(broken("T5", at("a leaf that is not its key's")));
                 }
                 if last.is_some_and(|last| last >= key) {
                     return Err(broken("T4", at("a key out of order")));
                 }
                 last = Some(key);
-                records.push(unit);
+                leaves.push(leaf);
             }
             Node::Jump(label) => {
                 if !(1..=LABEL_SYMBOLS).contains(&label.len()) {
@@ -173,10 +182,10 @@ pub(super) fn check_trie<V>(
     if !nodes.is_empty() {
         return Err(broken("T4", format!("{} nodes that no path leads to", nodes.len())));
     }
-    if records.len() != trie.keys() {
-        return Err(broken("count", format!("{} keys, {} counted", records.len(), trie.keys())));
+    if leaves.len() != trie.keys() {
+        return Err(broken("count", format!("{} keys, {} counted", leaves.len(), trie.keys())));
     }
-    Ok(records)
+    Ok(leaves)
 }
 
 /// What can be seen without the nodes.
@@ -199,15 +208,11 @@ fn check_root(trie: Trie<'_>, secret: &Secret, memory: &Memory) -> Result<(), Br
 fn nodes_of(trie: Trie<'_>) -> Result<HashMap<u64, Node>, Broken> {
     let mut nodes = HashMap::new();
     for bucket in 0..trie.buckets() {
-        for slot in 0..SLOTS as u32 {
-            let place = Place { bucket, slot };
-            let (head, at) = (trie.head(place), || format!("bucket {bucket}, slot {slot}"));
-            if head.is_free() {
-                if trie.bucket(bucket).body(slot) != 0 {
-                    return Err(broken("T6", format!("{}: half a node", at())));
-                }
-                continue;
-            }
+        if !trie.bucket(bucket).is_in_order() {
+            return Err(broken("T8", format!("bucket {bucket}: {:?}", trie.bucket(bucket))));
+        }
+        for (slot, head) in trie.bucket(bucket).nodes() {
+            let (place, at) = (Place { bucket, slot }, || format!("bucket {bucket}, slot {slot}"));
             let state = trie.state(bucket, head);
             let home = trie.home(state);
             let (expected, name) = if head.is_second() {

@@ -39,7 +39,7 @@
 use core::hint::select_unpredictable;
 
 use super::bucket::{Bucket, Find, Version};
-use super::layout::{Children, Head, LABEL_SYMBOLS, Label, Node, SYMBOL_BITS, Symbol};
+use super::layout::{Children, Head, LABEL_SYMBOLS, Label, Leaf, Node, SYMBOL_BITS, Symbol};
 use super::raw::Trie;
 use super::state::{Secret, State, Symbols};
 use crate::arch::{self, Lanes};
@@ -116,7 +116,7 @@ pub(super) enum End {
     /// At the root, which is not there: the trie is empty.
     Empty,
     /// At a leaf, of this key or of another one.
-    Leaf { unit: u64, hash: u32 },
+    Leaf(Leaf),
     /// At a regular node that has no child for the key's next symbol.
     NoChild(Children),
     /// At a jump of which the key shares only so many symbols.
@@ -128,6 +128,8 @@ pub(super) enum End {
 pub(super) enum Look {
     /// If the key is there, this is its record: the hash is the key's as far as the leaf knows it.
     Record(u64),
+    /// The key is there, and these are the bits of its value.
+    Short(u64),
     /// The key is not there.
     Absent,
 }
@@ -140,8 +142,7 @@ struct Disturbed;
 struct Read<'g> {
     bucket: &'g Bucket,
     version: Version,
-    head: Head,
-    body: u64,
+    node: Node,
 }
 
 /// Is told of the nodes that a descent passes.
@@ -185,7 +186,7 @@ impl<'g> Trie<'g> {
         let mut descent = Descent::new(self, key);
         descent.ahead.ask::<BOTH>(self, secret, 0);
         match descent.run::<BOTH>(secret, lanes, &mut (), usize::MAX) {
-            Ok(Some(stop)) => stop.look(hash),
+            Ok(Some(stop)) => stop.look(key, hash),
             Ok(None) | Err(Disturbed) => self.look_again(secret, lanes, key, hash),
         }
     }
@@ -214,7 +215,7 @@ impl<'g> Trie<'g> {
             backoff.wait();
             let mut descent = self.ask(secret, key);
             if let Ok(Some(stop)) = descent.run::<BOTH>(secret, lanes, &mut (), usize::MAX) {
-                return stop.look(hash);
+                return stop.look(key, hash);
             }
         }
     }
@@ -249,7 +250,7 @@ impl<'g> Level<'g> {
         let bucket = self.first?;
         let version = bucket.begin();
         let slot = lanes.find(bucket, Head::first(self.tag))?;
-        Some(Read { bucket, version, head: bucket.head(slot), body: bucket.body(slot) })
+        Some(Read { bucket, version, node: bucket.node(slot) })
     }
 
     /// Reads the node of this level from the bucket it is in.
@@ -264,7 +265,7 @@ impl<'g> Level<'g> {
         let slot = select_unpredictable(there, in_first, in_second)?;
         let bucket = select_unpredictable(there, first, second);
         let version = select_unpredictable(there, versions.0, versions.1);
-        Some(Read { bucket, version, head: bucket.head(slot), body: bucket.body(slot) })
+        Some(Read { bucket, version, node: bucket.node(slot) })
     }
 }
 
@@ -297,7 +298,7 @@ impl<'g> Descent<'g, '_> {
     ) -> Option<Look> {
         let (trie, key) = (self.trie, self.ahead.symbols.key());
         match self.run::<FIRST>(secret, lanes, &mut (), count) {
-            Ok(stop) => stop.map(|stop| stop.look(hash)),
+            Ok(stop) => stop.map(|stop| stop.look(key, hash)),
             Err(Disturbed) => Some(trie.look_again(secret, lanes, key, hash)),
         }
     }
@@ -329,7 +330,7 @@ impl<'g> Descent<'g, '_> {
                 here.read(lanes)
             };
             self.late = false;
-            let Some(Read { bucket, version, head, body }) = read else {
+            let Some(Read { bucket, version, node }) = read else {
                 // Only the root may be missing, and only if it is missing from both buckets at one moment.
                 let is_empty = level == 0 && trie.is_free(lanes, state);
                 let stop = Stop { level, state, end: End::Empty };
@@ -338,7 +339,7 @@ impl<'g> Descent<'g, '_> {
             if parent.is_some_and(|(parent, version)| !Bucket::is_still(parent, version)) {
                 return Err(Disturbed);
             }
-            let end = match Node::decode(head.kind(), body) {
+            let end = match node {
                 Node::Regular(children) if children.has(symbol) => {
                     passes.regular(level, state, children);
                     level += 1;
@@ -355,7 +356,7 @@ impl<'g> Descent<'g, '_> {
                         Some(End::Label(label, matched))
                     }
                 }
-                Node::Leaf { unit, hash } => Some(End::Leaf { unit, hash }),
+                Node::Leaf(leaf) => Some(End::Leaf(leaf)),
             };
             if let Some(end) = end {
                 let is_whole = bucket.is_still(version);
@@ -422,9 +423,12 @@ impl<'g> Ahead<'g, '_> {
 
 impl Stop {
     #[inline(always)]
-    fn look(self, wanted: u32) -> Look {
+    fn look(self, key: &[u8], wanted: u32) -> Look {
         match self.end {
-            End::Leaf { unit, hash } if hash == wanted => Look::Record(unit),
+            End::Leaf(Leaf::Record { unit, hash }) if hash == wanted => Look::Record(unit),
+            End::Leaf(Leaf::Short { key: found, value }) if *key == found.to_be_bytes() => {
+                Look::Short(value)
+            }
             _ => Look::Absent,
         }
     }

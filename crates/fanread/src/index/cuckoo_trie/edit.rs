@@ -11,7 +11,8 @@
 //! remove below ...   rewritten, first            cleared then
 //! three or more      one child less              the leaf
 //! a leaf and ...     the other leaf, as far up   what was between, from the top down, and both leaves
-//!                    as it goes
+//!                    as it goes; or a jump to
+//!                    it, if it has no room there
 //! a leaf and a node  a jump to that node, one    what it takes the place of, and the leaf
 //!                    with jumps beside it
 //! ```
@@ -35,11 +36,14 @@
 #![allow(clippy::missing_errors_doc, reason = "the one error is that a node has no room")]
 
 use super::descend::{End, Passes, Stop};
-use super::layout::{Children, LABEL_SYMBOLS, Label, NoRoom, Node, Place, SLOTS, Symbol};
+use super::layout::{
+    BUCKET_WEIGHT, Children, INNER_WEIGHT, LABEL_SYMBOLS, Label, Leaf, NoRoom, Node, Place, Symbol,
+};
 use super::place;
 use super::raw::Trie;
 use super::state::{Secret, State, Symbols};
-use crate::arch::Baseline;
+use crate::api::Key;
+use crate::arch::{Baseline, Lanes};
 
 /// Where the path of a key ends, in a trie whose lock the caller holds until the edit is done.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +88,7 @@ impl Passes for Above {
 struct Fork {
     /// The level of the regular node.
     level: usize,
-    leaf: Node,
+    leaf: Leaf,
     /// The symbol that leads to what was there.
     other: Symbol,
     /// What is there; `None` if it stays where it is.
@@ -94,65 +98,64 @@ struct Fork {
 impl<'g, 'a> Edit<'g, 'a> {
     /// Finds where `key` is, or would be. The caller holds the trie's lock, the trie lives, and the key lies between its
     /// borders.
-    pub(super) fn find(trie: Trie<'g>, secret: &'a Secret, key: &'a [u8]) -> Self {
+    pub(super) fn find(
+        trie: Trie<'g>,
+        secret: &'a Secret,
+        lanes: impl Lanes,
+        key: &'a [u8],
+    ) -> Self {
         let mut above = Above::default();
-        let stop = trie.descend(secret, Baseline, key, &mut above);
+        let stop = trie.descend(secret, lanes, key, &mut above);
         Self { trie, secret, symbols: Symbols::new(key, trie.skip_bits()), stop, above }
     }
 
-    /// The record of the leaf where the path ends: the key's, or that of another key.
+    /// The leaf where the path ends: the key's, or that of another key.
     #[inline]
-    pub(super) fn record(&self) -> Option<u64> {
-        self.leaf().map(|(unit, _)| unit)
-    }
-
-    /// The same, with its 24 bits of hash.
-    #[inline]
-    pub(super) fn leaf(&self) -> Option<(u64, u32)> {
+    pub(super) fn leaf(&self) -> Option<Leaf> {
         match self.stop.end {
-            End::Leaf { unit, hash } => Some((unit, hash)),
+            End::Leaf(leaf) => Some(leaf),
             _ => None,
         }
     }
 
-    /// Exchanges the record of the key, which is there.
-    pub(super) fn replace(&self, unit: u64) {
-        let End::Leaf { hash, .. } = self.stop.end else { unreachable!("the key is there") };
-        self.rewrite(self.stop.state, Node::Leaf { unit, hash });
+    /// Exchanges the leaf of the key, which is there, by one of as many slots.
+    pub(super) fn replace(&self, leaf: Leaf) {
+        debug_assert!(self.leaf().is_some_and(|old| old.weight() == leaf.weight()));
+        self.rewrite(self.stop.state, Node::Leaf(leaf));
     }
 
-    /// Adds the key, which is not there. `key_of` gives the key of a record.
+    /// Adds the key, which is not there. `key_of` gives the key of a leaf, `hash` is the key's.
     ///
     /// # Errors
     ///
     /// If the trie has no room, or two states would be the same. All its keys are as they were.
     pub(super) fn insert<'r>(
         &self,
-        unit: u64,
+        leaf: Leaf,
         hash: u32,
-        key_of: impl FnOnce(u64) -> &'r [u8],
+        key_of: impl FnOnce(Leaf) -> Key<'r>,
     ) -> Result<(), NoRoom> {
         let Stop { level, state, end } = self.stop;
-        let leaf = Node::Leaf { unit, hash };
         let levels = match end {
             End::Empty => {
-                place::place(self.trie, state, leaf)?;
+                place::place(self.trie, state, Node::Leaf(leaf))?;
                 1
             }
             End::NoChild(children) => {
                 let symbol = self.symbols.symbol(level);
-                place::place(self.trie, self.secret.step(state, symbol), leaf)?;
+                place::place(self.trie, self.secret.step(state, symbol), Node::Leaf(leaf))?;
                 self.rewrite(state, Node::Regular(children.with(symbol)));
                 level + 2
             }
-            End::Leaf { unit, hash } => {
+            End::Leaf(there) => {
                 // Most keys part right behind the leaf's name: the new leaf's lines come while the other key does.
                 let likely = self.secret.step(state, self.symbols.symbol(level));
                 self.trie.prefetch(self.trie.home(likely));
-                let other = Symbols::new(key_of(unit), self.trie.skip_bits());
+                let other = key_of(there);
+                let other = Symbols::new(&other, self.trie.skip_bits());
                 let level = self.symbols.common(&other);
                 debug_assert!(level >= self.stop.level, "T5: not on the other key's path");
-                let moved = Some(Node::Leaf { unit, hash });
+                let moved = Some(Node::Leaf(there));
                 self.fork(&Fork { level, leaf, other: other.symbol(level), moved })?
             }
             End::Label(label, matched) => {
@@ -170,8 +173,10 @@ impl<'g, 'a> Edit<'g, 'a> {
     fn fork(&self, fork: &Fork) -> Result<usize, NoRoom> {
         let trie = self.trie;
         let jumps = (fork.level - self.stop.level).div_ceil(LABEL_SYMBOLS);
-        let more = jumps + 1 + usize::from(fork.moved.is_some());
-        if trie.nodes() + more > trie.buckets() as usize * SLOTS {
+        let leaves = fork.leaf.weight() + fork.moved.map_or(0, Node::weight);
+        // One of the others takes the place of what stood there.
+        let weight = trie.weight() + jumps * INNER_WEIGHT + leaves as usize;
+        if weight > trie.buckets() as usize * BUCKET_WEIGHT {
             return Err(NoRoom::Full);
         }
         let asked: Result<(), core::convert::Infallible> = self.nodes_of(fork, |state, _| {
@@ -226,7 +231,7 @@ impl<'g, 'a> Edit<'g, 'a> {
         }
         let symbol = self.symbols.symbol(level);
         each(state, Node::Regular(Children::pair(symbol, fork.other)))?;
-        each(self.secret.step(state, symbol), fork.leaf)?;
+        each(self.secret.step(state, symbol), Node::Leaf(fork.leaf))?;
         match fork.moved {
             Some(moved) => each(self.secret.step(state, fork.other), moved),
             None => Ok(()),
@@ -235,33 +240,45 @@ impl<'g, 'a> Edit<'g, 'a> {
 
     /// Takes the key out, which is there.
     pub(super) fn remove(&self) {
-        debug_assert!(matches!(self.stop.end, End::Leaf { .. }), "the key is there");
-        debug_assert!(self.above.next_jump.is_none(), "T5: a leaf is not below a jump");
+        debug_assert!(self.leaf().is_some(), "the key is there");
         self.trie.set_keys(self.trie.keys() - 1);
         let Some((level, state, children)) = self.above.parent else {
-            self.clear(self.stop.state);
+            self.clear_leaf();
             return;
         };
         let left = children.without(self.symbols.symbol(level));
         let Some(symbol) = left.only() else {
             self.rewrite(state, Node::Regular(left));
-            self.clear(self.stop.state);
+            self.clear_leaf();
             return;
         };
         let child = self.secret.step(state, symbol);
         match self.node(child) {
-            leaf @ Node::Leaf { .. } => self.move_up(leaf, child),
+            Node::Leaf(leaf) if self.move_up(leaf, child) => {}
             Node::Jump(label) => self.join(symbol, Some(label), child),
-            Node::Regular(_) => self.join(symbol, None, child),
+            _ => self.join(symbol, None, child),
         }
     }
 
-    /// Moves the leaf that will be alone below its parent to where no jump leads to it (T5), and takes out the key.
-    fn move_up(&self, leaf: Node, from: State) {
-        let Some((_, parent, _)) = self.above.parent else { return };
+    /// Clears the leaf where the path ends, and the jumps that led to nothing else.
+    fn clear_leaf(&self) {
+        let mut state = self.above.next_top.unwrap_or(self.stop.state);
+        while let Node::Jump(label) = self.node(state) {
+            self.clear(state);
+            state = self.secret.step_all(state, label);
+        }
+        self.clear(state);
+    }
+
+    /// Moves the leaf that will be alone below its parent to where no jump leads to it (T5), and takes out the key. Does
+    /// nothing if the leaf has no room there.
+    fn move_up(&self, leaf: Leaf, from: State) -> bool {
+        let Some((_, parent, _)) = self.above.parent else { return false };
         let mut state = self.above.top.unwrap_or(parent);
         let mut node = self.node(state);
-        self.rewrite(state, leaf);
+        if place::rewrite(self.trie, self.place_of(state), Node::Leaf(leaf)).is_err() {
+            return false;
+        }
         // The jumps below the first, and the regular node behind them.
         while let Node::Jump(label) = node {
             state = self.secret.step_all(state, label);
@@ -269,10 +286,11 @@ impl<'g, 'a> Edit<'g, 'a> {
             self.clear(state);
         }
         self.clear(from);
-        self.clear(self.stop.state);
+        self.clear_leaf();
+        true
     }
 
-    /// Makes the parent, which will have one child that is no leaf, part of a jump, and takes out the key.
+    /// Makes the parent, which will have one child, part of a jump, and takes out the key.
     fn join(&self, symbol: Symbol, below: Option<Label>, child: State) {
         let Some((_, parent, _)) = self.above.parent else { return };
         let one = Label::of(&[symbol]);
@@ -290,7 +308,7 @@ impl<'g, 'a> Edit<'g, 'a> {
         if joined.is_some() {
             self.clear(child);
         }
-        self.clear(self.stop.state);
+        self.clear_leaf();
     }
 
     /// Moves the trie's usual depth towards that of a new leaf: by one, up in one of 16 cases and down in one of 64. So it
@@ -315,8 +333,10 @@ impl<'g, 'a> Edit<'g, 'a> {
         self.trie.node(self.place_of(state))
     }
 
+    /// Changes what a node says, to something of no more slots.
     fn rewrite(&self, state: State, node: Node) {
-        place::rewrite(self.trie, self.place_of(state), node);
+        let rewritten = place::rewrite(self.trie, self.place_of(state), node);
+        debug_assert!(rewritten.is_ok(), "no slot more");
     }
 
     fn clear(&self, state: State) {

@@ -5,13 +5,14 @@
 //!
 //! PAPER: section 4.5.
 
-use super::build::{Entry, Plan, Run};
+use super::build::{Plan, Run};
 use super::edit::Edit;
-use super::layout::{FULL_NODES, MAX_KEY_BYTES};
-use super::raw::Trie;
+use super::layout::{FULL_WEIGHT, Leaf, MAX_KEY_BYTES};
+use super::raw::{Memory, Trie};
 use super::search::{Hint, leaf_hash};
 use super::{CuckooTrie, Garbage, Pinned};
-use crate::api::{InsertError, LoadError, Rule, Written};
+use crate::api::{InsertError, Key, LoadError, Rule, Written};
+use crate::arch::Baseline;
 use crate::batch::DEPTH;
 use crate::mem::AllocError;
 use crate::mem::record::Record;
@@ -58,9 +59,9 @@ impl<V: Send + Sync> CuckooTrie<V> {
                 }
             };
             let (trie, locked) = self.lock_trie(key, trie);
-            let edit = Edit::find(trie, &self.secret, key);
-            if let Some(unit) = self.record_of(&edit, key) {
-                let old = self.memory.record::<V>(unit).value();
+            let edit = self.edit(trie, key);
+            if let Some(leaf) = self.leaf_of(&edit, key) {
+                let old = self.memory.value::<V>(leaf);
                 let allowed = match rule {
                     Rule::Always => true,
                     Rule::Absent => false,
@@ -75,7 +76,7 @@ impl<V: Send + Sync> CuckooTrie<V> {
                         Err(error) => return Err(failed(error, value)),
                     }
                 }
-                return match self.replace(pinned, &edit, unit, value) {
+                return match self.replace(pinned, &edit, leaf, value) {
                     Ok(garbage) => {
                         drop(locked);
                         self.retire(pinned, garbage);
@@ -89,22 +90,29 @@ impl<V: Send + Sync> CuckooTrie<V> {
             }
             let mut refused = None;
             if !Self::is_full(trie) {
-                let unit = match self.new_record(pinned.thread, key.len()) {
-                    Ok(unit) => unit,
-                    Err(error) => return Err(failed(error, value)),
+                let (leaf, kept) = if let Some(leaf) = Memory::short_leaf(key, &value) {
+                    (leaf, Ok(value))
+                } else {
+                    let unit = match self.new_record(pinned.thread, key.len()) {
+                        Ok(unit) => unit,
+                        Err(error) => return Err(failed(error, value)),
+                    };
+                    self.memory.write_record(unit, key, value);
+                    (Leaf::Record { unit, hash }, Err(unit))
                 };
-                self.memory.write_record(unit, key, value);
-                match edit.insert(unit, hash, |unit| self.memory.record::<V>(unit).key()) {
+                match edit.insert(leaf, hash, |leaf| self.memory.key::<V>(leaf)) {
                     Ok(()) => {
-                        let new = self.memory.record::<V>(unit).value();
                         drop(locked);
                         self.shards.added(pinned.thread, 1);
-                        return Ok(Written::New(new));
+                        return Ok(Written::New(self.memory.value(leaf)));
                     }
                     Err(reason) => refused = Some(reason),
                 }
-                value = self.memory.take_back(unit);
-                self.free_record::<V>(pinned.thread, unit);
+                value = kept.unwrap_or_else(|unit| {
+                    let value = self.memory.take_back(unit);
+                    self.free_record::<V>(pinned.thread, unit);
+                    value
+                });
             }
             if let Err(error) = self.make_room(pinned, trie, locked, key, refused) {
                 return Err(failed(error, value));
@@ -117,9 +125,15 @@ impl<V: Send + Sync> CuckooTrie<V> {
         &self,
         pinned: &Pinned<'_, V>,
         edit: &Edit<'_, '_>,
-        unit: u64,
+        leaf: Leaf,
         value: V,
     ) -> Result<Option<Garbage>, (AllocError, V)> {
+        let Leaf::Record { unit, hash } = leaf else {
+            if let Some(leaf) = Memory::short_leaf(&self.memory.key::<V>(leaf), &value) {
+                edit.replace(leaf);
+            }
+            return Ok(None);
+        };
         let record = self.memory.record::<V>(unit);
         if const { word::is_inline::<V>() } {
             record.set_word(word::pack(value));
@@ -128,7 +142,7 @@ impl<V: Send + Sync> CuckooTrie<V> {
         match self.new_record(pinned.thread, record.key().len()) {
             Ok(new) => {
                 self.memory.write_record(new, record.key(), value);
-                edit.replace(new);
+                edit.replace(Leaf::Record { unit: new, hash });
                 Ok(Some(Garbage::Record(unit)))
             }
             Err(error) => Err((error, value)),
@@ -137,6 +151,15 @@ impl<V: Send + Sync> CuckooTrie<V> {
 }
 
 impl<V> CuckooTrie<V> {
+    /// Finds where a key is in a trie that is locked, or would be.
+    #[inline]
+    pub(super) fn edit<'g, 'a>(&'a self, trie: Trie<'g>, key: &'a [u8]) -> Edit<'g, 'a> {
+        match self.avx512 {
+            Some(kernel) => Edit::find(trie, &self.secret, kernel, key),
+            None => Edit::find(trie, &self.secret, Baseline, key),
+        }
+    }
+
     /// Locks the live trie of `key`.
     pub(super) fn lock_trie<'g>(&'g self, key: &[u8], hint: Trie<'g>) -> (Trie<'g>, Locked<'g>) {
         let mut trie = self.trie_of(key, hint);
@@ -153,8 +176,8 @@ impl<V> CuckooTrie<V> {
 
     /// The key's record, if it is there.
     #[inline]
-    pub(super) fn record_of(&self, edit: &Edit<'_, '_>, key: &[u8]) -> Option<u64> {
-        edit.record().filter(|unit| self.memory.record::<V>(*unit).key() == key)
+    pub(super) fn leaf_of(&self, edit: &Edit<'_, '_>, key: &[u8]) -> Option<Leaf> {
+        edit.leaf().filter(|leaf| *self.memory.key::<V>(*leaf) == *key)
     }
 
     /// Memory for the record of a key.
@@ -171,7 +194,7 @@ impl<V> CuckooTrie<V> {
 }
 
 /// Nodes of a trie that is built from sorted input: room for some insertions before it is split.
-const LOADED_NODES: usize = FULL_NODES * 3 / 4;
+const LOADED_WEIGHT: usize = FULL_WEIGHT * 3 / 4;
 
 /// Keys after which a map that is being loaded counts what nodes they need.
 const LOADED_KEYS: usize = if cfg!(any(shuttle, small_leaves)) { 8 } else { 2048 };
@@ -239,17 +262,21 @@ struct Loading<'g, 'm, V> {
 }
 
 impl<'g, V: Send + Sync> Loading<'g, '_, V> {
-    fn last_key(&self) -> Option<&'g [u8]> {
-        let map = self.pinned.map;
+    fn last_key(&self) -> Option<Key<'g>> {
         let last = self.run.entries().last()?;
-        Some(map.memory.record::<V>(last.unit).key())
+        Some(self.pinned.map.memory.key::<V>(*last))
     }
 
     fn push(&mut self, key: &[u8], value: V) -> Result<(), AllocError> {
         let map = self.pinned.map;
-        let unit = map.new_record(self.pinned.thread, key.len())?;
-        map.memory.write_record(unit, key, value);
-        self.run.push(Entry { unit, hash: leaf_hash(map.table.seed().hash(key)) });
+        let leaf = if let Some(leaf) = Memory::short_leaf(key, &value) {
+            leaf
+        } else {
+            let unit = map.new_record(self.pinned.thread, key.len())?;
+            map.memory.write_record(unit, key, value);
+            Leaf::Record { unit, hash: leaf_hash(map.table.seed().hash(key)) }
+        };
+        self.run.push(leaf);
         Ok(())
     }
 
@@ -259,17 +286,17 @@ impl<'g, V: Send + Sync> Loading<'g, '_, V> {
         self.run.measure::<V>(&map.memory, 0);
         loop {
             let mut count = self.run.entries().len();
-            if count < 2 || self.run.count_nodes(0..count, 0) <= LOADED_NODES {
+            if count < 2 || self.run.count_weight(0..count, 0) <= LOADED_WEIGHT {
                 return Ok(());
             }
             count -= 1;
-            while count > 1 && self.run.count_nodes(0..count, 0) > LOADED_NODES {
+            while count > 1 && self.run.count_weight(0..count, 0) > LOADED_WEIGHT {
                 count -= count / 8 + 1;
             }
             let cut = self.run.cut(count - count / 8..count + 1);
             let border = self.run.border::<V>(&map.memory, cut);
-            let unit = map.new_border(self.pinned.thread, border)?;
-            self.append(cut, Some((unit, border)))?;
+            let unit = map.new_border(self.pinned.thread, &border)?;
+            self.append(cut, Some((unit, &border)))?;
             self.run.forget(cut);
             self.low = unit;
         }
@@ -303,7 +330,9 @@ impl<V> Drop for Loading<'_, '_, V> {
     fn drop(&mut self) {
         // What is in no trie when loading fails.
         while let Some(entry) = self.run.pop() {
-            self.pinned.map.memory.drop_record::<V>(entry.unit);
+            if let Some(unit) = entry.unit() {
+                self.pinned.map.memory.drop_record::<V>(unit);
+            }
         }
     }
 }

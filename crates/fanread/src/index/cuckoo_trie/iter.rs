@@ -13,6 +13,7 @@
 
 use core::iter::FusedIterator;
 
+use super::layout::Leaf;
 use super::raw::{Memory, Trie};
 use super::walk::{Direction, Disturbed, Ground, Progress, Start, Walk};
 use super::{CuckooTrie, Pinned};
@@ -20,28 +21,28 @@ use crate::api::{Edge, Key, Ref};
 use crate::arch::{Baseline, Lanes};
 use crate::sync::epoch::Guard;
 
-/// Records of the first piece of a range. Most ranges are short: what is fetched beyond their end is in vain.
+/// Entries of the first piece of a range. Most ranges are short: what is fetched beyond their end is in vain.
 const FIRST_PIECE: usize = if cfg!(any(shuttle, small_leaves)) { 2 } else { 32 };
 
-/// Records of the pieces after that.
+/// Entries of the pieces after that.
 const PIECE: usize = if cfg!(any(shuttle, small_leaves)) { 2 } else { 24 };
 
-/// How many records are left when the next piece is collected: they are read while its lines come.
+/// How many entries are left when the next piece is collected: they are read while its lines come.
 const LEFT: usize = if cfg!(any(shuttle, small_leaves)) { 1 } else { 12 };
 
 /// One end of a range.
 struct Side<'g> {
     walk: Walk,
-    /// The records of the next keys, from `at` on.
-    ahead: Vec<u64>,
+    /// The next entries, from `at` on.
+    ahead: Vec<Leaf>,
     at: usize,
-    /// The record of the key yielded last; 0: none yet.
-    last: u64,
+    /// The entry yielded last.
+    last: Option<Leaf>,
     /// Where the last piece came from.
     trie: Option<Trie<'g>>,
     /// Whether the walk goes on there.
     goes_on: bool,
-    /// Where it goes on otherwise: the border of a trie that it is done with, a record; 0: behind the last record.
+    /// Where it goes on otherwise: the border of a trie that it is done with, a record; 0: behind the last entry.
     border: u64,
     /// Nothing is left behind `ahead`.
     is_done: bool,
@@ -53,7 +54,7 @@ impl<'g> Side<'g> {
             walk: Walk::default(),
             ahead: Vec::new(),
             at: 0,
-            last: 0,
+            last: None,
             trie: None,
             goes_on: false,
             border: 0,
@@ -61,7 +62,7 @@ impl<'g> Side<'g> {
         }
     }
 
-    /// Takes the next record.
+    /// Takes the next entry.
     #[inline(always)]
     fn take<V>(
         &mut self,
@@ -69,13 +70,13 @@ impl<'g> Side<'g> {
         guard: &'g Guard,
         direction: Direction,
         edge: &Edge,
-    ) -> Option<u64> {
+    ) -> Option<Leaf> {
         if self.ahead.len() - self.at <= LEFT && !self.is_done {
             self.refill(map, guard, direction, edge);
         }
-        let unit = self.ahead.get(self.at).copied()?;
+        let leaf = self.ahead.get(self.at).copied()?;
         self.at += 1;
-        Some(unit)
+        Some(leaf)
     }
 
     /// Collects the next piece.
@@ -90,7 +91,9 @@ impl<'g> Side<'g> {
         self.ahead.drain(..core::mem::take(&mut self.at));
         let before = self.ahead.len();
         while self.ahead.len() == before {
-            let start = (!self.goes_on).then(|| self.start(map, direction, edge));
+            let last =
+                self.ahead.last().copied().or(self.last).map(|last| map.memory.key::<V>(last));
+            let start = (!self.goes_on).then(|| self.start(map, direction, edge, last.as_deref()));
             if let Some(start) = start {
                 self.trie = self.trie_at(map, guard, direction, start);
             }
@@ -138,8 +141,7 @@ impl<'g> Side<'g> {
     ) -> Result<Progress, Disturbed> {
         let key_bytes = match start {
             Some(Start::Key { key, .. }) => key.len(),
-            _ if self.last != 0 => map.memory.record::<V>(self.last).key().len(),
-            _ => 0,
+            _ => self.last.map_or(0, |last| map.memory.key::<V>(last).len()),
         };
         let reach_bytes = Memory::reach_bytes::<V>(key_bytes);
         let ground = Ground { memory: &map.memory, secret: &map.secret, trie, reach_bytes };
@@ -158,18 +160,16 @@ impl<'g> Side<'g> {
         map: &'g CuckooTrie<V>,
         direction: Direction,
         edge: &'e Edge,
+        last: Option<&'e [u8]>,
     ) -> Start<'e>
     where
         'g: 'e,
     {
-        let last = self.ahead.last().copied().unwrap_or(self.last);
         match (self.border, last, edge) {
-            (0, 0, Edge::Open) => Start::Edge,
-            (0, 0, Edge::Included(key)) => Start::Key { key, inclusive: true },
-            (0, 0, Edge::Excluded(key)) => Start::Key { key, inclusive: false },
-            (0, last, _) => {
-                Start::Key { key: map.memory.record::<V>(last).key(), inclusive: false }
-            }
+            (0, None, Edge::Open) => Start::Edge,
+            (0, None, Edge::Included(key)) => Start::Key { key, inclusive: true },
+            (0, None, Edge::Excluded(key)) => Start::Key { key, inclusive: false },
+            (0, Some(key), _) => Start::Key { key, inclusive: false },
             // The key that is the border lies behind it: seen on the way down already.
             (border, ..) => {
                 let inclusive = direction == Direction::Up;
@@ -218,13 +218,13 @@ impl<'g, V> Range<'g, V> {
     }
 
     #[inline(always)]
-    fn entry(&self, unit: u64) -> (Key<'g>, Ref<'g, V>) {
-        let record = self.map.memory.record::<V>(unit);
-        (Key::long(record.key()), Ref::new(record.value()))
+    fn entry(&self, leaf: Leaf) -> (Key<'g>, Ref<'g, V>) {
+        let memory = &self.map.memory;
+        (memory.key::<V>(leaf), Ref::new(memory.value(leaf)))
     }
 
-    fn key(&self, unit: u64) -> &'g [u8] {
-        self.map.memory.record::<V>(unit).key()
+    fn key(&self, leaf: Leaf) -> Key<'g> {
+        self.map.memory.key::<V>(leaf)
     }
 }
 
@@ -245,13 +245,13 @@ impl<'g, V> Iterator for Range<'g, V> {
         if self.ended {
             return None;
         }
-        let unit = self.front.take(self.map, self.guard, Direction::Up, &self.start);
-        let entry = unit.map(|unit| self.entry(unit)).filter(|entry| {
-            let met = self.back.last != 0 && *entry.0 >= *self.key(self.back.last);
+        let leaf = self.front.take(self.map, self.guard, Direction::Up, &self.start);
+        let entry = leaf.map(|leaf| self.entry(leaf)).filter(|entry| {
+            let met = self.back.last.is_some_and(|last| *entry.0 >= *self.key(last));
             !met && !self.end.ends_before(&entry.0)
         });
         self.ended = entry.is_none();
-        self.front.last = unit.unwrap_or(0);
+        self.front.last = leaf;
         entry
     }
 }
@@ -261,13 +261,13 @@ impl<V> DoubleEndedIterator for Range<'_, V> {
         if self.ended {
             return None;
         }
-        let unit = self.back.take(self.map, self.guard, Direction::Down, &self.end);
-        let entry = unit.map(|unit| self.entry(unit)).filter(|entry| {
-            let met = self.front.last != 0 && *entry.0 <= *self.key(self.front.last);
+        let leaf = self.back.take(self.map, self.guard, Direction::Down, &self.end);
+        let entry = leaf.map(|leaf| self.entry(leaf)).filter(|entry| {
+            let met = self.front.last.is_some_and(|last| *entry.0 <= *self.key(last));
             !met && !self.start.starts_after(&entry.0)
         });
         self.ended = entry.is_none();
-        self.back.last = unit.unwrap_or(0);
+        self.back.last = leaf;
         entry
     }
 }

@@ -1,7 +1,7 @@
 //! A trie: a header of three to five lines and a table of buckets, each one line of five nodes.
 //!
 //! ```text
-//! line -2   prefix 8..56                                   | keys 4, nodes 4, round 4, worn 4 |
+//! line -2   prefix 8..56                                   | keys 4, weight 4, round 4, worn 4 |
 //! line -1   low record 8, high record 8, low slice 8, high slice 8, prefix 8, mask 8, next 4, prev 4, bounded 1
 //! line 0    version 8, root 8, step 4, buckets 2, shift 1, - 1, skip 4, depth 4 | 4 blocks, 8 each |
 //! line 1..  16 more blocks, if the table has more than 4; of a table smaller than a block, the buckets
@@ -10,9 +10,13 @@
 //!          | head 0, 1  | head 2, 3  | head 4, version  | body 0 | body 1 | body 2 | body 3 | body 4 |
 //!
 //! head      kind 2 bits | seat 2 bits | tag 28 bits        0: a free slot
-//! body      leaf: hash 24 bits | record 40 bits
+//! body      leaf with a record: hash 20 bits | record 40 bits | 0
 //!           jump: up to 10 symbols of 6 bits, the first on top | count 4 bits
 //!           regular: the children, one bit each; END's is the kind
+//!
+//! A short leaf, of a key of eight bytes, has no record. Its body is the key; values of such leaves lie at the other end:
+//! slots     0 short | 1 short | 2 other | value of 1 | value of 0         the heads of 3 and 4 are 0
+//!           0 short | 1 short | 2 short | value of 1 | value of 0         the heads of 3 and 4: value of 2
 //! ```
 //!
 //! A trie is named by the unit of line 0. A descent needs that line, and one of the next two if the table is large; the
@@ -43,6 +47,18 @@ pub(super) const SYMBOL_BITS: u32 = 6;
 /// Nodes in a bucket.
 pub(super) const SLOTS: usize = 5;
 
+/// What a node weighs that has a slot.
+const SLOT_WEIGHT: u32 = 3;
+
+/// What a node weighs that is no leaf.
+pub(super) const INNER_WEIGHT: usize = SLOT_WEIGHT as usize;
+
+/// What a short leaf weighs: three of them fill a bucket, two leave one slot.
+const SHORT_WEIGHT: u32 = 7;
+
+/// What a bucket may hold.
+pub(super) const BUCKET_WEIGHT: usize = SLOTS * SLOT_WEIGHT as usize;
+
 /// Buckets in a block of 16 KB. Larger tables are made of blocks, so that they leave no gaps of many sizes behind;
 /// smaller blocks would make the list in the header longer, larger ones leave more room unused in small tables.
 pub(super) const BLOCK_BUCKETS: u32 = if cfg!(any(shuttle, small_leaves)) { 2 } else { 256 };
@@ -53,9 +69,10 @@ pub(super) const MAX_BLOCKS: usize = 20;
 /// Buckets of the largest table.
 pub(super) const MAX_BUCKETS: u32 = BLOCK_BUCKETS * MAX_BLOCKS as u32;
 
-/// Nodes from which a trie of two keys or more is split: what the largest table holds at a load of 0.78. Larger tries
-/// stall their writers for longer when they are replaced, smaller ones need more headers and entries of the prefix table.
-pub(super) const FULL_NODES: usize = if cfg!(any(shuttle, small_leaves)) { 24 } else { 20_000 };
+/// The weight from which a trie of two keys or more is split: what the largest table holds at a load of 0.78. Larger
+/// tries stall their writers for longer when they are replaced, smaller ones need more headers and entries of the prefix
+/// table.
+pub(super) const FULL_WEIGHT: usize = if cfg!(any(shuttle, small_leaves)) { 72 } else { 60_000 };
 
 /// Version of a bucket at which its trie has to be replaced. Half of what the version holds is left for the writer that
 /// is under way.
@@ -68,7 +85,10 @@ pub(super) const STATE_BITS: u32 = 36;
 pub(super) const TAG_BITS: u32 = 28;
 
 /// Bits of a leaf's hash.
-pub(super) const HASH_BITS: u32 = 24;
+pub(super) const HASH_BITS: u32 = 20;
+
+/// Bytes of the key of a short leaf. Numbers have eight; others would need room for their length.
+pub(super) const SHORT_BYTES: usize = 8;
 
 /// Symbols of the longest label.
 pub(super) const LABEL_SYMBOLS: usize = 10;
@@ -137,7 +157,7 @@ pub(super) struct Border {
 pub(super) struct Rest {
     pub(super) prefix: [u8; 48],
     pub(super) keys: AtomicU32,
-    pub(super) nodes: AtomicU32,
+    pub(super) weight: AtomicU32,
     pub(super) round: u32,
     /// Not 0 if a bucket's version has reached [`WORN`].
     pub(super) worn: AtomicU32,
@@ -153,7 +173,7 @@ const _: () = assert!(offset_of!(Border, prefix_mask) == 48 && offset_of!(Border
 const _: () = assert!(offset_of!(Rest, keys) == 48 && offset_of!(Rest, worn) == 60);
 const _: () = assert!(MAX_BUCKETS <= u16::MAX as u32 && BLOCK_BUCKETS.is_power_of_two());
 const _: () =
-    assert!(HEADER_LINES == NAME_AT_LINE + 1 && FULL_NODES < MAX_BUCKETS as usize * SLOTS);
+    assert!(HEADER_LINES == NAME_AT_LINE + 1 && FULL_WEIGHT < MAX_BUCKETS as usize * BUCKET_WEIGHT);
 
 /// Blocks of a table; 0 if its buckets stand behind the header.
 #[inline]
@@ -184,10 +204,10 @@ pub(super) fn larger(buckets: u32) -> Option<u32> {
     (next <= MAX_BUCKETS).then_some(next)
 }
 
-/// The smallest table that holds `nodes` at a load of 0.85, or the largest one. At 0.95 insertions still succeed, but
-/// move more; the rest is room to grow.
-pub(super) fn buckets_for(nodes: usize) -> u32 {
-    let buckets = nodes.saturating_mul(20).div_ceil(SLOTS * 17).max(1);
+/// The smallest table in which nodes of this weight are a load of 0.85, or the largest one. At 0.95 insertions still succeed,
+/// but move more; the rest is room to grow.
+pub(super) fn buckets_for(weight: usize) -> u32 {
+    let buckets = weight.saturating_mul(20).div_ceil(BUCKET_WEIGHT * 17).max(1);
     let buckets = u32::try_from(buckets).unwrap_or(MAX_BUCKETS).min(MAX_BUCKETS);
     if buckets <= BLOCK_BUCKETS {
         buckets.next_power_of_two()
@@ -199,10 +219,10 @@ pub(super) fn buckets_for(nodes: usize) -> u32 {
 /// What a slot holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
-    /// A record.
-    Leaf = 0,
-    /// A label and one child.
-    Jump = 1,
+    /// A record; or a label and one child, if the body ends in a count.
+    Plain = 0,
+    /// A key, with its value elsewhere in the bucket.
+    Short = 1,
     /// Two children or more.
     Regular = 2,
     /// The same, and END is one of them.
@@ -229,6 +249,12 @@ impl Head {
     pub(super) const NAME_MASK: u32 = (1 << Self::KIND_AT) - 1;
 
     const TAG_MASK: u32 = (1 << TAG_BITS) - 1;
+
+    /// Whether a short leaf is here.
+    #[inline(always)]
+    pub(super) fn is_short(self) -> bool {
+        self.0 >> Self::KIND_AT == Kind::Short as u32
+    }
 
     /// The name bits of a node of this tag in its first bucket.
     #[inline(always)]
@@ -283,19 +309,54 @@ impl Head {
     #[inline(always)]
     pub(super) fn kind(self) -> Kind {
         match self.0 >> Self::KIND_AT {
-            0 => Kind::Leaf,
-            1 => Kind::Jump,
+            0 => Kind::Plain,
+            1 => Kind::Short,
             2 => Kind::Regular,
             _ => Kind::RegularEnd,
         }
     }
 }
 
-/// A node as it is in a slot, its place apart.
+/// An entry as its leaf has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Leaf {
+    /// Key and value are in this record; and bits of the key's hash.
+    Record { unit: u64, hash: u32 },
+    /// The key is these eight bytes, big-endian; the value is a word of these bits.
+    Short { key: u64, value: u64 },
+}
+
+impl Leaf {
+    /// What it weighs in a table.
+    #[inline(always)]
+    pub(super) fn weight(self) -> u32 {
+        if let Self::Short { .. } = self { SHORT_WEIGHT } else { SLOT_WEIGHT }
+    }
+
+    /// The record.
+    #[inline(always)]
+    pub(super) fn unit(self) -> Option<u64> {
+        match self {
+            Self::Record { unit, .. } => Some(unit),
+            Self::Short { .. } => None,
+        }
+    }
+}
+
+/// A node as its slots have it, their heads apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Form {
+    pub(super) kind: Kind,
+    pub(super) body: u64,
+    /// The value of a short leaf.
+    pub(super) value: Option<u64>,
+}
+
+/// A node, its place apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Node {
-    /// A key, which is in this record, and 24 bits of its hash.
-    Leaf { unit: u64, hash: u32 },
+    /// An entry.
+    Leaf(Leaf),
     /// One child, behind this label.
     Jump(Label),
     /// Children.
@@ -304,30 +365,43 @@ pub(super) enum Node {
 
 impl Node {
     const UNIT_BITS: u32 = 40;
+    const UNIT_AT: u32 = 4;
+    const HASH_AT: u32 = Self::UNIT_AT + Self::UNIT_BITS;
 
-    /// Kind and body.
+    /// What it weighs in a table.
     #[inline(always)]
-    pub(super) fn encode(self) -> (Kind, u64) {
-        match self {
-            Self::Leaf { unit, hash } => {
-                debug_assert!(unit >> Self::UNIT_BITS == 0 && hash >> HASH_BITS == 0);
-                (Kind::Leaf, u64::from(hash) << Self::UNIT_BITS | unit)
-            }
-            Self::Jump(label) => (Kind::Jump, label.0),
-            Self::Regular(Children { bits, end: false }) => (Kind::Regular, bits),
-            Self::Regular(Children { bits, end: true }) => (Kind::RegularEnd, bits),
-        }
+    pub(super) fn weight(self) -> u32 {
+        if let Self::Leaf(leaf) = self { leaf.weight() } else { SLOT_WEIGHT }
     }
 
-    /// The node of this kind and body.
+    /// What is stored of it.
     #[inline(always)]
-    pub(super) fn decode(kind: Kind, body: u64) -> Self {
+    pub(super) fn encode(self) -> Form {
+        let (kind, body) = match self {
+            Self::Leaf(Leaf::Record { unit, hash }) => {
+                debug_assert!(unit >> Self::UNIT_BITS == 0 && hash >> HASH_BITS == 0);
+                (Kind::Plain, u64::from(hash) << Self::HASH_AT | unit << Self::UNIT_AT)
+            }
+            Self::Leaf(Leaf::Short { key, value }) => {
+                return Form { kind: Kind::Short, body: key, value: Some(value) };
+            }
+            Self::Jump(label) => (Kind::Plain, label.0),
+            Self::Regular(Children { bits, end: false }) => (Kind::Regular, bits),
+            Self::Regular(Children { bits, end: true }) => (Kind::RegularEnd, bits),
+        };
+        Form { kind, body, value: None }
+    }
+
+    /// The node of this kind and body; `value` reads the value of a short leaf.
+    #[inline(always)]
+    pub(super) fn decode(kind: Kind, body: u64, value: impl FnOnce() -> u64) -> Self {
         match kind {
-            Kind::Leaf => Self::Leaf {
-                unit: body & ((1 << Self::UNIT_BITS) - 1),
-                hash: (body >> Self::UNIT_BITS) as u32,
-            },
-            Kind::Jump => Self::Jump(Label(body)),
+            Kind::Plain if body & Label::COUNT_MASK != 0 => Self::Jump(Label(body)),
+            Kind::Plain => Self::Leaf(Leaf::Record {
+                unit: body >> Self::UNIT_AT & ((1 << Self::UNIT_BITS) - 1),
+                hash: (body >> Self::HASH_AT) as u32,
+            }),
+            Kind::Short => Self::Leaf(Leaf::Short { key: body, value: value() }),
             Kind::Regular => Self::Regular(Children { bits: body, end: false }),
             Kind::RegularEnd => Self::Regular(Children { bits: body, end: true }),
         }
@@ -631,118 +705,5 @@ fn short_slice(key: &[u8]) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeSet;
-
-    #[test]
-    fn slices_read_big_endian_and_pad_with_zeros() {
-        let key: Vec<u8> = (1..=12).collect();
-        for from in 0..=30 {
-            for len in 0..=key.len() {
-                let mut padded = [0; 8];
-                let rest = key[..len].get(from..).unwrap_or(&[]);
-                let count = rest.len().min(8);
-                padded[..count].copy_from_slice(&rest[..count]);
-                assert_eq!(slice_at(&key[..len], from), u64::from_be_bytes(padded), "{from} {len}");
-            }
-        }
-    }
-
-    #[test]
-    fn children_are_a_set_in_order_with_the_end_first() {
-        let symbols = |seed: u64| (0..65).filter(move |i| seed >> (i % 61) & 1 != 0).map(Symbol);
-        for seed in testkit::seeds().chain([0, 1, !0]) {
-            let children = symbols(seed).fold(Children::default(), Children::with);
-            let model: BTreeSet<u32> = symbols(seed).map(Symbol::rank).collect();
-            let ranks = |children: Children| children.into_iter().map(Symbol::rank);
-            assert!(ranks(children).eq(model.iter().copied()));
-            assert!(ranks(children).rev().eq(model.iter().rev().copied()));
-            assert_eq!(children.len() as usize, model.len());
-            assert_eq!(children.only().is_some(), model.len() == 1);
-            for symbol in (0..=64).map(Symbol) {
-                let rank = symbol.rank();
-                assert_eq!(children.has(symbol), model.contains(&rank));
-                let next = model.range(rank + 1..).next().copied();
-                assert_eq!(children.after(symbol).map(Symbol::rank), next);
-                let last = model.range(..rank).next_back().copied();
-                assert_eq!(children.before(symbol).map(Symbol::rank), last);
-                assert!(
-                    ranks(children.without(symbol))
-                        .eq(model.iter().copied().filter(|other| *other != rank))
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn labels_are_cut_and_joined_like_lists() {
-        let all: Vec<Symbol> = [63, 0, 1, 62, 0, 33, 7, 0, 63, 63].map(Symbol).to_vec();
-        for len in 1..=LABEL_SYMBOLS {
-            let label = Label::of(&all[..len]);
-            assert_eq!(label.len(), len);
-            assert!(label.symbols().eq(all[..len].iter().copied()));
-            assert_eq!(Label::new(label.window() | 0xf, len), label);
-            for cut in 0..=len {
-                let parts = (label.start(cut), label.rest(cut));
-                assert_eq!(parts.0, (cut > 0).then(|| Label::of(&all[..cut])));
-                assert_eq!(parts.1, (cut < len).then(|| Label::of(&all[cut..len])));
-                if let (Some(start), Some(rest)) = parts {
-                    assert_eq!(start.joined(rest), Some(label));
-                    assert_eq!(start.matched(label.window(), len), cut);
-                    assert_eq!(label.matched(start.window(), cut), cut);
-                }
-            }
-            if len > 1 {
-                assert_eq!(label.joined(Label::of(&all[..LABEL_SYMBOLS + 1 - len])), None);
-            }
-            let other = label.window() ^ 1 << (64 - SYMBOL_BITS * len as u32);
-            assert_eq!(label.matched(other, len), len - 1);
-        }
-    }
-
-    #[test]
-    fn nodes_and_heads_keep_what_they_were_made_of() {
-        let nodes = [
-            Node::Leaf { unit: (1 << 40) - 1, hash: 0 },
-            Node::Leaf { unit: 0, hash: (1 << HASH_BITS) - 1 },
-            Node::Jump(Label::of(&[Symbol(5), Symbol(0)])),
-            Node::Regular(Children { bits: 1 << 63, end: true }),
-            Node::Regular(Children { bits: 3, end: false }),
-        ];
-        for node in nodes {
-            let (kind, body) = node.encode();
-            for tag in [0, 1, (1 << TAG_BITS) - 1] {
-                let first = Head::new(Head::first(tag), kind);
-                let second = Head::new(Head::second(tag), kind);
-                assert_eq!((first.moved(), second.moved()), (second, first));
-                for head in [first, second] {
-                    assert!(!head.is_free() && head.tag() == tag && head.kind() == kind);
-                    assert_eq!(Node::decode(head.kind(), body), node);
-                    // A free slot is never taken for a node.
-                    assert_ne!(Head::FREE.0 & Head::NAME_MASK, head.name());
-                }
-                assert!(!first.is_second() && second.is_second());
-            }
-        }
-    }
-
-    #[test]
-    fn tables_have_room_for_what_they_are_made_for() {
-        let mut last = 1;
-        for nodes in 0..=FULL_NODES {
-            let buckets = buckets_for(nodes);
-            assert!(is_size(buckets) && buckets >= last, "{nodes}");
-            assert!(nodes * 20 <= buckets as usize * SLOTS * 17, "{nodes}");
-            last = buckets;
-        }
-        assert_eq!(buckets_for(usize::MAX), MAX_BUCKETS);
-        let mut buckets = 1;
-        while let Some(next) = larger(buckets) {
-            assert!(is_size(next) && next > buckets);
-            buckets = next;
-        }
-        assert_eq!(buckets, MAX_BUCKETS);
-        assert_eq!(blocks_of(buckets), MAX_BLOCKS);
-    }
-}
+#[path = "layout_tests.rs"]
+mod tests;

@@ -306,12 +306,9 @@ impl<V> DropValues<'_, V> {
                 let at = self.bucket;
                 self.bucket += 1;
                 let bucket = trie.bucket(at);
-                let nodes = (0..).zip(bucket.heads()).filter(|(_, head)| !head.is_free());
-                self.units.extend(nodes.filter_map(|(slot, head)| {
-                    match Node::decode(head.kind(), bucket.body(slot)) {
-                        Node::Leaf { unit, .. } => Some(unit),
-                        _ => None,
-                    }
+                self.units.extend(bucket.nodes().filter_map(|(slot, _)| match bucket.node(slot) {
+                    Node::Leaf(leaf) => leaf.unit(),
+                    _ => None,
                 }));
             } else {
                 self.bucket = 0;

@@ -20,16 +20,18 @@
 use core::cmp::Ordering as Order;
 use core::marker::PhantomData;
 
-use super::bucket::{Bucket, Find, Hit, find_in_pair};
+use super::bucket::{self, Bucket, Find, Hit, find_in_pair};
 use super::layout::{
-    BLOCK_BUCKETS, BLOCKS_AT, Border, HEADER_LINES, Head, Header, Home, KEPT_PREFIX_BYTES, Lines,
-    MAX_BLOCKS, NAME_AT_LINE, Node, Place, Rest, STATE_BITS, TAG_BITS, WORN, blocks_of,
-    header_lines, is_size, slice_at,
+    BLOCK_BUCKETS, BLOCKS_AT, Border, HEADER_LINES, Head, Header, Home, KEPT_PREFIX_BYTES, Leaf,
+    Lines, MAX_BLOCKS, NAME_AT_LINE, Node, Place, Rest, SHORT_BYTES, STATE_BITS, TAG_BITS, WORN,
+    blocks_of, header_lines, is_size, slice_at,
 };
 use super::state::State;
+use crate::api::Key;
 use crate::arch::{self, Lanes};
 use crate::mem::heap::Records;
 use crate::mem::record::Record;
+use crate::mem::word::{self, Read};
 use crate::mem::{AllocError, LINE_BYTES};
 use crate::prefix::LeafRef;
 use crate::sync::shim::{
@@ -232,6 +234,56 @@ impl Memory {
         8 * (Record::<V>::units(key_bytes.min(MAX_REACH)) as usize - 1)
     }
 
+    /// The leaf of an entry, if it needs no record. The value stays the caller's until somebody can find the leaf.
+    #[inline(always)]
+    pub(super) fn short_leaf<V>(key: &[u8], value: &V) -> Option<Leaf> {
+        if !const { word::is_inline::<V>() } {
+            return None;
+        }
+        let key = u64::from_be_bytes(key.try_into().ok()?);
+        // SAFETY: an inline value has nothing to drop, so of the two that exist now the one that is not used is no loss.
+        let word = word::pack(unsafe { core::ptr::from_ref(value).read() });
+        Some(Leaf::Short { key, value: word.expose_provenance() as u64 })
+    }
+
+    /// The key of an entry.
+    #[inline(always)]
+    pub(super) fn key<'g, V: 'g>(&'g self, leaf: Leaf) -> Key<'g> {
+        match leaf {
+            Leaf::Record { unit, .. } => Key::long(self.record::<V>(unit).key()),
+            Leaf::Short { key, .. } => {
+                let bytes = u128::from(key) << 64;
+                Key::short(bytes.to_be_bytes(), SHORT_BYTES)
+            }
+        }
+    }
+
+    /// The value of an entry.
+    #[inline(always)]
+    pub(super) fn value<V>(&self, leaf: Leaf) -> Read<'_, V> {
+        match leaf {
+            Leaf::Record { unit, .. } => self.record::<V>(unit).value(),
+            Leaf::Short { value, .. } => Self::short_value(value),
+        }
+    }
+
+    /// The value in a short leaf.
+    #[inline(always)]
+    pub(super) fn short_value<'g, V>(value: u64) -> Read<'g, V> {
+        debug_assert!(word::is_inline::<V>());
+        // SAFETY: short leaves are made by `short_leaf`, of the map's type of values, and read whole (T6): this is the
+        // word of a value that is inline.
+        unsafe { Read::new(core::ptr::with_exposed_provenance_mut(value as usize)) }
+    }
+
+    /// Asks for the record of an entry, as `prefetch_record`.
+    #[inline(always)]
+    pub(super) fn prefetch_leaf(&self, leaf: Leaf, reach_bytes: usize) {
+        if let Leaf::Record { unit, .. } = leaf {
+            self.prefetch_record(unit, reach_bytes);
+        }
+    }
+
     /// The bytes of a border.
     #[inline]
     pub(super) fn border(&self, unit: u64) -> &[u8] {
@@ -357,7 +409,7 @@ impl<'g> Trie<'g> {
         let rest = Rest {
             prefix: second,
             keys: AtomicU32::new(0),
-            nodes: AtomicU32::new(0),
+            weight: AtomicU32::new(0),
             round: shape.round,
             worn: AtomicU32::new(0),
         };
@@ -558,43 +610,64 @@ impl<'g> Trie<'g> {
     /// The node in a slot that is not free. The caller holds the lock.
     #[inline(always)]
     pub(super) fn node(self, place: Place) -> Node {
-        let bucket = self.bucket(place.bucket);
-        Node::decode(bucket.head(place.slot).kind(), bucket.body(place.slot))
+        self.bucket(place.bucket).node(place.slot)
     }
 
-    /// Stores into a slot. The caller holds the lock, or has not published the trie.
+    /// Stores a node into a bucket, if there is room; others may change their slots there. The caller holds the lock, or
+    /// has not published the trie.
     #[inline]
-    pub(super) fn store(self, place: Place, head: Head, body: u64) {
-        let version = self.bucket(place.bucket).change(place.slot, head, body);
+    pub(super) fn put(self, bucket: u32, name: u32, node: Node) -> bool {
+        let version = self.bucket(bucket).put(name, node.encode());
+        version.is_some_and(|version| self.note(version))
+    }
+
+    /// Stores a node in the place of another of the same state, at one moment, if there is room for it; others may change
+    /// their slots. The caller holds the lock.
+    #[inline]
+    pub(super) fn exchange(self, place: Place, node: Node) -> bool {
+        let version = self.bucket(place.bucket).exchange(place.slot, node.encode());
+        version.is_some_and(|version| self.note(version))
+    }
+
+    /// Frees a node's slot; others may change theirs. The caller holds the lock.
+    #[inline]
+    pub(super) fn take(self, place: Place) {
+        self.note(self.bucket(place.bucket).take(place.slot));
+    }
+
+    /// Notes a bucket's new version.
+    #[inline]
+    fn note(self, version: bucket::Version) -> bool {
         if version.number() >= WORN {
             // Relaxed: read under the same lock.
             self.rest().worn.store(1, Relaxed);
         }
+        true
     }
 
     /// Ends the construction of a trie that nobody has seen yet: what filled it does not count as changes.
     pub(super) fn start(self) {
         (0..self.buckets()).for_each(|bucket| self.bucket(bucket).start());
-        // Relaxed: as in `store`.
+        // Relaxed: as in `note`.
         self.rest().worn.store(0, Relaxed);
     }
 
     /// Whether the trie has to be replaced before a bucket's version ends. The caller holds the lock.
     pub(super) fn is_worn(self) -> bool {
-        // Relaxed: as in `store`.
+        // Relaxed: as in `note`.
         self.rest().worn.load(Relaxed) != 0
     }
 
-    /// How many nodes there are.
-    pub(super) fn nodes(self) -> usize {
+    /// What all nodes weigh.
+    pub(super) fn weight(self) -> usize {
         // Relaxed: a count, exact for the lock's holder.
-        self.rest().nodes.load(Relaxed) as usize
+        self.rest().weight.load(Relaxed) as usize
     }
 
-    /// Counts nodes. The caller holds the lock.
-    pub(super) fn set_nodes(self, nodes: usize) {
-        // Relaxed: as in `nodes`.
-        self.rest().nodes.store(nodes as u32, Relaxed);
+    /// Notes what all nodes weigh. The caller holds the lock.
+    pub(super) fn set_weight(self, weight: usize) {
+        // Relaxed: as in `weight`.
+        self.rest().weight.store(weight as u32, Relaxed);
     }
 
     /// How many keys there are.

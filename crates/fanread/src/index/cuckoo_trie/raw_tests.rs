@@ -3,7 +3,7 @@
 use super::*;
 use crate::arch::Baseline;
 use crate::hash::prefix::Seed;
-use crate::index::cuckoo_trie::layout::{Kind, MAX_BUCKETS, SLOTS, Symbol, larger};
+use crate::index::cuckoo_trie::layout::{Children, Kind, MAX_BUCKETS, SLOTS, Symbol, larger};
 use crate::index::cuckoo_trie::state::Secret;
 use crate::mem::failing;
 
@@ -15,6 +15,11 @@ fn shape(buckets: u32) -> Shape<'static> {
 
 fn sizes() -> impl Iterator<Item = u32> {
     core::iter::successors(Some(1), |buckets| larger(*buckets))
+}
+
+/// A node that says this.
+fn node(bits: u64) -> Node {
+    Node::Regular(Children { bits, end: false })
 }
 
 #[test]
@@ -42,7 +47,7 @@ fn bucket_and_tag_give_the_state_back() {
             let home = trie.home(state);
             assert!(home.first < buckets && home.second < buckets);
             assert_eq!(home.first == home.second, buckets == 1);
-            let first = Head::new(Head::first(home.tag), Kind::Jump);
+            let first = Head::new(Head::first(home.tag), Kind::Plain);
             assert!(trie.is_same(trie.state(home.first, first), state), "{buckets} {state:?}");
             let second = first.moved();
             assert_eq!(trie.state(home.second, second), trie.state(home.first, first));
@@ -71,23 +76,23 @@ fn freed_lines_are_used_again_as_if_new() {
     for buckets in sizes() {
         let trie = memory.allocate(&mut free, &shape(buckets)).unwrap();
         for bucket in 0..buckets {
-            for slot in 0..SLOTS as u32 {
-                trie.store(Place { bucket, slot }, Head(!0), !0);
+            for tag in 0..SLOTS as u32 {
+                assert!(trie.put(bucket, Head::first(tag), node(!0)));
             }
         }
         trie.set_next(Some(trie.name()));
-        trie.set_nodes(9);
+        trie.set_weight(9);
         let used = memory.lines.used_bytes();
         memory.free(&mut free, trie.name());
         let idle = free.idle_bytes(&memory.lines);
         assert!(idle >= (buckets as usize + HEADER_LINES) * LINE_BYTES);
         let again = memory.allocate(&mut free, &shape(buckets)).unwrap();
         assert_eq!(memory.lines.used_bytes(), used);
-        assert!(again.next().is_none() && again.nodes() == 0 && !again.is_worn());
+        assert!(again.next().is_none() && again.weight() == 0 && !again.is_worn());
         for bucket in 0..buckets {
-            assert!(again.bucket(bucket).heads().iter().all(|head| head.is_free()));
+            assert!(again.bucket(bucket).nodes().next().is_none());
+            assert!(again.bucket(bucket).is_in_order());
             assert_eq!(again.bucket(bucket).begin().number(), 0);
-            assert!((0..SLOTS as u32).all(|slot| again.bucket(bucket).body(slot) == 0));
         }
         memory.free(&mut free, again.name());
     }
@@ -100,17 +105,16 @@ fn tries_do_not_overlap() {
         .chain([1, 1, 2, 1])
         .map(|buckets| memory.allocate(&mut free, &shape(buckets)).unwrap())
         .collect();
-    let mark = |i: usize| Head::new(Head::first(i as u32), Kind::Leaf);
     for (i, trie) in tries.iter().enumerate() {
         for bucket in 0..trie.buckets() {
-            trie.store(Place { bucket, slot: 4 }, mark(i), bucket.into());
+            assert!(trie.put(bucket, Head::first(i as u32), node(bucket.into())));
         }
     }
     for (i, trie) in tries.iter().enumerate() {
         for bucket in 0..trie.buckets() {
-            let place = Place { bucket, slot: 4 };
-            assert_eq!(trie.head(place), mark(i));
-            assert_eq!(trie.node(place), Node::Leaf { unit: bucket.into(), hash: 0 });
+            let (slot, head) = trie.bucket(bucket).nodes().next().unwrap();
+            assert_eq!(head.name(), Head::first(i as u32));
+            assert_eq!(trie.node(Place { bucket, slot }), node(bucket.into()));
         }
     }
 }
@@ -196,13 +200,15 @@ fn borders_place_a_key_as_comparisons_do() {
 fn a_bucket_that_was_changed_often_wears_its_trie_out() {
     let (memory, mut free) = (Memory::new(), FreeLines::new());
     let trie = memory.allocate(&mut free, &shape(1)).unwrap();
-    let place = Place { bucket: 0, slot: 0 };
-    for _ in 0..7 {
-        trie.store(place, Head::FREE, 0);
+    assert!(trie.put(0, Head::first(1), node(0)));
+    let (slot, _) = trie.bucket(0).nodes().next().unwrap();
+    let place = Place { bucket: 0, slot };
+    for i in 0..6 {
+        assert!(trie.exchange(place, node(i)));
     }
     assert!(!trie.is_worn());
     if cfg!(any(shuttle, small_leaves)) {
-        trie.store(place, Head::FREE, 0);
+        trie.take(place);
         assert!(trie.is_worn());
     }
     assert!(trie.locate(Baseline, trie.home(trie.root())).is_none());

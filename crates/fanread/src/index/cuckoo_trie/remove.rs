@@ -5,7 +5,6 @@
 //!
 //! PAPER: section 4.5, which its program does not have.
 
-use super::edit::Edit;
 use super::{Garbage, Pinned};
 use crate::api::Ref;
 
@@ -50,9 +49,9 @@ impl<V: Send + Sync> Pinned<'_, V> {
         let map = self.map;
         let hint = map.hint(key, &self.guard)?;
         let (trie, locked) = map.lock_trie(key, hint.trie);
-        let edit = Edit::find(trie, &map.secret, key);
-        let unit = map.record_of(&edit, key)?;
-        let old = Ref::new(map.memory.record::<V>(unit).value());
+        let edit = map.edit(trie, key);
+        let leaf = map.leaf_of(&edit, key)?;
+        let old = Ref::new(map.memory.value::<V>(leaf));
         if !wanted(old) {
             return None;
         }
@@ -60,7 +59,7 @@ impl<V: Send + Sync> Pinned<'_, V> {
         map.shards.removed(self.thread);
         // The record is handed over before the trie is replaced, which drops other values: if one of them panics, this
         // one is not lost.
-        let mut garbage = map.exchange(self, [Garbage::Record(unit)]);
+        let mut garbage = map.exchange(self, leaf.unit().map(Garbage::Record));
         map.make_smaller(self, trie, locked);
         garbage.run();
         Some(old)

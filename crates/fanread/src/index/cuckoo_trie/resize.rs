@@ -11,26 +11,30 @@
 use core::ops::Range;
 
 use super::build::{BuildError, Plan, Run, can_copy, copy};
-use super::layout::{BLOCK_BUCKETS, FULL_NODES, MAX_BUCKETS, NoRoom, SLOTS, buckets_for, larger};
+use super::layout::{
+    BLOCK_BUCKETS, BUCKET_WEIGHT, FULL_WEIGHT, INNER_WEIGHT, MAX_BUCKETS, NoRoom, buckets_for,
+    larger,
+};
 use super::raw::Trie;
 use super::{CuckooTrie, Garbage, Pinned};
+use crate::api::Key;
 use crate::arch::common_prefix;
 use crate::mem::AllocError;
 use crate::mem::record::Record;
 use crate::prefix;
 use crate::sync::version::Locked;
 
-/// How many of 100 slots are taken in a table that is full. Up to 95 % nearly all insertions find a place; the fuller a
+/// How much of 100 a table is taken that is full, by weight. Up to 95 % nearly all insertions find a place; the fuller a
 /// table, the more nodes move, and the more of them are in their second bucket.
 const FULL_PERCENT: usize = 92;
 
-/// A table with fewer of 100 slots taken is replaced by a smaller one.
+/// A table with less of 100 taken is replaced by a smaller one.
 const SPARSE_PERCENT: usize = 40;
 
-/// A trie of fewer nodes is merged with a neighbour, if both together have at most `MERGED_NODES`: then it is neither split
+/// A trie of less weight is merged with a neighbour, if both together have at most `MERGED_WEIGHT`: then it is neither split
 /// nor merged again soon.
-const FEW_NODES: usize = FULL_NODES / 8;
-const MERGED_NODES: usize = FULL_NODES / 2;
+const FEW_WEIGHT: usize = FULL_WEIGHT / 8;
+const MERGED_WEIGHT: usize = FULL_WEIGHT / 2;
 
 /// Bytes of a key in a full label, and more.
 const LABEL_BYTES: usize = 8;
@@ -53,11 +57,11 @@ impl<V> CuckooTrie<V> {
     }
 
     fn is_crowded(trie: Trie<'_>) -> bool {
-        trie.nodes() * 100 >= trie.buckets() as usize * SLOTS * FULL_PERCENT
+        trie.weight() * 100 >= trie.buckets() as usize * BUCKET_WEIGHT * FULL_PERCENT
     }
 
     fn is_too_large(trie: Trie<'_>) -> bool {
-        trie.nodes() >= FULL_NODES && trie.keys() >= 2
+        trie.weight() >= FULL_WEIGHT && trie.keys() >= 2
     }
 
     /// Makes the first trie of an empty map.
@@ -156,15 +160,16 @@ impl<V> CuckooTrie<V> {
         if Self::is_too_large(old) || larger(buckets).is_none() {
             return self.split(pinned, old, locked, key);
         }
-        // By a quarter: a copy takes some 25 ns for each node, and growing by less would copy each more often.
+        // By three eighths: growing by less would copy each node more often, by more leave more room unused. Together with
+        // the room that a split leaves, a trie is copied once between two splits.
         let more = if buckets < BLOCK_BUCKETS {
             2 * buckets
         } else {
-            (buckets * 5 / 4 + 1).next_multiple_of(BLOCK_BUCKETS).min(MAX_BUCKETS)
+            (buckets * 11 / 8).next_multiple_of(BLOCK_BUCKETS).min(MAX_BUCKETS)
         };
         // A key that was refused may need as many jumps as it has labels.
         let labels = refused.map_or(0, |_| key.len() / LABEL_BYTES);
-        let more = more.max(buckets_for(old.nodes() + labels));
+        let more = more.max(buckets_for(old.weight() + labels * INNER_WEIGHT));
         self.resize(pinned, old, locked, more)
     }
 
@@ -239,22 +244,24 @@ impl<V> CuckooTrie<V> {
         key: &[u8],
     ) -> Result<(), AllocError> {
         let thread = pinned.thread;
-        let run = self.run_of(old);
+        let mut run = self.run_of(old);
+        run.want_room();
         let count = run.entries().len();
         let plan = self.plan(old);
-        let key_at = |at: usize| self.memory.record::<V>(run.entries()[at].unit).key();
-        let last = key_at(count - 1);
+        let last = self.memory.key::<V>(run.entries()[count - 1]);
         let (cut, anchor) = if count == 1 {
             // Two keys that share more than a table holds: each has its own trie.
-            let above = key.max(last);
-            (usize::from(key > last), &above[..=common_prefix(key, last)])
+            let (border, is_above) = (common_prefix(key, &last) + 1, *key > *last);
+            let above = if is_above { Key::long(key) } else { last };
+            (usize::from(is_above), above.start(border))
         } else {
             // Where a map grows at its end, what is behind the cut is left to grow.
-            let at_end = plan.high.is_none() && key > last;
+            let at_end = plan.high.is_none() && *key > *last;
             let window = if at_end { (count * 15 / 16).max(1)..count } else { run.middle() };
             let cut = run.cut(window);
             (cut, run.border::<V>(&self.memory, cut))
         };
+        let anchor = &*anchor;
         let border = self.new_border(thread, anchor)?;
         let halves = || {
             let left = Plan { high: Some((border, anchor)), ..plan };
@@ -365,16 +372,16 @@ impl<V> CuckooTrie<V> {
     /// Replaces a trie from which a key was removed by a smaller one, or merges it with a neighbour, if there is a reason
     /// to. Does nothing if it cannot have the locks, the memory or the neighbour: a later removal tries again.
     pub(super) fn make_smaller(&self, pinned: &Pinned<'_, V>, trie: Trie<'_>, locked: Locked<'_>) {
-        let (nodes, buckets) = (trie.nodes(), trie.buckets());
-        if nodes * 100 < buckets as usize * SLOTS * SPARSE_PERCENT {
-            let smaller = buckets_for(nodes + nodes / 4);
+        let (weight, buckets) = (trie.weight(), trie.buckets());
+        if weight * 100 < buckets as usize * BUCKET_WEIGHT * SPARSE_PERCENT {
+            let smaller = buckets_for(weight + weight / 4);
             if smaller < buckets {
                 // Without memory it stays as it is.
                 let _kept = self.resize(pinned, trie, locked, smaller);
                 return;
             }
         }
-        let few = nodes < FEW_NODES || nodes == 0;
+        let few = weight < FEW_WEIGHT || weight == 0;
         if !few && !trie.is_worn() {
             return;
         }
@@ -382,7 +389,7 @@ impl<V> CuckooTrie<V> {
             let _kept = self.resize(pinned, trie, locked, buckets);
             return;
         }
-        let fits = |other: Trie<'_>| other.nodes() + nodes <= MERGED_NODES;
+        let fits = |other: Trie<'_>| other.weight() + weight <= MERGED_WEIGHT;
         if let Some(next) = trie.next().map(|next| self.memory.trie(next)) {
             // Locks are taken from left to right, so this one may be waited for.
             if fits(next) {

@@ -74,6 +74,7 @@ impl<V> CuckooTrie<V> {
     ) -> Option<Read<'g, V>> {
         let found = match hint.trie.look(&self.secret, kernel, key, hint.hash) {
             Look::Record(unit) => self.read(hint.trie, key, unit),
+            Look::Short(value) => Self::live(hint.trie, Memory::short_value(value)),
             Look::Absent => None,
         };
         if found.is_some() {
@@ -91,8 +92,12 @@ impl<V> CuckooTrie<V> {
         if record.key() != key {
             return None;
         }
-        let value = record.value();
-        // The leaf was this key's when its bucket was read, if the trie lived then (T1).
+        Self::live(trie, record.value())
+    }
+
+    /// What was found in a leaf of the key, if the trie lived then (T1): the leaf was the key's when its bucket was read.
+    #[inline(always)]
+    fn live<'g>(trie: Trie<'g>, value: Read<'g, V>) -> Option<Read<'g, V>> {
         (!trie.version().is_dead_now()).then_some(value)
     }
 
@@ -124,6 +129,7 @@ impl<V> CuckooTrie<V> {
             hint.trie = self.trie_of(key, hint.trie);
             let found = match hint.trie.look(&self.secret, kernel, key, hint.hash) {
                 Look::Record(unit) => self.read(hint.trie, key, unit),
+                Look::Short(value) => Self::live(hint.trie, Memory::short_value(value)),
                 Look::Absent => None,
             };
             // A live trie's borders are what they were: the answer is good.
@@ -246,6 +252,10 @@ impl<'g, V> Walk for Get<'g, '_, V> {
                     Some(Look::Record(unit)) => {
                         map.memory.prefetch_record(unit, Memory::reach_bytes::<V>(key.len()));
                         self.at = Step::Record(hint, unit);
+                    }
+                    Some(Look::Short(value)) => {
+                        let found = CuckooTrie::live(hint.trie, Memory::short_value(value));
+                        return Some(found.or_else(|| map.find_elsewhere(Baseline, key, hint)));
                     }
                     Some(Look::Absent) => return Some(map.find_elsewhere(Baseline, key, hint)),
                 }

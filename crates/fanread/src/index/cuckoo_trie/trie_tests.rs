@@ -10,8 +10,9 @@ use testkit::rng::Rng;
 use super::check::check_trie;
 use super::descend::{Descent, Look};
 use super::edit::Edit;
-use super::layout::{MAX_BUCKETS, NoRoom, larger};
+use super::layout::{BUCKET_WEIGHT, INNER_WEIGHT, Leaf, MAX_BUCKETS, NoRoom, larger};
 use super::raw::{FreeLines, Memory, Shape, Trie};
+use super::search::leaf_hash;
 use super::state::Secret;
 use crate::arch::{Baseline, common_prefix};
 use crate::hash::prefix::Seed;
@@ -41,7 +42,7 @@ struct View<'a> {
 }
 
 fn hash_of(seed: &Seed, key: &[u8]) -> u32 {
-    (seed.hash(key) >> 40) as u32
+    leaf_hash(seed.hash(key))
 }
 
 impl<'a> View<'a> {
@@ -51,7 +52,11 @@ impl<'a> View<'a> {
 
     /// The value of `key`, if the record found is that key's.
     fn value(self, key: &[u8], look: Look) -> Option<u64> {
-        let Look::Record(unit) = look else { return None };
+        let unit = match look {
+            Look::Record(unit) => unit,
+            Look::Short(value) => return Some(value),
+            Look::Absent => return None,
+        };
         let record = self.memory.record::<u64>(unit);
         (record.key() == key).then(|| *record.value().get())
     }
@@ -76,7 +81,22 @@ impl<'a> View<'a> {
     where
         'a: 'k,
     {
-        Edit::find(self.trie(), self.secret, key)
+        Edit::find(self.trie(), self.secret, Baseline, key)
+    }
+
+    /// The leaf of a key that is there.
+    fn leaf(self, edit: &Edit<'_, '_>, key: &[u8]) -> Option<Leaf> {
+        edit.leaf().filter(|leaf| *self.memory.key::<u64>(*leaf) == *key)
+    }
+
+    /// A new leaf.
+    fn new_leaf(self, heap: &mut Shard, key: &[u8], value: u64) -> Leaf {
+        Memory::short_leaf(key, &value).unwrap_or_else(|| {
+            let units = Record::<u64>::units(key.len());
+            let unit = heap.allocate(&self.memory.records, units).unwrap();
+            self.memory.write_record(unit, key, value);
+            Leaf::Record { unit, hash: hash_of(self.seed, key) }
+        })
     }
 }
 
@@ -104,11 +124,11 @@ impl Single {
         hash_of(&self.seed, key)
     }
 
-    fn record(&mut self, key: &[u8], value: u64) -> u64 {
-        let units = Record::<u64>::units(key.len());
-        let unit = self.heap.allocate(&self.memory.records, units).unwrap();
-        self.memory.write_record(unit, key, value);
-        unit
+    fn new_leaf(&mut self, key: &[u8], value: u64) -> Leaf {
+        let mut heap = core::mem::replace(&mut self.heap, Shard::new());
+        let leaf = self.view().new_leaf(&mut heap, key, value);
+        self.heap = heap;
+        leaf
     }
 
     /// Makes a trie of this size.
@@ -144,13 +164,11 @@ impl Single {
     ///
     /// As `Edit::insert`.
     fn try_insert(&mut self, key: &[u8], value: u64) -> Result<(), NoRoom> {
-        let unit = self.record(key, value);
+        let leaf = self.new_leaf(key, value);
         let view = self.view();
         let edit = view.edit(key);
-        let found = edit.record().map(|unit| view.memory.record::<u64>(unit).key());
-        assert!(found.is_none_or(|found| found != key));
-        let hash = self.hash(key);
-        edit.insert(unit, hash, |unit| view.memory.record::<u64>(unit).key())?;
+        assert!(view.leaf(&edit, key).is_none());
+        edit.insert(leaf, self.hash(key), |leaf| view.memory.key::<u64>(leaf))?;
         self.model.insert(key.to_vec(), value);
         Ok(())
     }
@@ -158,8 +176,8 @@ impl Single {
     /// Inserts or replaces, in a larger table if need be. Returns whether there was one large enough.
     fn insert(&mut self, key: &[u8], value: u64) -> bool {
         if self.model.contains_key(key) {
-            let unit = self.record(key, value);
-            self.view().edit(key).replace(unit);
+            let leaf = self.new_leaf(key, value);
+            self.view().edit(key).replace(leaf);
             self.model.insert(key.to_vec(), value);
             return true;
         }
@@ -190,7 +208,7 @@ impl Single {
     fn remove(&mut self, key: &[u8]) -> Option<u64> {
         let view = self.view();
         let edit = view.edit(key);
-        let there = edit.record().is_some_and(|unit| view.memory.record::<u64>(unit).key() == key);
+        let there = view.leaf(&edit, key).is_some();
         if there {
             edit.remove();
         }
@@ -201,12 +219,14 @@ impl Single {
 
     /// Compares with the model, and verifies the invariants.
     fn check(&self) {
-        let records =
+        let leaves =
             check_trie::<u64>(self.trie(), &self.secret, &self.memory, |key| self.hash(key));
-        let records = records.unwrap_or_else(|broken| panic!("{broken}"));
-        let all = records.iter().map(|unit| self.memory.record::<u64>(*unit));
-        let all = all.map(|record| (record.key(), *record.value().get()));
-        assert!(all.eq(self.model.iter().map(|(key, value)| (key.as_slice(), *value))));
+        let leaves = leaves.unwrap_or_else(|broken| panic!("{broken}"));
+        assert_eq!(leaves.len(), self.model.len());
+        for (leaf, (key, value)) in leaves.into_iter().zip(&self.model) {
+            assert_eq!(*self.memory.key::<u64>(leaf), **key);
+            assert_eq!(*self.memory.value::<u64>(leaf).get(), *value);
+        }
     }
 
     fn check_gets(&self, others: &[Vec<u8>]) {
@@ -247,7 +267,7 @@ fn run(seed: u64, keys: &[Vec<u8>], buckets: u32, borders: (&[u8], Option<&[u8]>
             single.check();
         }
     }
-    assert_eq!((single.trie().nodes(), single.trie().keys()), (0, 0));
+    assert_eq!((single.trie().weight(), single.trie().keys()), (0, 0));
 }
 
 const UNBOUNDED: (&[u8], Option<&[u8]>) = (&[], None);
@@ -326,13 +346,14 @@ fn a_failed_insertion_leaves_the_trie_unchanged() {
                 if single.model.contains_key(key) {
                     continue;
                 }
-                let nodes = single.trie().nodes();
+                let weight = single.trie().weight();
                 if single.try_insert(key, i as u64).is_err() {
-                    assert_eq!(single.trie().nodes(), nodes);
+                    assert_eq!(single.trie().weight(), weight);
                     assert_eq!(single.trie().keys(), single.model.len());
                     single.check();
                     single.check_gets(&keys);
-                    let free = buckets as usize * 5 - nodes;
+                    let free =
+                        (buckets as usize * BUCKET_WEIGHT).saturating_sub(weight) / INNER_WEIGHT;
                     failures[free.min(11)] += 1;
                 }
             }
@@ -361,7 +382,7 @@ fn a_label_splits_at_every_symbol() {
         single.check();
         single.remove(&trunk[..at / 8]);
         single.check();
-        let nodes = single.trie().nodes();
+        let nodes = single.trie().weight() / INNER_WEIGHT;
         assert!(nodes <= 3 + 5, "{nodes} nodes of {} symbols", 8 * trunk.len() / 6);
     }
 }
@@ -378,13 +399,13 @@ fn keys_as_long_as_can_be_take_a_jump_for_ten_symbols() {
     }
     // Two bits of the last byte fill up a symbol, six are one.
     let jumps = (65_534 * 8_usize / 6).div_ceil(10);
-    assert_eq!(single.trie().nodes(), jumps + 1 + 4 + 256);
+    assert_eq!(single.trie().weight(), (jumps + 1 + 4 + 256) * INNER_WEIGHT);
     single.check();
     single.check_gets(&[long(0)[..60_000].to_vec(), vec![7], vec![]]);
     for last in 1..=255 {
         single.remove(&long(last));
     }
-    assert_eq!(single.trie().nodes(), 1);
+    assert_eq!(single.trie().weight(), INNER_WEIGHT);
     single.check();
 }
 
@@ -414,10 +435,10 @@ fn a_removed_leaf_moves_its_neighbour_up_to_the_root() {
     single.remove(b"");
     single.check();
     single.remove(keys[0]);
-    assert_eq!(single.trie().nodes(), 1, "a root that is a leaf");
+    assert_eq!(single.trie().weight(), INNER_WEIGHT, "a root that is a leaf");
     single.check();
     single.remove(keys[1]);
-    assert_eq!(single.trie().nodes(), 0);
+    assert_eq!(single.trie().weight(), 0);
     assert_eq!(single.view().get(keys[1]), None);
 }
 
@@ -433,7 +454,7 @@ fn a_descent_among_changes_says_what_was_so_at_some_time() {
     // The writer works between the steps of the readers, so each of them meets any change between any two nodes.
     let (mut answers, mut changed) = (0, 0);
     for seed in 0..if cfg!(miri) { 2 } else { 60 } {
-        for shape in [Keys::SharedPrefixes, Keys::Short, Keys::Urls, Keys::PrefixesOfEachOther] {
+        for shape in [Keys::SharedPrefixes, Keys::U64Dense, Keys::Urls, Keys::PrefixesOfEachOther] {
             let keys = pool(seed, shape, 40);
             let mut single = Single::new(seed, 32, UNBOUNDED);
             let mut rng = Rng::part(seed, 9);
@@ -461,11 +482,9 @@ fn a_descent_among_changes_says_what_was_so_at_some_time() {
                     if model.remove(key).is_some() {
                         edit.remove();
                     } else {
-                        let units = Record::<u64>::units(key.len());
-                        let unit = single.heap.allocate(&memory.records, units).unwrap();
-                        memory.write_record(unit, key, step);
-                        let key_of = |unit| memory.record::<u64>(unit).key();
-                        if edit.insert(unit, hash_of(view.seed, key), key_of).is_ok() {
+                        let leaf = view.new_leaf(&mut single.heap, key, step);
+                        let key_of = |leaf| memory.key::<u64>(leaf);
+                        if edit.insert(leaf, hash_of(view.seed, key), key_of).is_ok() {
                             model.insert(key, step);
                         }
                     }
@@ -502,19 +521,16 @@ impl Stage<'_> {
     fn change(&self, heap: &mut Shard, at: usize) {
         let (view, (key, state)) = (self.view, &self.come[at]);
         let edit = view.edit(key);
-        let found = edit.record().map(|unit| view.memory.record::<u64>(unit));
-        let there = found.is_some_and(|record| record.key() == key.as_slice());
+        let there = view.leaf(&edit, key).is_some();
         let before = state.load(SeqCst);
         assert_eq!(there, before % 4 == 2);
         state.store(before + 1, SeqCst);
         if there {
             edit.remove();
         } else {
-            let units = Record::<u64>::units(key.len());
-            let unit = heap.allocate(&view.memory.records, units).unwrap();
-            view.memory.write_record(unit, key, before + 2);
-            let key_of = |unit| view.memory.record::<u64>(unit).key();
-            if edit.insert(unit, hash_of(view.seed, key), key_of).is_err() {
+            let leaf = view.new_leaf(heap, key, before + 2);
+            let key_of = |leaf| view.memory.key::<u64>(leaf);
+            if edit.insert(leaf, hash_of(view.seed, key), key_of).is_err() {
                 state.store(before, SeqCst);
                 return;
             }
@@ -577,7 +593,8 @@ fn on_stage(
 #[test]
 fn threads_find_what_is_there_while_others_come_and_go() {
     let rounds = if cfg!(miri) { 30 } else { 4_000 };
-    for (seed, shape) in (1..).zip([Keys::SharedPrefixes, Keys::Urls, Keys::U64Dense, Keys::Short])
+    for (seed, shape) in
+        (1..).zip([Keys::SharedPrefixes, Keys::Urls, Keys::U64Dense, Keys::U64Random, Keys::Short])
     {
         let keys = pool(seed, shape, if cfg!(miri) { 20 } else { 120 });
         on_stage(seed, keys, 32, |stage, heap| {
@@ -610,7 +627,7 @@ fn threads_find_what_is_there_while_others_come_and_go() {
 mod models {
     //! The same with a scheduler that may switch threads at every access, and tables so full that nodes move.
 
-    use super::super::layout::{Head, Place, SLOTS};
+    use super::super::layout::Place;
     use super::*;
     use shuttle::rand::Rng as _;
     use shuttle::{Config, Runner, scheduler, thread};
@@ -619,7 +636,7 @@ mod models {
     fn scene() {
         let random = |end: usize| shuttle::rand::thread_rng().gen_range(0..end);
         let seed = random(1 << 20) as u64;
-        let shapes = [Keys::SharedPrefixes, Keys::Urls, Keys::Short, Keys::PrefixesOfEachOther];
+        let shapes = [Keys::SharedPrefixes, Keys::U64Dense, Keys::Short, Keys::PrefixesOfEachOther];
         let keys = pool(seed, shapes[random(shapes.len())], 4 + random(9));
         on_stage(seed, keys, 1 << random(3), |stage, heap| {
             // Keys of a pool may all be the same.
@@ -653,15 +670,13 @@ mod models {
 
     /// Moves a node to its other bucket, if that has room.
     fn move_one(trie: Trie<'_>, number: usize) {
-        let places = (0..trie.buckets())
-            .flat_map(|bucket| (0..SLOTS as u32).map(move |slot| Place { bucket, slot }));
-        let nodes: Vec<Place> = places.filter(|place| !trie.head(*place).is_free()).collect();
+        let in_bucket =
+            |bucket| trie.bucket(bucket).nodes().map(move |(slot, _)| Place { bucket, slot });
+        let nodes: Vec<Place> = (0..trie.buckets()).flat_map(in_bucket).collect();
         let Some(from) = nodes.get(number % nodes.len().max(1)) else { return };
-        let (head, body) = (trie.head(*from), trie.bucket(from.bucket).body(from.slot));
-        let bucket = trie.other(from.bucket, head);
-        if let Some(slot) = trie.bucket(bucket).free_slot() {
-            trie.store(Place { bucket, slot }, head.moved(), body);
-            trie.store(*from, Head::FREE, 0);
+        let head = trie.head(*from);
+        if trie.put(trie.other(from.bucket, head), head.moved().name(), trie.node(*from)) {
+            trie.take(*from);
         }
     }
 

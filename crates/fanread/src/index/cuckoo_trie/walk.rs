@@ -39,7 +39,7 @@
 
 use super::bucket::{Bucket, Find, Version};
 use super::descend::WIDTH;
-use super::layout::{Children, Head, Home, Node, Symbol};
+use super::layout::{Children, Head, Home, Leaf, Node, Symbol};
 use super::raw::{Memory, Trie};
 use super::state::{Secret, State, Symbols};
 use crate::arch::{Baseline, Lanes};
@@ -99,14 +99,20 @@ pub(super) struct Ground<'g> {
     pub(super) reach_bytes: usize,
 }
 
-/// A node whose line has been asked for, or a record.
+/// A leaf that was read, or a node whose line has been asked for.
 #[derive(Clone, Copy, Debug)]
-struct Item {
-    /// The state of a node; the unit of a record.
-    word: u64,
-    /// The node's parent as its place in the list of parents, or [`NONE`]; [`RECORD`] for a record.
+enum Item {
+    Leaf(Leaf),
+    Node(Asked),
+}
+
+/// A node whose line has been asked for.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    state: State,
+    /// The node's parent as its place in the list of parents, or [`NONE`].
     parent: u32,
-    /// How many leaves are expected below a node.
+    /// How many leaves are expected below the node.
     leaves: u32,
     /// The bucket to look into, with [`LATE`] if that is the second.
     bucket: u32,
@@ -120,13 +126,14 @@ const LATE: u32 = 1 << 31;
 /// No parent: the root.
 const NONE: u32 = u32::MAX;
 
-/// No node, but a record.
-const RECORD: u32 = u32::MAX - 1;
-
 impl Item {
+    /// How many leaves are expected here.
     #[inline(always)]
-    fn record(unit: u64) -> Self {
-        Self { word: unit, parent: RECORD, leaves: 1, bucket: 0, name: 0 }
+    fn leaves(&self) -> u32 {
+        match self {
+            Self::Leaf(_) => 1,
+            Self::Node(asked) => asked.leaves,
+        }
     }
 }
 
@@ -187,8 +194,8 @@ impl Walk {
         self.ahead = count;
     }
 
-    /// Appends the units of up to `limit` records to `records`, in order. The last of them may still be in flight when the
-    /// call returns.
+    /// Appends up to `limit` entries to `entries`, in order. The records of the last of them may still be in flight when
+    /// the call returns.
     ///
     /// # Errors
     ///
@@ -200,22 +207,22 @@ impl Walk {
         direction: Direction,
         start: Start<'_>,
         limit: usize,
-        records: &mut Vec<u64>,
+        entries: &mut Vec<Leaf>,
     ) -> Result<Progress, Disturbed> {
         if let Some((key, inclusive)) = self.begin(ground, lanes, direction, start)? {
             // The leaf where the bound's path ends can be on either side of the bound. While its record is on the way:
             let wanted = limit + self.ahead + 1;
             self.refill(ground, direction, wanted);
             self.pass(ground, lanes, direction, wanted);
-            if let Some(Item { word, parent: RECORD, .. }) = self.list.first() {
-                let found = ground.memory.record::<V>(*word).key();
-                let is_beyond = (found > key) == (direction == Direction::Up) && found != key;
-                if !(is_beyond || inclusive && found == key) {
+            if let Some(Item::Leaf(leaf)) = self.list.first() {
+                let found = ground.memory.key::<V>(*leaf);
+                let is_beyond = (*found > *key) == (direction == Direction::Up) && *found != *key;
+                if !(is_beyond || inclusive && *found == *key) {
                     self.skip_front();
                 }
             }
         }
-        self.collect_on(ground, lanes, direction, limit, records)
+        self.collect_on(ground, lanes, direction, limit, entries)
     }
 
     /// Goes on where the last call ended, in the same direction through the same trie, as if it were still that call: what
@@ -231,20 +238,20 @@ impl Walk {
         lanes: impl Lanes,
         direction: Direction,
         limit: usize,
-        records: &mut Vec<u64>,
+        entries: &mut Vec<Leaf>,
     ) -> Result<Progress, Disturbed> {
-        let end = records.len() + limit;
+        let end = entries.len() + limit;
         loop {
-            while let Some(Item { word, parent: RECORD, .. }) = self.list.get(self.front)
-                && records.len() < end
+            while let Some(Item::Leaf(leaf)) = self.list.get(self.front)
+                && entries.len() < end
             {
-                records.push(*word);
+                entries.push(*leaf);
                 self.skip_front();
             }
-            if records.len() == end {
+            if entries.len() == end {
                 return Ok(Progress::More);
             }
-            let wanted = end + self.ahead - records.len();
+            let wanted = end + self.ahead - entries.len();
             self.refill(ground, direction, wanted);
             if self.front < self.list.len() {
                 self.pass(ground, lanes, direction, wanted);
@@ -284,11 +291,11 @@ impl Walk {
             };
         }
         let leaves = (ground.trie.keys() as u32).clamp(1, MOST);
-        self.rest.push(Rest::One(ground.ask(ground.trie.root(), NONE, leaves)));
+        self.rest.push(Rest::One(Item::Node(ground.ask(ground.trie.root(), NONE, leaves))));
         Ok(None)
     }
 
-    /// Leaves the record at the front of the list behind.
+    /// Leaves the leaf at the front of the list behind.
     #[inline(always)]
     fn skip_front(&mut self) {
         self.front += 1;
@@ -303,7 +310,7 @@ impl Walk {
                 Some(Rest::One(item)) => {
                     let item = *item;
                     self.rest.pop();
-                    self.expected += item.leaves as usize;
+                    self.expected += item.leaves() as usize;
                     self.list.push(item);
                 }
                 Some(Rest::Some(Family { state, children, parent, leaves })) => {
@@ -315,7 +322,8 @@ impl Walk {
                     let leaves = (*leaves as usize * self.found)
                         .checked_div(self.guessed)
                         .map_or(*leaves, |leaves| leaves.clamp(1, MOST as usize) as u32);
-                    self.list.push(ground.ask(ground.secret.step(*state, symbol), *parent, leaves));
+                    let child = ground.secret.step(*state, symbol);
+                    self.list.push(Item::Node(ground.ask(child, *parent, leaves)));
                     self.expected += leaves as usize;
                 }
             }
@@ -338,10 +346,10 @@ impl Walk {
         let (mut at, mut intact) = (self.front, true);
         while let Some(item) = self.list.get(at).copied() {
             at += 1;
-            if item.parent == RECORD {
+            let Item::Node(item) = item else {
                 new.push(item);
                 continue;
-            }
+            };
             if item.parent != parent {
                 intact = self.is_still(ground, parent);
                 if !intact {
@@ -352,10 +360,10 @@ impl Walk {
             let mut read = ground.read(lanes, item.bucket & !LATE, item.name);
             if read.is_none() {
                 if item.bucket & LATE == 0 {
-                    new.push(ground.ask_late(item));
+                    new.push(Item::Node(ground.ask_late(item)));
                     continue;
                 }
-                read = ground.read_pair(lanes, ground.trie.home(State(item.word)));
+                read = ground.read_pair(lanes, ground.trie.home(item.state));
             }
             let Some(Read { bucket, version, node }) = read else {
                 if parent == NONE {
@@ -367,14 +375,14 @@ impl Walk {
             };
             let mut others = None;
             match node {
-                Node::Leaf { unit, .. } => {
-                    ground.memory.prefetch_record(unit, ground.reach_bytes);
-                    new.push(Item::record(unit));
+                Node::Leaf(leaf) => {
+                    ground.memory.prefetch_leaf(leaf, ground.reach_bytes);
+                    new.push(Item::Leaf(leaf));
                 }
                 Node::Jump(label) => {
-                    let child = ground.secret.step_all(State(item.word), label);
+                    let child = ground.secret.step_all(item.state, label);
                     let parent = self.add_parent(bucket, version);
-                    new.push(ground.ask(child, parent, item.leaves));
+                    new.push(Item::Node(ground.ask(child, parent, item.leaves)));
                 }
                 Node::Regular(children) => {
                     let count = children.len();
@@ -382,7 +390,7 @@ impl Walk {
                     self.guessed += item.leaves as usize;
                     self.found += (leaves * count) as usize;
                     let parent = self.add_parent(bucket, version);
-                    let family = Family { state: State(item.word), children, parent, leaves };
+                    let family = Family { state: item.state, children, parent, leaves };
                     others = new.expand(ground, direction, family);
                 }
             }
@@ -450,9 +458,9 @@ impl Walk {
                 return if parent == NONE { Ok(false) } else { Err(Disturbed) };
             };
             match node {
-                Node::Leaf { unit, .. } => {
-                    memory.prefetch_record(unit, reach_bytes);
-                    self.list.push(Item::record(unit));
+                Node::Leaf(leaf) => {
+                    memory.prefetch_leaf(leaf, reach_bytes);
+                    self.list.push(Item::Leaf(leaf));
                     self.expected = 1;
                     break true;
                 }
@@ -478,7 +486,7 @@ impl Walk {
                         let beyond = label.symbol(matched).rank() > symbols.symbol(level).rank();
                         if beyond == (direction == Direction::Up) {
                             let child = ground.ask(secret.step_all(state, label), parent, 2);
-                            self.rest.push(Rest::One(child));
+                            self.rest.push(Rest::One(Item::Node(child)));
                         }
                         break false;
                     }
@@ -514,7 +522,7 @@ struct List {
 impl List {
     #[inline(always)]
     fn push(&mut self, item: Item) {
-        self.expected += item.leaves as usize;
+        self.expected += item.leaves() as usize;
         self.items.push(item);
     }
 
@@ -529,7 +537,8 @@ impl List {
         let Family { state, mut children, parent, leaves } = family;
         self.items.reserve(65);
         while let Some(symbol) = take(&mut children, direction) {
-            self.push(ground.ask(ground.secret.step(state, symbol), parent, leaves));
+            let child = ground.secret.step(state, symbol);
+            self.push(Item::Node(ground.ask(child, parent, leaves)));
             if self.expected >= self.wanted {
                 return (children != Children::default()).then_some(Family { children, ..family });
             }
@@ -541,7 +550,7 @@ impl List {
     #[cold]
     fn cut(&mut self, since: usize) {
         self.items.truncate(since);
-        self.expected = self.items.iter().map(|item| item.leaves as usize).sum();
+        self.expected = self.items.iter().map(|item| item.leaves() as usize).sum();
     }
 }
 
@@ -559,18 +568,18 @@ fn take(children: &mut Children, direction: Direction) -> Option<Symbol> {
 impl Ground<'_> {
     /// Asks for the line that a node will be read from.
     #[inline(always)]
-    fn ask(&self, state: State, parent: u32, leaves: u32) -> Item {
+    fn ask(&self, state: State, parent: u32, leaves: u32) -> Asked {
         let Home { first, tag, .. } = self.trie.home(state);
         self.trie.prefetch_bucket(first);
-        Item { word: state.0, parent, leaves, bucket: first, name: Head::first(tag) }
+        Asked { state, parent, leaves, bucket: first, name: Head::first(tag) }
     }
 
     /// Asks for the second line of a node that is not in its first.
     #[inline]
-    fn ask_late(&self, item: Item) -> Item {
-        let Home { second, tag, .. } = self.trie.home(State(item.word));
+    fn ask_late(&self, item: Asked) -> Asked {
+        let Home { second, tag, .. } = self.trie.home(item.state);
         self.trie.prefetch_bucket(second);
-        Item { bucket: second | LATE, name: Head::second(tag), ..item }
+        Asked { bucket: second | LATE, name: Head::second(tag), ..item }
     }
 
     /// Reads a node from one bucket, if it is there, at one moment.
@@ -580,7 +589,7 @@ impl Ground<'_> {
         loop {
             let version = bucket.begin();
             let slot = lanes.find(bucket, name)?;
-            let node = Node::decode(bucket.head(slot).kind(), bucket.body(slot));
+            let node = bucket.node(slot);
             if bucket.is_still(version) {
                 return Some(Read { bucket: number, version, node });
             }
@@ -603,15 +612,15 @@ impl Ground<'_> {
     }
 }
 
-/// Calls `each` with record and hash of every leaf, in key order. The caller holds the trie's lock.
-pub(super) fn for_each_leaf(secret: &Secret, trie: Trie<'_>, mut each: impl FnMut(u64, u32)) {
+/// Calls `each` with every leaf, in key order. The caller holds the trie's lock.
+pub(super) fn for_each_leaf(secret: &Secret, trie: Trie<'_>, mut each: impl FnMut(Leaf)) {
     let mut ahead = vec![trie.root()];
     while let Some(state) = ahead.pop() {
         let at = trie.locate(Baseline, trie.home(state));
         debug_assert!(at.is_some() || trie.keys() == 0, "T4");
         let Some(at) = at else { continue };
         match trie.node(at) {
-            Node::Leaf { unit, hash } => each(unit, hash),
+            Node::Leaf(leaf) => each(leaf),
             Node::Jump(label) => ahead.push(secret.step_all(state, label)),
             Node::Regular(children) => {
                 for symbol in children.into_iter().rev() {

@@ -2,9 +2,10 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::*;
+use crate::api::Key;
 use crate::arch::Avx512;
+use crate::index::cuckoo_trie::build::Run;
 use crate::index::cuckoo_trie::build::tests::{ALL, Bench, key_sets};
-use crate::index::cuckoo_trie::build::{Entry, Run};
 use crate::index::cuckoo_trie::edit::Edit;
 use crate::index::cuckoo_trie::layout::buckets_for;
 use crate::prefix::LeafRef;
@@ -18,7 +19,7 @@ fn collect(
     direction: Direction,
     start: Option<Start<'_>>,
     limit: usize,
-    records: &mut Vec<u64>,
+    records: &mut Vec<Leaf>,
 ) -> Result<Progress, Disturbed> {
     match (Avx512::detect(), start) {
         (Some(lanes), Some(start)) => {
@@ -39,23 +40,24 @@ fn walk(
     start: Start<'_>,
     part: usize,
     on: bool,
-) -> Vec<u64> {
+) -> Vec<Leaf> {
     let mut walk = Walk::default();
     if on {
         walk.look_ahead(part % 5 * 10);
     }
-    let (mut all, mut start) = (Vec::new(), Some(start));
+    let (mut all, mut start, mut last) = (Vec::new(), Some(start), None);
+    let other = Leaf::Short { key: 17, value: 17 };
     loop {
-        let mut records = vec![17];
+        let mut records = vec![other];
         let progress = collect(&mut walk, ground, direction, start, part, &mut records);
-        assert_eq!(records.remove(0), 17, "what was there stays");
+        assert_eq!(records.remove(0), other, "what was there stays");
         assert!(records.len() <= part);
         all.extend_from_slice(&records);
         match progress.expect("nobody writes") {
             Progress::End => return all,
             Progress::More => {
                 assert_eq!(records.len(), part);
-                let key = ground.memory.record::<u64>(records[part - 1]).key();
+                let key = &**last.insert(ground.memory.key::<u64>(records[part - 1]));
                 start = (!on).then_some(Start::Key { key, inclusive: false });
             }
         }
@@ -91,12 +93,12 @@ fn a_walk_yields_what_is_beyond_its_bound_in_order() {
             let built = run.build::<u64>(memory, secret, free, &ALL, 0..keys.len());
             let Ok(trie) = built else { continue };
             let ground = Ground { memory, secret, trie, reach_bytes: 8 };
-            let units: Vec<u64> = run.entries().iter().map(|entry| entry.unit).collect();
+            let leaves = run.entries().to_vec();
             let keys: Vec<&Vec<u8>> = keys.iter().collect();
-            let expect = |direction, from: usize, found: Vec<u64>, about: &str| {
+            let expect = |direction, from: usize, found: Vec<Leaf>, about: &str| {
                 let mut expected = match direction {
-                    Direction::Up => units[from..].to_vec(),
-                    Direction::Down => units[..from].to_vec(),
+                    Direction::Up => leaves[from..].to_vec(),
+                    Direction::Down => leaves[..from].to_vec(),
                 };
                 if direction == Direction::Down {
                     expected.reverse();
@@ -142,7 +144,7 @@ struct Busy {
     secret: Secret,
     name: LeafRef,
     /// Keys in order, and whether they stay.
-    all: Vec<(Vec<u8>, Entry, bool)>,
+    all: Vec<(Vec<u8>, Leaf, bool)>,
 }
 
 impl Busy {
@@ -172,8 +174,8 @@ impl Busy {
         Some(Self { memory, secret, name, all })
     }
 
-    fn key(&self, unit: u64) -> &[u8] {
-        self.memory.record::<u64>(unit).key()
+    fn key(&self, leaf: Leaf) -> Key<'_> {
+        self.memory.key::<u64>(leaf)
     }
 
     /// Inserts or removes a key that does not stay.
@@ -184,12 +186,12 @@ impl Busy {
         }
         let trie = self.memory.trie(self.name);
         let _locked = trie.version().lock();
-        let edit = Edit::find(trie, &self.secret, key);
-        if edit.record() == Some(entry.unit) {
+        let edit = Edit::find(trie, &self.secret, Baseline, key);
+        if edit.leaf() == Some(*entry) {
             edit.remove();
         } else {
             // Without room, the key stays away.
-            let _ = edit.insert(entry.unit, entry.hash, |unit| self.key(unit));
+            let _ = edit.insert(*entry, 7, |leaf| self.key(leaf));
         }
     }
 
@@ -205,31 +207,32 @@ impl Busy {
         let (mut records, limit) = (Vec::new(), 1 + rng.below(40));
         let mut walk = Walk::default();
         walk.look_ahead(rng.below(3) * 20);
-        let (mut start, mut disturbed) = (Some(first), 0);
+        let (mut last, mut disturbed);
+        let mut start = Some(first);
+        disturbed = 0;
         loop {
             match collect(&mut walk, &ground, direction, start, limit, &mut records) {
                 Ok(Progress::End) => break,
                 Ok(Progress::More) => start = None,
                 Err(Disturbed) => {
                     disturbed += 1;
-                    start = Some(records.last().map_or(first, |last| Start::Key {
-                        key: self.key(*last),
-                        inclusive: false,
-                    }));
+                    last = records.last().map(|last| self.key(*last));
+                    let behind = |key| Start::Key { key, inclusive: false };
+                    start = Some(last.as_deref().map_or(first, behind));
                 }
             }
             between();
         }
-        let found: Vec<&[u8]> = records.iter().map(|unit| self.key(*unit)).collect();
+        let found: Vec<Key<'_>> = records.iter().map(|leaf| self.key(*leaf)).collect();
         assert!(found.is_sorted_by(|a, b| if is_up { a < b } else { a > b }));
-        let known = |unit: &u64| self.all.iter().any(|(_, entry, _)| entry.unit == *unit);
+        let known = |leaf: &Leaf| self.all.iter().any(|(_, entry, _)| entry == leaf);
         assert!(records.iter().all(known));
         let range = if is_up { &self.all[from..] } else { &self.all[..=from] };
         let stay: Vec<_> = range.iter().filter(|(_, _, stays)| *stays).collect();
         let mut rest = found.iter();
         for i in 0..stay.len() {
             let key = &stay[if is_up { i } else { stay.len() - 1 - i }].0;
-            assert!(rest.any(|found| found == key), "{key:?} is left out");
+            assert!(rest.any(|found| **found == **key), "{key:?} is left out");
         }
         disturbed
     }

@@ -1,0 +1,120 @@
+//! Nodes, labels, children and sizes of tables, each against a plain model.
+
+use super::*;
+use std::collections::BTreeSet;
+
+#[test]
+fn slices_read_big_endian_and_pad_with_zeros() {
+    let key: Vec<u8> = (1..=12).collect();
+    for from in 0..=30 {
+        for len in 0..=key.len() {
+            let mut padded = [0; 8];
+            let rest = key[..len].get(from..).unwrap_or(&[]);
+            let count = rest.len().min(8);
+            padded[..count].copy_from_slice(&rest[..count]);
+            assert_eq!(slice_at(&key[..len], from), u64::from_be_bytes(padded), "{from} {len}");
+        }
+    }
+}
+
+#[test]
+fn children_are_a_set_in_order_with_the_end_first() {
+    let symbols = |seed: u64| (0..65).filter(move |i| seed >> (i % 61) & 1 != 0).map(Symbol);
+    for seed in testkit::seeds().chain([0, 1, !0]) {
+        let children = symbols(seed).fold(Children::default(), Children::with);
+        let model: BTreeSet<u32> = symbols(seed).map(Symbol::rank).collect();
+        let ranks = |children: Children| children.into_iter().map(Symbol::rank);
+        assert!(ranks(children).eq(model.iter().copied()));
+        assert!(ranks(children).rev().eq(model.iter().rev().copied()));
+        assert_eq!(children.len() as usize, model.len());
+        assert_eq!(children.only().is_some(), model.len() == 1);
+        for symbol in (0..=64).map(Symbol) {
+            let rank = symbol.rank();
+            assert_eq!(children.has(symbol), model.contains(&rank));
+            let next = model.range(rank + 1..).next().copied();
+            assert_eq!(children.after(symbol).map(Symbol::rank), next);
+            let last = model.range(..rank).next_back().copied();
+            assert_eq!(children.before(symbol).map(Symbol::rank), last);
+            assert!(
+                ranks(children.without(symbol))
+                    .eq(model.iter().copied().filter(|other| *other != rank))
+            );
+        }
+    }
+}
+
+#[test]
+fn labels_are_cut_and_joined_like_lists() {
+    let all: Vec<Symbol> = [63, 0, 1, 62, 0, 33, 7, 0, 63, 63].map(Symbol).to_vec();
+    for len in 1..=LABEL_SYMBOLS {
+        let label = Label::of(&all[..len]);
+        assert_eq!(label.len(), len);
+        assert!(label.symbols().eq(all[..len].iter().copied()));
+        assert_eq!(Label::new(label.window() | 0xf, len), label);
+        for cut in 0..=len {
+            let parts = (label.start(cut), label.rest(cut));
+            assert_eq!(parts.0, (cut > 0).then(|| Label::of(&all[..cut])));
+            assert_eq!(parts.1, (cut < len).then(|| Label::of(&all[cut..len])));
+            if let (Some(start), Some(rest)) = parts {
+                assert_eq!(start.joined(rest), Some(label));
+                assert_eq!(start.matched(label.window(), len), cut);
+                assert_eq!(label.matched(start.window(), cut), cut);
+            }
+        }
+        if len > 1 {
+            assert_eq!(label.joined(Label::of(&all[..LABEL_SYMBOLS + 1 - len])), None);
+        }
+        let other = label.window() ^ 1 << (64 - SYMBOL_BITS * len as u32);
+        assert_eq!(label.matched(other, len), len - 1);
+    }
+}
+
+#[test]
+fn nodes_and_heads_keep_what_they_were_made_of() {
+    let record = |unit, hash| Node::Leaf(Leaf::Record { unit, hash });
+    let nodes = [
+        record((1 << 40) - 1, 0),
+        record(0, (1 << HASH_BITS) - 1),
+        Node::Leaf(Leaf::Short { key: 0, value: u64::MAX }),
+        Node::Leaf(Leaf::Short { key: u64::MAX, value: 0 }),
+        Node::Jump(Label::of(&[Symbol(5), Symbol(0)])),
+        Node::Regular(Children { bits: 1 << 63, end: true }),
+        Node::Regular(Children { bits: 3, end: false }),
+    ];
+    for node in nodes {
+        let Form { kind, body, value } = node.encode();
+        for tag in [0, 1, (1 << TAG_BITS) - 1] {
+            let first = Head::new(Head::first(tag), kind);
+            let second = Head::new(Head::second(tag), kind);
+            assert_eq!((first.moved(), second.moved()), (second, first));
+            for head in [first, second] {
+                assert!(!head.is_free() && head.tag() == tag && head.kind() == kind);
+                assert_eq!(head.is_short(), value.is_some());
+                let value = || value.expect("asked for where there is one");
+                assert_eq!(Node::decode(head.kind(), body, value), node);
+                // A free slot is never taken for a node.
+                assert_ne!(Head::FREE.name(), head.name());
+            }
+            assert!(!first.is_second() && second.is_second());
+        }
+    }
+}
+
+#[test]
+fn tables_have_room_for_what_they_are_made_for() {
+    let mut last = 1;
+    for weight in 0..=FULL_WEIGHT {
+        let buckets = buckets_for(weight);
+        assert!(is_size(buckets) && buckets >= last, "{weight}");
+        assert!(weight * 20 <= buckets as usize * BUCKET_WEIGHT * 17, "{weight}");
+        last = buckets;
+    }
+    assert_eq!(buckets_for(usize::MAX), MAX_BUCKETS);
+    let mut buckets = 1;
+    while let Some(next) = larger(buckets) {
+        assert!(is_size(next) && next > buckets);
+        buckets = next;
+    }
+    assert_eq!(buckets, MAX_BUCKETS);
+    assert_eq!(blocks_of(buckets), MAX_BLOCKS);
+}
