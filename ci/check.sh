@@ -61,6 +61,15 @@ install_rust() {
   recent || fail "apt has no Rust $msrv; install it from https://rustup.rs and run this again"
 }
 
+if [ "${1:-}" != quick ]; then
+  # From scratch nearly all of the time goes into compiling, and none of it into what would make the
+  # next build faster, or a debugger happier.
+  export CARGO_INCREMENTAL=0
+  export CARGO_PROFILE_DEV_DEBUG=line-tables-only CARGO_PROFILE_TEST_DEBUG=line-tables-only
+fi
+# The tests, those with tiny leaves and those under AddressSanitizer share their dependencies: all
+# three name the whole workspace, and flags reach our crates through RUSTC_WORKSPACE_WRAPPER.
+
 say "tools"
 recent || install_rust
 if ! has cc; then
@@ -99,11 +108,11 @@ if [ "${1:-}" != quick ]; then
   say "models"
   ci/loom.sh
 
-  if cargo +nightly --version >/dev/null 2>&1; then
+  if compgen -G "$(rustc --print target-libdir)/librustc-*_rt.asan.a" >/dev/null; then
     say "memory errors"
     ci/sanitize.sh
   else
-    say "memory errors: left out, there is no nightly toolchain"
+    say "memory errors: left out, this compiler comes without AddressSanitizer"
   fi
 
   if [ -x ci/bench-smoke.sh ]; then
@@ -112,8 +121,8 @@ if [ "${1:-}" != quick ]; then
   fi
 
   say "tests with tiny leaves, which split and merge all the time"
-  RUSTFLAGS="--cfg small_leaves" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/small" \
-    cargo test --locked -p fanread --test model --test linear --test faults
+  RUSTC_WORKSPACE_WRAPPER="$PWD/ci/rustc-small-leaves.sh" \
+    cargo test --locked --workspace --test model --test linear --test faults
 fi
 
 say "tests"
