@@ -10,7 +10,7 @@
 //!
 //! Whether a node has room depends on how many short leaves there are (`bucket.rs`).
 //!
-//! A call that fails leaves the nodes as they were.
+//! A call that fails leaves the nodes as they were, but maybe in other places.
 //!
 //! PAPER: section 5.1 looks for a place from the primary bucket only; beginning at both doubles the ways out. All its
 //! entries have one slot.
@@ -85,7 +85,7 @@ pub(super) fn rewrite(trie: Trie<'_>, at: Place, node: Node) -> Result<(), NoRoo
     if !trie.exchange(at, node) {
         // As if the node were another that has to come in.
         let head = trie.head(at);
-        make_room(trie, &[at.bucket], is_short(node), Some(at.slot)).ok_or(NoRoom::Full)?;
+        make_room(trie, &[at.bucket], is_short(node), Some(head)).ok_or(NoRoom::Full)?;
         let slot = trie.bucket(at.bucket).nodes().find(|(_, other)| *other == head);
         let at = Place { slot: slot.map_or(at.slot, |(slot, _)| slot), ..at };
         let exchanged = trie.exchange(at, node);
@@ -102,11 +102,24 @@ pub(super) fn clear(trie: Trie<'_>, at: Place) {
     trie.set_weight(trie.weight() - weight);
 }
 
-/// Moves nodes until one of the buckets has room for a node more, and returns that one. Or, if `keep` is a slot of the
-/// first, until it has room for one in the place of the node there.
+/// Moves nodes until one of the buckets has room for a node more, and returns that one. Or, if `keep` is a node of the
+/// first, until it has room for one in the place of that.
 #[cold]
 #[inline(never)]
-fn make_room(trie: Trie<'_>, buckets: &[u32], is_short: bool, keep: Option<u32>) -> Option<u32> {
+fn make_room(trie: Trie<'_>, buckets: &[u32], is_short: bool, keep: Option<Head>) -> Option<u32> {
+    let made = move_one(trie, buckets, is_short, keep);
+    if made.is_some() || !is_short {
+        return made;
+    }
+    // Five nodes that are not short: two have to go.
+    buckets.iter().find_map(|bucket| {
+        move_one(trie, &[*bucket], false, keep)?;
+        move_one(trie, &[*bucket], true, keep)
+    })
+}
+
+/// The same by one row of moves.
+fn move_one(trie: Trie<'_>, buckets: &[u32], is_short: bool, keep: Option<Head>) -> Option<u32> {
     let mut steps = [Step { bucket: 0, from: 0, slot: 0, is_short }; SEARCH_BUCKETS];
     let mut reached = [0_u64; REACHED_BITS / 64];
     let mut is_new = |bucket: u32| {
@@ -127,11 +140,11 @@ fn make_room(trie: Trie<'_>, buckets: &[u32], is_short: bool, keep: Option<u32>)
         let bucket = trie.bucket(number.into());
         let stays = keep.filter(|_| at == 0);
         let mut wanted = bucket.crowd().with(is_short);
-        if let Some(slot) = stays {
-            wanted = wanted.without(bucket.head(slot).is_short());
+        if let Some(head) = stays {
+            wanted = wanted.without(head.is_short());
         }
         for (slot, head) in bucket.nodes() {
-            if stays == Some(slot) || !wanted.without(head.is_short()).fits() {
+            if stays == Some(head) || !wanted.without(head.is_short()).fits() {
                 continue;
             }
             let other = trie.other(number.into(), head);
@@ -189,14 +202,13 @@ mod tests {
         memory.allocate(free, &shape).unwrap()
     }
 
-    /// All nodes, and where they are.
-    fn contents(trie: Trie<'_>) -> Vec<(Place, Head, Node)> {
-        let mut contents = Vec::new();
+    /// All nodes.
+    fn contents(trie: Trie<'_>) -> BTreeMap<u64, Node> {
+        let mut contents = BTreeMap::new();
         for bucket in 0..trie.buckets() {
             assert!(trie.bucket(bucket).is_in_order());
             for (slot, head) in trie.bucket(bucket).nodes() {
-                let place = Place { bucket, slot };
-                contents.push((place, head, trie.node(place)));
+                contents.insert(trie.state(bucket, head).0, trie.node(Place { bucket, slot }));
             }
         }
         contents
@@ -208,9 +220,10 @@ mod tests {
         Records,
         Shorts,
         Both,
+        FewShorts,
     }
 
-    const MIXES: [Mix; 3] = [Mix::Records, Mix::Shorts, Mix::Both];
+    const MIXES: [Mix; 4] = [Mix::Records, Mix::Shorts, Mix::Both, Mix::FewShorts];
 
     impl Mix {
         /// The `i`-th node, which says `what`.
@@ -219,7 +232,8 @@ mod tests {
                 Self::Records => Leaf::Record { unit: what, hash: 3 },
                 Self::Shorts => Leaf::Short { key: i as u64, value: what },
                 Self::Both if i.is_multiple_of(2) => return Self::Records.leaf(i, what),
-                Self::Both => return Self::Shorts.leaf(i, what),
+                Self::FewShorts if !i.is_multiple_of(6) => return Self::Records.leaf(i, what),
+                Self::Both | Self::FewShorts => return Self::Shorts.leaf(i, what),
             })
         }
 
@@ -230,6 +244,8 @@ mod tests {
                 Self::Shorts => 36,
                 // Two thirds of the buckets with two short ones and another, one third with one and three others.
                 Self::Both => 40,
+                // With every sixth node short, a bucket with four others is five of seven.
+                Self::FewShorts => 51,
             }
         }
     }
