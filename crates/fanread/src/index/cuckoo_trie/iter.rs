@@ -1,6 +1,6 @@
 //! Ranges: a piece of one trie at a time, in both directions.
 //!
-//! A range collects the records of the next few keys (`walk.rs`), and more before it has yielded the last of them. A
+//! A range collects the next few entries (`walk.rs`), and more before it has yielded the last of them. A
 //! walk that was disturbed by a writer, or whose trie has been replaced, starts again behind the last record.
 //!
 //! # Invariants

@@ -1,8 +1,9 @@
 //! An ordered map on byte strings: a forest of small tries, each in a cuckoo hash table of its own.
 //!
 //! The buckets of all nodes on a key's path are known before the first is read, and asked for together; then the
-//! record of the key. [`Wormhole`](crate::Wormhole) has the same methods, keeps short keys without a record, and reads several
-//! keys from a line in scans: take it unless you have measured that this one suits your keys better.
+//! record of the key. A key of eight bytes, as numbers have, with a value of up to eight has no record.
+//! [`Wormhole`](crate::Wormhole) has the same methods and reads several keys from a line in scans: take it unless you have
+//! measured that this one suits your keys better.
 //!
 //! How it works, its invariants and its budget of line fetches are in `docs/design/cuckoo-trie.md`.
 

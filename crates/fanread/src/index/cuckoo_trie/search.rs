@@ -275,7 +275,8 @@ impl<V> Pinned<'_, V> {
     /// # Cost
     ///
     /// Two waits: the buckets of the path, at most 8 nodes of it at a time, then the record. A longer path behind what
-    /// its trie's keys share costs a wait for each 8 nodes more. A key that is not there costs no record.
+    /// its trie's keys share costs a wait for each 8 nodes more. There is no record for keys that are not there, and none
+    /// for keys of eight bytes with values of at most eight that need no dropping.
     ///
     /// # Concurrency
     ///
