@@ -10,7 +10,7 @@ use testkit::rng::Rng;
 use super::check::check_trie;
 use super::descend::{Descent, Look};
 use super::edit::Edit;
-use super::layout::{BUCKET_WEIGHT, INNER_WEIGHT, Leaf, MAX_BUCKETS, NoRoom, larger};
+use super::layout::{BUCKET_WEIGHT, INNER_WEIGHT, Leaf, MAX_BUCKETS, NoRoom, Symbol, larger};
 use super::raw::{FreeLines, Memory, Shape, Trie};
 use super::search::leaf_hash;
 use super::state::Secret;
@@ -362,6 +362,44 @@ fn a_failed_insertion_leaves_the_trie_unchanged() {
     }
     // With no room left, and with some.
     assert!(failures[0] > 0 && failures[1..].iter().any(|count| *count > 0), "{failures:?}");
+}
+
+#[test]
+fn a_key_whose_name_has_the_state_of_another_waits_for_another_root() {
+    let mut single = Single::new(11, 4, UNBOUNDED);
+    let key = |[a, b, c]: [u8; 3]| {
+        let bits = u32::from(a) << 18 | u32::from(b) << 12 | u32::from(c) << 6;
+        bits.to_be_bytes()[1..].to_vec()
+    };
+    // Of the names of three symbols, two that are one state to this table.
+    let (mut seen, mut found) = (BTreeMap::new(), None);
+    let shift = single.trie().header().shift;
+    for number in 0..1_u32 << 18 {
+        let name = [number >> 12, number >> 6, number].map(|symbol| symbol as u8 & 63);
+        let step = |state, symbol: &u8| single.secret.step(state, Symbol(*symbol));
+        let state = name.iter().fold(single.trie().root(), step);
+        if let Some(other) = seen.insert(state.0 >> shift, name)
+            && other[0] != name[0]
+        {
+            found = Some([other, name]);
+            break;
+        }
+    }
+    let names = found.expect("2^17 pairs for each of 2^30 states");
+    // A neighbour of each key makes that name the key's.
+    for [a, b, c] in names {
+        single.try_insert(&key([a, b, c ^ 1]), 1).unwrap();
+    }
+    let [first, second] = names.map(key);
+    single.try_insert(&first, 2).unwrap();
+    let weight = single.trie().weight();
+    assert_eq!(single.try_insert(&second, 3), Err(NoRoom::Collision));
+    assert_eq!((single.trie().weight(), single.trie().keys()), (weight, 3));
+    single.check();
+    single.check_gets(&[second.clone()]);
+    assert!(single.insert(&second, 3) && single.trie().round() == 1);
+    single.check();
+    single.check_gets(&[]);
 }
 
 #[test]
