@@ -165,7 +165,7 @@ impl<V> CuckooTrie<V> {
         let more = if buckets < BLOCK_BUCKETS {
             2 * buckets
         } else {
-            (buckets * 11 / 8 + 1).next_multiple_of(BLOCK_BUCKETS).min(MAX_BUCKETS)
+            (buckets * 11 / 8).max(buckets + 1).next_multiple_of(BLOCK_BUCKETS).min(MAX_BUCKETS)
         };
         // A key that was refused may need as many jumps as it has labels.
         let labels = refused.map_or(0, |_| key.len() / LABEL_BYTES);
