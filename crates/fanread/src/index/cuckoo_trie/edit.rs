@@ -11,8 +11,9 @@
 //! remove below ...   rewritten, first            cleared then
 //! three or more      one child less              the leaf
 //! a leaf and ...     the other leaf, as far up   what was between, from the top down, and both leaves
-//!                    as it goes; or a jump to
-//!                    it, if it has no room there
+//!                    as it goes
+//!                    or, if it has no room there,   the leaf
+//!                    one child less
 //! a leaf and a node  a jump to that node, one    what it takes the place of, and the leaf
 //!                    with jumps beside it
 //! ```
@@ -72,6 +73,12 @@ struct Above {
 impl Passes for Above {
     #[inline]
     fn regular(&mut self, level: usize, state: State, children: Children) {
+        if children.only().is_some() {
+            // Nothing forks here: it is as a jump that cannot be joined with others.
+            self.next_jump = None;
+            self.next_top.get_or_insert(state);
+            return;
+        }
         self.parent = Some((level, state, children));
         (self.jump, self.top) = (self.next_jump.take(), self.next_top.take());
     }
@@ -254,20 +261,36 @@ impl<'g, 'a> Edit<'g, 'a> {
         };
         let child = self.secret.step(state, symbol);
         match self.node(child) {
-            Node::Leaf(leaf) if self.move_up(leaf, child) => {}
+            Node::Leaf(leaf) => {
+                if !self.move_up(leaf, child) {
+                    self.rewrite(state, Node::Regular(left));
+                    self.clear_leaf();
+                }
+            }
             Node::Jump(label) => self.join(symbol, Some(label), child),
-            _ => self.join(symbol, None, child),
+            Node::Regular(_) => self.join(symbol, None, child),
         }
     }
 
-    /// Clears the leaf where the path ends, and the jumps that led to nothing else.
+    /// Clears the leaf where the path ends, and the nodes that led to nothing else.
     fn clear_leaf(&self) {
         let mut state = self.above.next_top.unwrap_or(self.stop.state);
-        while let Node::Jump(label) = self.node(state) {
+        while let Some(child) = self.only_child(state, self.node(state)) {
             self.clear(state);
-            state = self.secret.step_all(state, label);
+            state = child;
         }
         self.clear(state);
+    }
+
+    /// What a node leads to that leads to one thing.
+    fn only_child(&self, state: State, node: Node) -> Option<State> {
+        match node {
+            Node::Leaf(_) => None,
+            Node::Jump(label) => Some(self.secret.step_all(state, label)),
+            Node::Regular(children) => {
+                children.only().map(|symbol| self.secret.step(state, symbol))
+            }
+        }
     }
 
     /// Moves the leaf that will be alone below its parent to where no jump leads to it (T5), and takes out the key. Does
@@ -279,9 +302,9 @@ impl<'g, 'a> Edit<'g, 'a> {
         if place::rewrite(self.trie, self.place_of(state), Node::Leaf(leaf)).is_err() {
             return false;
         }
-        // The jumps below the first, and the regular node behind them.
-        while let Node::Jump(label) = node {
-            state = self.secret.step_all(state, label);
+        // What is below the first, and the regular node behind that.
+        while let Some(child) = self.only_child(state, node) {
+            state = child;
             node = self.node(state);
             self.clear(state);
         }
@@ -290,7 +313,7 @@ impl<'g, 'a> Edit<'g, 'a> {
         true
     }
 
-    /// Makes the parent, which will have one child, part of a jump, and takes out the key.
+    /// Makes the parent, which will have one child that is no leaf, part of a jump, and takes out the key.
     fn join(&self, symbol: Symbol, below: Option<Label>, child: State) {
         let Some((_, parent, _)) = self.above.parent else { return };
         let one = Label::of(&[symbol]);
