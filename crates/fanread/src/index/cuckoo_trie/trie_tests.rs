@@ -181,8 +181,9 @@ impl Single {
             self.model.insert(key.to_vec(), value);
             return true;
         }
-        while let Err(error) = self.try_insert(key, value) {
-            let (mut buckets, mut round) = (self.trie().buckets(), self.trie().round());
+        let (mut buckets, mut round) = (self.trie().buckets(), self.trie().round());
+        let mut tried = self.try_insert(key, value);
+        while let Err(error) = tried {
             match error {
                 NoRoom::Collision => round += 1,
                 NoRoom::Full => match larger(buckets) {
@@ -190,19 +191,21 @@ impl Single {
                     None => return false,
                 },
             }
-            self.rebuild(buckets, round);
+            tried = self.rebuild(buckets, round).and_then(|()| self.try_insert(key, value));
         }
         true
     }
 
-    fn rebuild(&mut self, buckets: u32, round: u32) {
-        let old = self.name;
+    /// Builds the trie anew. If that fails, it stays as it is: in another order the keys may need more room.
+    fn rebuild(&mut self, buckets: u32, round: u32) -> Result<(), NoRoom> {
+        let old = core::mem::replace(&mut self.name, LeafRef::new(1).unwrap());
         self.name = self.empty(buckets, round);
         let model = core::mem::take(&mut self.model);
-        for (key, value) in &model {
-            self.try_insert(key, *value).unwrap();
-        }
-        self.memory.free(&mut self.free, old);
+        let built = model.iter().try_for_each(|(key, value)| self.try_insert(key, *value));
+        let gone = if built.is_ok() { old } else { core::mem::replace(&mut self.name, old) };
+        self.model = model;
+        self.memory.free(&mut self.free, gone);
+        built
     }
 
     fn remove(&mut self, key: &[u8]) -> Option<u64> {
@@ -497,7 +500,7 @@ fn a_descent_among_changes_says_what_was_so_at_some_time() {
             let mut single = Single::new(seed, 32, UNBOUNDED);
             let mut rng = Rng::part(seed, 9);
             let buckets = if MAX_BUCKETS < 256 { 40 } else { 32 };
-            single.rebuild(buckets, 0);
+            single.rebuild(buckets, 0).unwrap();
             let (memory, secret) = (Memory::new(), single.secret.clone());
             let memory = core::mem::replace(&mut single.memory, memory);
             let view =
