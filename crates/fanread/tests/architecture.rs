@@ -51,6 +51,7 @@ const EXTRA_FILES: [&str; 13] = [
     "index/cuckoo_trie/edit.rs",
     "index/cuckoo_trie/walk.rs",
     "index/cuckoo_trie/build.rs",
+    "index/cuckoo_trie/layout_tests.rs",
     "index/cuckoo_trie/raw_tests.rs",
     "index/cuckoo_trie/build_tests.rs",
     "index/cuckoo_trie/trie_tests.rs",
