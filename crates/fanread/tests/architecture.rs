@@ -37,7 +37,7 @@ const NAMES: [&str; 10] =
     ["mod", "layout", "raw", "search", "insert", "remove", "resize", "iter", "check", "tests"];
 
 /// Files beside those of the list, each for a reason.
-const EXTRA_FILES: [&str; 13] = [
+const EXTRA_FILES: [&str; 14] = [
     // The prefix table has nodes in a table where an index has only one kind of bytes.
     "prefix/node.rs",
     // What every ordered map does when memory runs out.
