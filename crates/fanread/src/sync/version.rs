@@ -19,6 +19,9 @@
 //! A slot is used again only after `end_change`, so a reader that finds the same `changes` before and after
 //! has read two words of one entry, even while a change is under way: **readers never wait.**
 //!
+//! Who changes more than that makes all of it one change. A reader that finds `changes` even, and the same at the end, has
+//! then read one state.
+//!
 //! # Invariants
 //!
 //! * **V1** Only the holder of LOCKED changes the word, and only it sets DEAD, which is never cleared.
@@ -167,6 +170,15 @@ impl<W: Word> Locked<'_, W> {
         self.version.0.store(self.now, Release);
     }
 
+    /// Announces a change, makes it, and ends it.
+    #[inline(always)]
+    pub(crate) fn change<T>(&mut self, change: impl FnOnce() -> T) -> T {
+        self.begin_change();
+        let done = change();
+        self.end_change();
+        done
+    }
+
     /// To be called before the first store into a slot that may have been used before.
     #[inline(always)]
     #[expect(clippy::unused_self, reason = "only who holds the lock may call it")]
@@ -298,6 +310,30 @@ mod loom_models {
                 if let Some((key, _, dead)) = old.read() {
                     assert!(key == 0 || dead, "answered from a dead leaf");
                 }
+            }
+            writer.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn loom_what_is_read_quietly_belongs_together() {
+        loom::model(|| {
+            let leaf = Arc::new(Leaf::new(1, 10));
+            let writer = {
+                let leaf = leaf.clone();
+                thread::spawn(move || {
+                    for (key, value) in [(2, 20), (3, 30)] {
+                        leaf.version.lock().change(|| {
+                            leaf.value.store(value, Relaxed);
+                            leaf.key.store(key, Relaxed);
+                        });
+                    }
+                })
+            };
+            let before = leaf.version.begin();
+            let (key, value) = (leaf.key.load(Relaxed), leaf.value.load(Relaxed));
+            if !before.is_changing() && leaf.version.end(before).is_some() {
+                assert_eq!(value, 10 * key, "parts of two states");
             }
             writer.join().unwrap();
         });

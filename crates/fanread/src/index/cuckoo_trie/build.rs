@@ -24,12 +24,12 @@ use core::ops::Range;
 
 use super::bucket::Find;
 use super::layout::{
-    Children, Head, INNER_WEIGHT, LABEL_SYMBOLS, Leaf, NoRoom, Node, Place, STATE_BITS,
-    SYMBOL_BITS, TAG_BITS, buckets_for, larger,
+    Children, EXACT_BUCKETS, Head, INNER_WEIGHT, LABEL_SYMBOLS, Leaf, NoRoom, Node, Place,
+    STATE_BITS, SYMBOL_BITS, TAG_BITS, buckets_for, larger,
 };
 use super::place::place;
 use super::raw::{FreeLines, Memory, Shape, Trie};
-use super::state::{Secret, State, Symbols};
+use super::state::{SHORT_NAME_SYMBOLS, Secret, State, Symbols};
 use super::walk;
 use crate::api::Key;
 use crate::arch::{self, Baseline};
@@ -42,9 +42,6 @@ const AHEAD: usize = 16;
 /// What two keys are said to share, in bits, if one of them is a prefix of the other, beyond its end: so much that
 /// whole symbols are left if the last symbol, filled up with zeros, is shared too.
 const PADDING_BITS: u32 = SYMBOL_BITS - 1;
-
-/// Depths told apart by the hint for descents.
-const DEPTHS: usize = 16;
 
 /// Why a trie was not built.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,13 +83,13 @@ impl<'a> Plan<'a> {
         })
     }
 
-    fn shape(&self, secret: &Secret, buckets: u32, depth: u32) -> Shape<'a> {
+    fn shape(&self, buckets: u32, levels: Levels) -> Shape<'a> {
         Shape {
             buckets,
             skip_bits: self.skip_bits(),
-            root: secret.root(self.round),
             round: self.round,
-            depth,
+            levels: levels.usual,
+            entry: if buckets < EXACT_BUCKETS { 0 } else { levels.entry },
             low: self.low,
             high: self.high,
         }
@@ -255,9 +252,9 @@ impl Run {
         let weight = self.count_weight(part.clone(), skip_bits);
         let room = if self.has_room { weight / 3 } else { 0 };
         let mut buckets = buckets_for(weight + room).max(self.at_least);
-        let depth = self.usual_depth(part.clone(), skip_bits);
+        let levels = self.levels(part.clone(), skip_bits);
         loop {
-            let trie = memory.allocate(free, &plan.shape(secret, buckets, depth))?;
+            let trie = memory.allocate(free, &plan.shape(buckets, levels))?;
             let Err(error) = self.fill::<V>(memory, secret, trie, part.clone()) else {
                 trie.set_keys(part.len());
                 trie.start();
@@ -280,7 +277,7 @@ impl Run {
         trie: Trie<'_>,
         part: Range<usize>,
     ) -> Result<(), NoRoom> {
-        let (queue, path) = (Queue::new(trie), vec![trie.root()]);
+        let (queue, path) = (Queue::new(trie), vec![secret.root(trie.round())]);
         let mut filling = Filling { secret, queue, path, open: Vec::new() };
         let shared = &self.shared[part.start..part.end.saturating_sub(1).max(part.start)];
         let entries = &self.entries[part];
@@ -300,23 +297,54 @@ impl Run {
         filling.queue.flush()
     }
 
-    /// How many states a descent needs to begin with, so that it reaches most leaves: 7 of 8.
-    fn usual_depth(&self, part: Range<usize>, skip_bits: u32) -> u32 {
-        let mut leaves = [0; DEPTHS];
-        let mut before = 0;
+    /// On which levels the paths of a part of the run have nodes.
+    fn levels(&self, part: Range<usize>, skip_bits: u32) -> Levels {
+        // Keys whose paths have a regular node, by its level.
+        let mut keys = [0; LEVELS];
+        // The open bends: one more than their level, and the first key below them.
+        let mut open = [(0, 0); LEVELS];
+        let mut count = 0;
         for at in part.clone() {
+            // 0 behind the last key.
             let last = at + 1 == part.end;
-            let behind = if last { 0 } else { symbols_in(self.shared[at], skip_bits) + 1 };
-            leaves[before.max(behind).min(DEPTHS - 1)] += 1;
-            before = behind;
+            let bend = if last { 0 } else { symbols_in(self.shared[at], skip_bits) + 1 };
+            if bend > LEVELS {
+                continue;
+            }
+            let mut first = at;
+            while count > 0 && open[count - 1].0 > bend {
+                count -= 1;
+                let (bend, since) = open[count];
+                keys[bend - 1] += at + 1 - since;
+                first = since;
+            }
+            if bend > 0 && (count == 0 || open[count - 1].0 < bend) {
+                open[count] = (bend, first);
+                count += 1;
+            }
         }
-        let mut deeper = part.len();
-        let usual = leaves.iter().position(|here| {
-            deeper -= here;
-            deeper * 8 <= part.len()
-        });
-        usual.map_or(1, |depth| depth as u32 + 1)
+        let all = part.len();
+        // There is a node below each regular one.
+        let below = |(level, keys): (usize, &usize)| u64::from(keys * 64 > all) << (level + 1);
+        let usual =
+            keys[..LEVELS - 1].iter().enumerate().map(below).fold(1, |usual, bit| usual | bit);
+        let is_entry = |keys: &usize| *keys > 0 && keys * 16 >= all * 15;
+        let entry = keys[..=SHORT_NAME_SYMBOLS].iter().rposition(is_entry).unwrap_or(0);
+        Levels { usual, entry: entry as u32 }
     }
+}
+
+/// Levels that are counted.
+const LEVELS: usize = u64::BITS as usize;
+
+/// On which levels the paths of a trie's keys have nodes.
+#[derive(Clone, Copy, Debug)]
+struct Levels {
+    /// Those where one of 64 has one, a bit for each.
+    usual: u64,
+    /// The deepest of short names where 15 of 16 have a regular node. So a search that starts there finds a node for most
+    /// keys that are not in the trie, too.
+    entry: u32,
 }
 
 /// The whole symbols in so many shared bits.
@@ -400,7 +428,7 @@ const IN_FLIGHT: usize = 16;
 
 impl<'g> Queue<'g> {
     fn new(trie: Trie<'g>) -> Self {
-        Self { trie, nodes: [(trie.root(), Node::Regular(Children::default())); IN_FLIGHT], len: 0 }
+        Self { trie, nodes: [(State(0), Node::Regular(Children::default())); IN_FLIGHT], len: 0 }
     }
 
     /// Adds a node that is not in the table.
@@ -444,7 +472,6 @@ pub(super) fn can_copy(from: u32, to: u32) -> bool {
 /// [`NoRoom::Full`] if the table is too small; see [`BuildError`]. Nothing is left behind then.
 pub(super) fn copy<'g>(
     memory: &'g Memory,
-    secret: &Secret,
     free: &mut FreeLines,
     plan: &Plan<'_>,
     old: Trie<'_>,
@@ -452,7 +479,8 @@ pub(super) fn copy<'g>(
 ) -> Result<Trie<'g>, BuildError> {
     debug_assert!(can_copy(old.buckets(), buckets));
     debug_assert!(plan.round == old.round() && plan.skip_bits() == old.skip_bits());
-    let new = memory.allocate(free, &plan.shape(secret, buckets, old.depth() as u32))?;
+    let levels = Levels { usual: old.levels(), entry: old.entry() as u32 };
+    let new = memory.allocate(free, &plan.shape(buckets, levels))?;
     if let Err(error) = copy_nodes(old, new) {
         memory.free(free, new.name());
         return Err(error.into());

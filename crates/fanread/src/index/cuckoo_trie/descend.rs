@@ -1,14 +1,20 @@
 //! The descent along a key: from a trie's root to the node where the key's path ends.
 //!
 //! The states of a path's nodes follow from the key alone, so their lines are asked for before the first of them is
-//! read: up to [`WIDTH`] levels ahead, two lines each. *Level* `i` is the node whose name has `i` symbols.
+//! read: up to [`WIDTH`] levels ahead, two lines each. *Level* `i` is the node whose name has `i` symbols. Most levels of long
+//! keys lie inside of labels, so a trie knows its *usual* levels, where one of 64 paths at least has a node.
 //!
 //! ```text
-//! level     0      1      2      3      4      5      6      7      8      9
-//! asked for xxxxxx xxxxxx xxxxxx xxxxxx                                        the trie's usual depth, here 4
-//! read      ------>------>------>------>                                       mostly that is all
-//!                                       xxxxxx xxxxxx                          a longer path: two ahead
+//! level      0      1      2      3      4      5   ..   9      10
+//! usual      x      x      x      x                      x
+//! asked for                xxxxxx xxxxxx                 xxxxxx            from the entry level on
+//! read                     ------>--------------->xx                      to a level that is not usual
+//!                                                 ------>------>
 //! ```
+//!
+//! A search does not start at the root, but at the trie's *entry level*, where nearly all paths have a node: up to that
+//! level a state belongs to one name only (`state.rs`), so what is found there is on the key's path. If nothing is, the
+//! search starts again from the root.
 //!
 //! A node is read from both of its buckets at once, without a branch on which of them it is in: one in six nodes is in
 //! its second bucket, and a wrong guess about that would be found out only when the line has come, and the searches
@@ -16,10 +22,14 @@
 //!
 //! # What a reader may believe
 //!
-//! A node's words are used before it is known that they belong together, but only to choose which state of the *key* comes
-//! next. A step is *confirmed* when the child has been read and the parent's bucket has still the version from before
-//! the parent was read. So each node is confirmed once it was left, and the last one is confirmed by itself before
-//! anything is said about it.
+//! *Quiet.* Whoever changes a trie counts up its version before and after. If it is even at the start and the same at the
+//! end, nothing was changed in between, and whatever was read belongs together. All searches begin so.
+//!
+//! *Careful.* A search that meets a writer starts again from the root and does not wait for the writer to finish: it trusts the
+//! versions of single buckets. A node's words are used before it is known that they belong together, but only to choose which
+//! state of the *key* comes next. A step is *confirmed* when the child has been read and the parent's bucket has still the
+//! version from before the parent was read. So each node is confirmed once it was left, and the last one is confirmed by
+//! itself before anything is said about it.
 //!
 //! * The confirmed parent said at the time its child was read that the child is there. States are unique (T3), so what was
 //!   read under the child's state was the child.
@@ -29,7 +39,9 @@
 //!   when the parent was read.
 //! * A child that is not there has been taken out, or is just being moved. The descent starts again.
 //!
-//! The holder of the trie's lock uses the same descent. Nothing changes under it, so all of it is confirmed.
+//! It has to come from the root: what a writer has placed and not yet published is found under its state.
+//!
+//! The holder of the trie's lock searches as if the trie were quiet, which it is.
 //!
 //! PAPER: section 4.3 (Algorithm 2) and 5. There a node is confirmed before it is used, and the search checks that the
 //! child knows its parent; here states are unique.
@@ -41,9 +53,10 @@ use core::hint::select_unpredictable;
 use super::bucket::{Bucket, Find, Version};
 use super::layout::{Children, Head, LABEL_SYMBOLS, Label, Leaf, Node, SYMBOL_BITS, Symbol};
 use super::raw::Trie;
-use super::state::{Secret, State, Symbols};
+use super::state::{SHORT_NAME_SYMBOLS, Secret, ShortName, State, Symbols};
 use crate::arch::{self, Lanes};
 use crate::sync::backoff::Backoff;
+use crate::sync::version::Seen;
 
 /// Levels whose lines are in flight at a time, and after how many of them a search of a batch gives way to the next.
 ///
@@ -51,12 +64,13 @@ use crate::sync::backoff::Backoff;
 /// fastest at 5 to 8 with long keys, and slower with 3 or 10. Short keys do not reach it.
 pub(super) const WIDTH: usize = 8;
 
-/// Levels asked for at a time on paths that are longer than usual, of which one knows only that the next is there.
-const BEYOND: usize = 2;
-
 /// Whether a descent asks for both buckets of a node at once, or for the second when the node is not in the first.
 const BOTH: bool = true;
 const FIRST: bool = false;
+
+/// Whether a descent counts on the trie's version, or on each bucket's.
+const QUIET: bool = true;
+const CAREFUL: bool = false;
 
 /// A level whose lines were asked for; or none, so that a new descent is all zeros.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +79,7 @@ struct Level<'g> {
     second: Option<&'g Bucket>,
     state: State,
     tag: u32,
+    number: u32,
     /// The key's symbol that leads on from here.
     symbol: Symbol,
 }
@@ -73,32 +88,33 @@ struct Level<'g> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Descent<'g, 'k> {
     trie: Trie<'g>,
-    /// The next level to read.
-    level: usize,
-    /// The parent, and what its bucket's version was when it was read.
-    parent: Option<(&'g Bucket, Version)>,
-    /// The node of `level` was not in its first bucket, and the second has been asked for since.
+    /// The trie's version at the start.
+    seen: Seen,
+    /// The level to read next.
+    here: Level<'g>,
+    /// Its node was not in its first bucket, and the second has been asked for since.
     late: bool,
-    ahead: Ahead<'g, 'k>,
+    path: Path<'k>,
+    /// Levels that are still to be asked for, a bit for each: those that paths of this trie usually have.
+    wanted: u64,
+    /// Levels that were asked for, in order: number `i` is at `i % WIDTH`. Those before `taken` are done with.
+    asked: [Level<'g>; WIDTH],
+    taken: usize,
+    count: usize,
 }
 
-/// What was asked for of a path.
+/// The names on the path of a key, one after another.
 #[derive(Clone, Copy, Debug)]
-struct Ahead<'g, 'k> {
+struct Path<'k> {
     symbols: Symbols<'k>,
-    /// Levels below this one have been asked for.
-    known: usize,
-    /// There is nothing to ask for before a level that is not below this one is to be read.
-    enough: usize,
-    /// The state of level `known`.
-    next: State,
+    /// The level that the path has come to.
+    level: usize,
+    /// Its name, while that is short, and its state, when that is not.
+    name: ShortName,
+    state: Option<State>,
     /// The symbols that lead on from that level, the first on top, and how many.
     window: u64,
     in_window: usize,
-    /// How many levels a path of this trie usually has.
-    usual: usize,
-    /// Level `i` is at `i % WIDTH`.
-    levels: [Level<'g>; WIDTH],
 }
 
 /// The node where the path of a key ends.
@@ -163,35 +179,33 @@ impl Passes for () {
 }
 
 impl<'g> Trie<'g> {
-    /// Starts a descent: asks for the lines of the first levels, and reads nothing but the header.
+    /// Asks for the lines of the first levels, and reads nothing but the header.
     #[inline(always)]
-    pub(super) fn ask<'k>(self, secret: &Secret, key: &'k [u8]) -> Descent<'g, 'k> {
-        let mut descent = Descent::new(self, key);
-        descent.ahead.ask::<BOTH>(self, secret, 0);
-        descent
+    pub(super) fn ask(self, secret: &Secret, key: &[u8]) {
+        Descent::new(self, key, self.entry()).ask_usual::<BOTH>(secret);
     }
 
-    /// The same for one of many descents that take turns ([`Descent::look_on`]): asks for first buckets only. One node in
-    /// six costs a turn more, and all of them half the lines; the lines are what bounds a batch.
+    /// Makes one of many descents that take turns.
     #[inline(always)]
-    pub(super) fn ask_first<'k>(self, secret: &Secret, key: &'k [u8]) -> Descent<'g, 'k> {
-        let mut descent = Descent::new(self, key);
-        descent.ahead.ask::<FIRST>(self, secret, 0);
-        descent
+    pub(super) fn descent<'k>(self, key: &'k [u8]) -> Descent<'g, 'k> {
+        Descent::new(self, key, self.entry())
     }
 
     /// Finds the leaf that is the key's if any is.
     #[inline(always)]
     pub(super) fn look(self, secret: &Secret, lanes: impl Lanes, key: &[u8], hash: u32) -> Look {
-        let mut descent = Descent::new(self, key);
-        descent.ahead.ask::<BOTH>(self, secret, 0);
-        match descent.run::<BOTH>(secret, lanes, &mut (), usize::MAX) {
-            Ok(Some(stop)) => stop.look(key, hash),
-            Ok(None) | Err(Disturbed) => self.look_again(secret, lanes, key, hash),
+        let mut descent = Descent::new(self, key, self.entry());
+        descent.start::<BOTH>(secret);
+        let run = descent.run::<BOTH, QUIET>(secret, lanes, &mut (), usize::MAX);
+        if let Ok(Some(stop)) = run
+            && descent.was_quiet()
+        {
+            return stop.look(key, hash);
         }
+        self.look_again(secret, lanes, key, hash)
     }
 
-    /// Finds where the path of `key` ends. The caller holds the lock.
+    /// Finds where the path of `key` ends, and tells `passes` of all nodes before that. The caller holds the lock.
     pub(super) fn descend(
         self,
         secret: &Secret,
@@ -199,24 +213,43 @@ impl<'g> Trie<'g> {
         key: &[u8],
         passes: &mut impl Passes,
     ) -> Stop {
-        match self.ask(secret, key).run::<BOTH>(secret, lanes, passes, usize::MAX) {
-            Ok(Some(stop)) => stop,
-            // The lock keeps everybody else out.
-            Ok(None) | Err(Disturbed) => unreachable!("T4: a child is missing"),
-        }
+        self.descend_from(0, secret, lanes, key, passes)
+            .expect("T4: under the lock, no child is missing")
     }
 
-    /// Looks for a key from the root on until no writer is in the way.
+    /// The same for callers who need no more than the end.
+    pub(super) fn descend_below(self, secret: &Secret, lanes: impl Lanes, key: &[u8]) -> Stop {
+        let stop = self.descend_from(self.entry(), secret, lanes, key, &mut ());
+        stop.unwrap_or_else(|Disturbed| self.descend(secret, lanes, key, &mut ()))
+    }
+
+    fn descend_from(
+        self,
+        level: usize,
+        secret: &Secret,
+        lanes: impl Lanes,
+        key: &[u8],
+        passes: &mut impl Passes,
+    ) -> Result<Stop, Disturbed> {
+        let mut descent = Descent::new(self, key, level);
+        descent.start::<BOTH>(secret);
+        let stop = descent.run::<BOTH, QUIET>(secret, lanes, passes, usize::MAX)?;
+        stop.ok_or(Disturbed)
+    }
+
+    /// Looks for a key from the root on, until no writer is in the way.
     #[cold]
     #[inline(never)]
     fn look_again(self, secret: &Secret, lanes: impl Lanes, key: &[u8], hash: u32) -> Look {
         let mut backoff = Backoff::new();
         loop {
-            backoff.wait();
-            let mut descent = self.ask(secret, key);
-            if let Ok(Some(stop)) = descent.run::<BOTH>(secret, lanes, &mut (), usize::MAX) {
+            let mut descent = Descent::new(self, key, 0);
+            descent.start::<BOTH>(secret);
+            let run = descent.run::<BOTH, CAREFUL>(secret, lanes, &mut (), usize::MAX);
+            if let Ok(Some(stop)) = run {
                 return stop.look(key, hash);
             }
+            backoff.wait();
         }
     }
 
@@ -230,27 +263,38 @@ impl<'g> Trie<'g> {
 
 impl<'g> Level<'g> {
     const NONE: Self =
-        Self { first: None, second: None, state: State(0), tag: 0, symbol: Symbol(0) };
+        Self { first: None, second: None, state: State(0), tag: 0, number: 0, symbol: Symbol(0) };
 
     /// Asks for the lines of a state.
     #[inline(always)]
-    fn ask<const MODE: bool>(trie: Trie<'g>, state: State, symbol: Symbol) -> Self {
+    fn ask<const LINES: bool>(trie: Trie<'g>, level: usize, state: State, symbol: Symbol) -> Self {
         let home = trie.home(state);
         let (first, second) = (trie.bucket(home.first), trie.bucket(home.second));
         arch::prefetch(first);
-        if MODE == BOTH {
+        if LINES == BOTH {
             arch::prefetch(second);
         }
-        Self { first: Some(first), second: Some(second), state, tag: home.tag, symbol }
+        let number = level as u32;
+        Self { first: Some(first), second: Some(second), state, tag: home.tag, number, symbol }
     }
 
-    /// Reads the node of this level if it is in its first bucket.
+    /// Reads the node of this level if it is in its first bucket, in a quiet trie.
     #[inline(always)]
-    fn read_first(&self, lanes: impl Lanes) -> Option<Read<'g>> {
+    fn read_first(&self, lanes: impl Lanes) -> Option<Node> {
         let bucket = self.first?;
-        let version = bucket.begin();
         let slot = lanes.find(bucket, Head::first(self.tag))?;
-        Some(Read { bucket, version, node: bucket.node(slot) })
+        Some(bucket.node(slot))
+    }
+
+    /// Reads the node of this level from the bucket it is in, in a quiet trie.
+    #[inline(always)]
+    fn read_quietly(&self, lanes: impl Lanes) -> Option<Node> {
+        let (first, second) = (self.first?, self.second?);
+        let in_first = lanes.find(first, Head::first(self.tag));
+        let in_second = lanes.find(second, Head::second(self.tag));
+        let there = in_first.is_some();
+        let slot = select_unpredictable(there, in_first, in_second)?;
+        Some(select_unpredictable(there, first, second).node(slot))
     }
 
     /// Reads the node of this level from the bucket it is in.
@@ -270,22 +314,128 @@ impl<'g> Level<'g> {
 }
 
 impl<'g> Descent<'g, '_> {
+    /// A descent from `level` on, which is the root's or one of short names; from the root if the key ends before that.
     #[inline(always)]
-    fn new<'k>(trie: Trie<'g>, key: &'k [u8]) -> Descent<'g, 'k> {
-        let ahead = Ahead {
-            symbols: Symbols::new(key, trie.skip_bits()),
-            known: 0,
-            enough: 0,
-            next: trie.root(),
-            window: 0,
-            in_window: 0,
-            usual: trie.depth(),
-            levels: [Level::NONE; WIDTH],
-        };
-        Descent { trie, level: 0, parent: None, late: false, ahead }
+    fn new<'k>(trie: Trie<'g>, key: &'k [u8], level: usize) -> Descent<'g, 'k> {
+        let symbols = Symbols::new(key, trie.skip_bits());
+        let level = if level <= symbols.count() { level } else { 0 };
+        let window = symbols.window(0);
+        Descent {
+            trie,
+            seen: trie.version().begin(),
+            here: Level::NONE,
+            late: false,
+            path: Path {
+                symbols,
+                level,
+                name: trie.short_name(window, level),
+                state: None,
+                window: window << (SYMBOL_BITS * level as u32),
+                in_window: LABEL_SYMBOLS - level,
+            },
+            wanted: trie.levels() >> level << level | 1 << level,
+            asked: [Level::NONE; WIDTH],
+            taken: 0,
+            count: 0,
+        }
     }
 
-    /// Goes on with a descent that [`Trie::ask_first`] has started: reads `count` nodes at most, and asks for as many
+    /// Starts: asks for the lines of the first levels that are usual.
+    #[inline(always)]
+    fn start<const LINES: bool>(&mut self, secret: &Secret) {
+        self.ask_usual::<LINES>(secret);
+        self.take();
+    }
+
+    /// Asks for the next levels that are usual, as many as there is room for.
+    #[inline(always)]
+    fn ask_usual<const LINES: bool>(&mut self, secret: &Secret) {
+        while self.wanted != 0 && self.count - self.taken < WIDTH {
+            let level = self.wanted.trailing_zeros() as usize;
+            self.wanted &= self.wanted - 1;
+            if level > self.path.symbols.count() + 1 {
+                self.wanted = 0;
+                return;
+            }
+            self.ask::<LINES>(secret, level);
+        }
+    }
+
+    /// Asks for a level that is not before that of the path.
+    #[inline(always)]
+    fn ask<const LINES: bool>(&mut self, secret: &Secret, level: usize) {
+        while self.path.level < level {
+            self.path.step(secret);
+        }
+        let (state, symbol) = (self.path.state(secret), self.path.symbol());
+        self.asked[self.count % WIDTH] = Level::ask::<LINES>(self.trie, level, state, symbol);
+        self.count += 1;
+    }
+
+    /// Takes the first level of those that were asked for.
+    #[inline(always)]
+    fn take(&mut self) {
+        self.here = self.asked[self.taken % WIDTH];
+        self.taken += 1;
+    }
+
+    /// Goes on to `level`. Returns whether its lines had been asked for before. `state` finds its state from that of the node
+    /// above.
+    #[inline(always)]
+    fn go_to<const LINES: bool>(
+        &mut self,
+        secret: &Secret,
+        level: usize,
+        state: impl FnOnce() -> State,
+    ) -> bool {
+        // Levels that a jump has passed over.
+        while self.taken < self.count && (self.asked[self.taken % WIDTH].number as usize) < level {
+            self.taken += 1;
+        }
+        if self.taken < self.count && self.asked[self.taken % WIDTH].number as usize == level {
+            self.take();
+            if self.taken == self.count {
+                self.ask_usual::<LINES>(secret);
+            }
+            return true;
+        }
+        self.go_beyond::<LINES>(secret, level, state);
+        false
+    }
+
+    /// The same for a level that is not usual.
+    #[inline(never)]
+    fn go_beyond<const LINES: bool>(
+        &mut self,
+        secret: &Secret,
+        level: usize,
+        state: impl FnOnce() -> State,
+    ) {
+        if self.path.level > level {
+            // What comes behind has been asked for.
+            let symbol = self.path.symbols.symbol(level);
+            self.here = Level::ask::<LINES>(self.trie, level, state(), symbol);
+            return;
+        }
+        self.ask::<LINES>(secret, level);
+        self.take();
+        self.wanted &= u64::MAX.checked_shl(level as u32 + 1).unwrap_or(0);
+        if self.wanted != 0 {
+            self.ask_usual::<LINES>(secret);
+        } else if level <= self.path.symbols.count() {
+            // Of a path that is longer than usual one knows only that this level is there. Most go on.
+            self.ask::<LINES>(secret, level + 1);
+        }
+    }
+
+    /// Asks for the lines of the first levels, of nodes in their first buckets only. One node in six costs a turn more, and
+    /// all of them half the lines; the lines are what bounds a batch.
+    #[inline(always)]
+    pub(super) fn ask_first(&mut self, secret: &Secret) {
+        self.start::<FIRST>(secret);
+    }
+
+    /// Goes on after [`ask_first`](Self::ask_first): reads `count` nodes at most, and asks for as many
     /// levels. `None` if there is more to read: call again when that may have come. With [`WIDTH`] it reads what has been
     /// asked for before.
     #[inline(always)]
@@ -296,41 +446,54 @@ impl<'g> Descent<'g, '_> {
         hash: u32,
         count: usize,
     ) -> Option<Look> {
-        let (trie, key) = (self.trie, self.ahead.symbols.key());
-        match self.run::<FIRST>(secret, lanes, &mut (), count) {
-            Ok(stop) => stop.map(|stop| stop.look(key, hash)),
-            Err(Disturbed) => Some(trie.look_again(secret, lanes, key, hash)),
+        let (trie, key) = (self.trie, self.path.symbols.key());
+        match self.run::<FIRST, QUIET>(secret, lanes, &mut (), count) {
+            Ok(None) => return None,
+            Ok(Some(stop)) if self.was_quiet() => return Some(stop.look(key, hash)),
+            _ => {}
         }
+        Some(trie.look_again(secret, lanes, key, hash))
+    }
+
+    /// Whether nothing was changed in the trie since the start.
+    #[inline(always)]
+    fn was_quiet(&self) -> bool {
+        !self.seen.is_changing() && self.trie.version().end(self.seen).is_some()
     }
 
     /// Reads up to `count` nodes, until the path ends.
     #[inline(always)]
-    fn run<const MODE: bool>(
+    fn run<const LINES: bool, const TRUST: bool>(
         &mut self,
         secret: &Secret,
         lanes: impl Lanes,
         passes: &mut impl Passes,
         count: usize,
     ) -> Result<Option<Stop>, Disturbed> {
-        let (trie, mut level, mut parent) = (self.trie, self.level, self.parent);
+        let trie = self.trie;
+        // The parent, and what its bucket's version was when it was read.
+        let mut parent: Option<(&Bucket, Version)> = None;
         for _ in 0..count {
-            let here = self.ahead.levels[level % WIDTH];
-            let (state, symbol) = (here.state, here.symbol);
-            let read = if MODE == FIRST && !self.late {
-                let read = here.read_first(lanes);
-                if read.is_none() {
-                    if let Some(second) = here.second {
+            let (level, state, symbol) =
+                (self.here.number as usize, self.here.state, self.here.symbol);
+            let (node, place) = if TRUST == CAREFUL {
+                let read = self.here.read(lanes);
+                (read.as_ref().map(|read| read.node), read.map(|read| (read.bucket, read.version)))
+            } else if LINES == FIRST && !self.late {
+                let node = self.here.read_first(lanes);
+                if node.is_none() {
+                    if let Some(second) = self.here.second {
                         arch::prefetch(second);
                     }
-                    (self.level, self.parent, self.late) = (level, parent, true);
+                    self.late = true;
                     return Ok(None);
                 }
-                read
+                (node, None)
             } else {
-                here.read(lanes)
+                (self.here.read_quietly(lanes), None)
             };
             self.late = false;
-            let Some(Read { bucket, version, node }) = read else {
+            let Some(node) = node else {
                 // Only the root may be missing, and only if it is missing from both buckets at one moment.
                 let is_empty = level == 0 && trie.is_free(lanes, state);
                 let stop = Stop { level, state, end: End::Empty };
@@ -342,82 +505,71 @@ impl<'g> Descent<'g, '_> {
             let end = match node {
                 Node::Regular(children) if children.has(symbol) => {
                     passes.regular(level, state, children);
-                    level += 1;
-                    None
+                    let child = || secret.step(state, symbol);
+                    Err(self.go_to::<LINES>(secret, level + 1, child))
                 }
-                Node::Regular(children) => Some(End::NoChild(children)),
+                Node::Regular(children) => Ok(End::NoChild(children)),
                 Node::Jump(label) => {
-                    let matched = self.ahead.matched(level, label);
+                    let symbols = &self.path.symbols;
+                    let matched = label.matched(symbols.window(level), symbols.left(level));
                     if matched == label.len() {
                         passes.jump(level, state, label);
-                        level += matched;
-                        None
+                        let child = || secret.step_all(state, label);
+                        Err(self.go_to::<LINES>(secret, level + matched, child))
                     } else {
-                        Some(End::Label(label, matched))
+                        Ok(End::Label(label, matched))
                     }
                 }
-                Node::Leaf(leaf) => Some(End::Leaf(leaf)),
+                Node::Leaf(leaf) => Ok(End::Leaf(leaf)),
             };
-            if let Some(end) = end {
-                let is_whole = bucket.is_still(version);
-                return if is_whole {
-                    Ok(Some(Stop { level, state, end }))
-                } else {
-                    Err(Disturbed)
-                };
-            }
-            parent = Some((bucket, version));
-            if level >= self.ahead.enough {
-                self.ahead.ask::<MODE>(trie, secret, level);
+            match end {
+                Ok(end) => {
+                    let is_whole = place.is_none_or(|(bucket, version)| bucket.is_still(version));
+                    let stop = Stop { level, state, end };
+                    return if is_whole { Ok(Some(stop)) } else { Err(Disturbed) };
+                }
+                // The line is on its way: the next search's turn.
+                Err(false) if LINES == FIRST => return Ok(None),
+                Err(_) => parent = place,
             }
         }
-        (self.level, self.parent) = (level, parent);
         Ok(None)
     }
 }
 
-impl<'g> Ahead<'g, '_> {
-    /// How many symbols of a label the key has from `level` on.
+impl Path<'_> {
+    /// The symbol that leads on.
     #[inline(always)]
-    fn matched(&self, level: usize, label: Label) -> usize {
-        label.matched(self.symbols.window(level), self.symbols.left(level))
-    }
-
-    /// Asks for the levels that `level`, which is to be read next, makes worth asking for, itself among them.
-    #[inline(always)]
-    fn ask<const MODE: bool>(&mut self, trie: Trie<'g>, secret: &Secret, level: usize) {
-        // A jump may lead beyond what is known. What it passes over is not asked for.
-        while self.known < level {
-            self.step(secret);
-        }
-        // No more than WIDTH, or what is still to be read would be overwritten. END's child is a leaf.
-        let ends = (self.symbols.count() + 2).max(level + 1);
-        let usual = if self.usual > level { self.usual } else { level + BEYOND };
-        let wanted = usual.min(level + WIDTH).min(ends);
-        while self.known < wanted {
-            let (known, state) = (self.known, self.next);
-            let symbol = self.step(secret);
-            self.levels[known % WIDTH] = Level::ask::<MODE>(trie, state, symbol);
-        }
-        // A path of the usual length is known by then; on a longer one, what was asked for is read first.
-        self.enough = if self.known < self.usual { level } else { self.known };
-    }
-
-    /// Goes to the next level. Returns the symbol that led there.
-    #[inline(always)]
-    fn step(&mut self, secret: &Secret) -> Symbol {
+    fn symbol(&mut self) -> Symbol {
         if self.in_window == 0 {
-            self.window = self.symbols.window(self.known);
+            self.window = self.symbols.window(self.level);
             self.in_window = LABEL_SYMBOLS;
         }
-        let is_end = self.known >= self.symbols.count();
-        let symbol =
-            if is_end { Symbol::END } else { Symbol((self.window >> (64 - SYMBOL_BITS)) as u8) };
+        if self.level < self.symbols.count() {
+            Symbol((self.window >> (64 - SYMBOL_BITS)) as u8)
+        } else {
+            Symbol::END
+        }
+    }
+
+    /// The state of the level.
+    #[inline(always)]
+    fn state(&self, secret: &Secret) -> State {
+        self.state.unwrap_or_else(|| secret.state_of(self.name))
+    }
+
+    /// Goes to the next level.
+    #[inline(always)]
+    fn step(&mut self, secret: &Secret) {
+        let symbol = self.symbol();
+        if self.level < SHORT_NAME_SYMBOLS && !symbol.is_end() {
+            self.name = self.name.longer(symbol);
+        } else {
+            self.state = Some(secret.step_on(self.state(secret), symbol));
+        }
         self.window <<= SYMBOL_BITS;
         self.in_window -= 1;
-        self.known += 1;
-        self.next = secret.step(self.next, symbol);
-        symbol
+        self.level += 1;
     }
 }
 

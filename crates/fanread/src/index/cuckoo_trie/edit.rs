@@ -46,6 +46,9 @@ use super::state::{Secret, State, Symbols};
 use crate::api::Key;
 use crate::arch::{Baseline, Lanes};
 
+/// One of so many new paths is noted. A trie gets some 8,000 keys at most before it is built anew.
+const NOTED_PATHS: u32 = 1024;
+
 /// Where the path of a key ends, in a trie whose lock the caller holds until the edit is done.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edit<'g, 'a> {
@@ -103,16 +106,21 @@ struct Fork {
 }
 
 impl<'g, 'a> Edit<'g, 'a> {
-    /// Finds where `key` is, or would be. The caller holds the trie's lock, the trie lives, and the key lies between its
-    /// borders.
+    /// Finds where `key` is, or would be; to remove it, or only to write it, which needs less of the path. The caller holds
+    /// the trie's lock, the trie lives, and the key lies between its borders.
     pub(super) fn find(
         trie: Trie<'g>,
         secret: &'a Secret,
         lanes: impl Lanes,
         key: &'a [u8],
+        to_remove: bool,
     ) -> Self {
         let mut above = Above::default();
-        let stop = trie.descend(secret, lanes, key, &mut above);
+        let stop = if to_remove {
+            trie.descend(secret, lanes, key, &mut above)
+        } else {
+            trie.descend_below(secret, lanes, key)
+        };
         Self { trie, secret, symbols: Symbols::new(key, trie.skip_bits()), stop, above }
     }
 
@@ -143,16 +151,16 @@ impl<'g, 'a> Edit<'g, 'a> {
         key_of: impl FnOnce(Leaf) -> Key<'r>,
     ) -> Result<(), NoRoom> {
         let Stop { level, state, end } = self.stop;
-        let levels = match end {
+        let level = match end {
             End::Empty => {
                 place::place(self.trie, state, Node::Leaf(leaf))?;
-                1
+                0
             }
             End::NoChild(children) => {
                 let symbol = self.symbols.symbol(level);
                 place::place(self.trie, self.secret.step(state, symbol), Node::Leaf(leaf))?;
                 self.rewrite(state, Node::Regular(children.with(symbol)));
-                level + 2
+                level + 1
             }
             End::Leaf(there) => {
                 // Most keys part right behind the leaf's name: the new leaf's lines come while the other key does.
@@ -172,11 +180,11 @@ impl<'g, 'a> Edit<'g, 'a> {
             }
         };
         self.trie.set_keys(self.trie.keys() + 1);
-        self.note_levels(levels, hash);
+        self.note_level(level, hash);
         Ok(())
     }
 
-    /// Puts a fork in the place of the node where the path ends. Returns how many levels the new leaf's path has.
+    /// Puts a fork in the place of the node where the path ends. Returns the level of the new leaf.
     fn fork(&self, fork: &Fork) -> Result<usize, NoRoom> {
         let trie = self.trie;
         let jumps = (fork.level - self.stop.level).div_ceil(LABEL_SYMBOLS);
@@ -218,7 +226,7 @@ impl<'g, 'a> Edit<'g, 'a> {
         if let Some(top) = top {
             self.rewrite(self.stop.state, top);
         }
-        Ok(fork.level + 2)
+        Ok(fork.level + 1)
     }
 
     /// Calls `each` with the nodes of a fork and their states: first the one that takes the place of the node where the path
@@ -334,15 +342,12 @@ impl<'g, 'a> Edit<'g, 'a> {
         self.clear_leaf();
     }
 
-    /// Moves the trie's usual depth towards that of a new leaf: by one, up in one of 16 cases and down in one of 64. So it
-    /// comes to rest where a fifth of the new paths is longer. Higher, all searches would ask for lines that few of them
-    /// need; lower, many would wait twice. More often, it would not rest.
-    fn note_levels(&self, levels: usize, hash: u32) {
-        let (usual, chance) = (self.trie.depth(), hash % 64);
-        if levels > usual && chance < 4 {
-            self.trie.set_depth(usual + 1);
-        } else if levels < usual && chance == 0 {
-            self.trie.set_depth(usual - 1);
+    /// Takes one of many new paths for usual: the level of its leaf, and the one above, are asked for by all searches
+    /// from now on. When a trie is built from its keys, they are counted.
+    fn note_level(&self, level: usize, hash: u32) {
+        if hash.is_multiple_of(NOTED_PATHS) {
+            self.trie.add_level(level.saturating_sub(1));
+            self.trie.add_level(level);
         }
     }
 

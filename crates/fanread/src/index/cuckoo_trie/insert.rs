@@ -58,8 +58,8 @@ impl<V: Send + Sync> CuckooTrie<V> {
                     Err(error) => return Err(failed(error, value)),
                 }
             };
-            let (trie, locked) = self.lock_trie(key, trie);
-            let edit = self.edit(trie, key);
+            let (trie, mut locked) = self.lock_trie(key, trie);
+            let edit = self.edit(trie, key, false);
             if let Some(leaf) = self.leaf_of(&edit, key) {
                 let old = self.memory.value::<V>(leaf);
                 let allowed = match rule {
@@ -76,7 +76,7 @@ impl<V: Send + Sync> CuckooTrie<V> {
                         Err(error) => return Err(failed(error, value)),
                     }
                 }
-                return match self.replace(pinned, &edit, leaf, value) {
+                return match self.replace(pinned, &mut locked, &edit, leaf, value) {
                     Ok(garbage) => {
                         drop(locked);
                         self.retire(pinned, garbage);
@@ -100,7 +100,8 @@ impl<V: Send + Sync> CuckooTrie<V> {
                     self.memory.write_record(unit, key, value);
                     (Leaf::Record { unit, hash }, Err(unit))
                 };
-                match edit.insert(leaf, hash, |leaf| self.memory.key::<V>(leaf)) {
+                let key_of = |leaf| self.memory.key::<V>(leaf);
+                match locked.change(|| edit.insert(leaf, hash, key_of)) {
                     Ok(()) => {
                         drop(locked);
                         self.shards.added(pinned.thread, 1);
@@ -124,13 +125,14 @@ impl<V: Send + Sync> CuckooTrie<V> {
     fn replace(
         &self,
         pinned: &Pinned<'_, V>,
+        locked: &mut Locked<'_>,
         edit: &Edit<'_, '_>,
         leaf: Leaf,
         value: V,
     ) -> Result<Option<Garbage>, (AllocError, V)> {
         let Leaf::Record { unit, hash } = leaf else {
             if let Some(leaf) = Memory::short_leaf(&self.memory.key::<V>(leaf), &value) {
-                edit.replace(leaf);
+                locked.change(|| edit.replace(leaf));
             }
             return Ok(None);
         };
@@ -142,7 +144,7 @@ impl<V: Send + Sync> CuckooTrie<V> {
         match self.new_record(pinned.thread, record.key().len()) {
             Ok(new) => {
                 self.memory.write_record(new, record.key(), value);
-                edit.replace(Leaf::Record { unit: new, hash });
+                locked.change(|| edit.replace(Leaf::Record { unit: new, hash }));
                 Ok(Some(Garbage::Record(unit)))
             }
             Err(error) => Err((error, value)),
@@ -153,10 +155,15 @@ impl<V: Send + Sync> CuckooTrie<V> {
 impl<V> CuckooTrie<V> {
     /// Finds where a key is in a trie that is locked, or would be.
     #[inline]
-    pub(super) fn edit<'g, 'a>(&'a self, trie: Trie<'g>, key: &'a [u8]) -> Edit<'g, 'a> {
+    pub(super) fn edit<'g, 'a>(
+        &'a self,
+        trie: Trie<'g>,
+        key: &'a [u8],
+        to_remove: bool,
+    ) -> Edit<'g, 'a> {
         match self.avx512 {
-            Some(kernel) => Edit::find(trie, &self.secret, kernel, key),
-            None => Edit::find(trie, &self.secret, Baseline, key),
+            Some(kernel) => Edit::find(trie, &self.secret, kernel, key, to_remove),
+            None => Edit::find(trie, &self.secret, Baseline, key, to_remove),
         }
     }
 
@@ -368,8 +375,7 @@ impl<V: Send + Sync> Pinned<'_, V> {
             let hints = batch.each_ref().map(|entry| {
                 let (key, _) = entry.as_ref()?;
                 let hint = map.hint(key, &self.guard)?;
-                // Its lines are all that is wanted of it.
-                let _asked = hint.trie.ask(&map.secret, key);
+                hint.trie.ask(&map.secret, key);
                 Some(hint)
             });
             for (entry, hint) in batch.iter_mut().zip(hints) {

@@ -1,9 +1,9 @@
 //! A trie: a header of three to five lines and a table of buckets, each one line of five nodes.
 //!
 //! ```text
-//! line -2   prefix 8..56                                   | keys 4, weight 4, round 4, worn 4 |
+//! line -2   prefix 8..56                                   | keys 4, weight 4, - 4, worn 4 |
 //! line -1   low record 8, high record 8, low slice 8, high slice 8, prefix 8, mask 8, next 4, prev 4, bounded 1
-//! line 0    version 8, root 8, step 4, buckets 2, shift 1, - 1, skip 4, depth 4 | 4 blocks, 8 each |
+//! line 0    version 8, levels 8, step 4, buckets 2, shift 1, entry 1, skip 4, round 4 | 4 blocks, 8 each |
 //! line 1..  16 more blocks, if the table has more than 4; of a table smaller than a block, the buckets
 //!
 //! bucket    0            1            2                  3        4        5        6        7
@@ -26,13 +26,13 @@
 //! *Seat* is 1 for a node in the first bucket of its state, 2 for one in the second, so one masked comparison finds a
 //! node and never a free slot.
 //!
-//! Invariants T1 to T7 are in `docs/design/cuckoo-trie.md`; `check.rs` verifies them.
+//! Invariants T1 to T9 are in `docs/design/cuckoo-trie.md`; `check.rs` verifies them.
 
 use core::mem::{offset_of, size_of};
 
 use crate::mem::LINE_BYTES;
 use crate::mem::arena::Arena;
-use crate::sync::shim::AtomicU32;
+use crate::sync::shim::{AtomicU32, AtomicU64};
 use crate::sync::version::Version;
 
 /// The arena of tries: units of one line, a first chunk of 512 bytes, which holds one trie of four buckets.
@@ -81,6 +81,10 @@ pub(super) const WORN: u32 = if cfg!(any(shuttle, small_leaves)) { 16 } else { 1
 /// Bits of a state.
 pub(super) const STATE_BITS: u32 = 36;
 
+/// Buckets from which on a table knows all bits of a state, so that a short name's node is known by it. (In tests with tiny
+/// tables all but some of 30 bits are enough.)
+pub(super) const EXACT_BUCKETS: u32 = if cfg!(any(shuttle, small_leaves)) { 1 } else { 256 };
+
 /// Bits of a tag.
 pub(super) const TAG_BITS: u32 = 28;
 
@@ -113,18 +117,18 @@ pub(super) const KEPT_PREFIX_BYTES: usize = 56;
 #[repr(C, align(64))]
 pub(super) struct Header {
     pub(super) version: Version,
-    /// State of the empty name.
-    pub(super) root: u64,
+    /// The levels that paths usually have, a bit for each.
+    pub(super) levels: AtomicU64,
     /// States of one bucket, rounded down.
     pub(super) step: u32,
     pub(super) buckets: u16,
     /// How far a state is shifted to the right: states are on top of their word, and small tables use fewer bits.
     pub(super) shift: u8,
-    pub(super) unused: u8,
+    /// The level where a search may start.
+    pub(super) entry: u8,
     /// Bits of a key before its first symbol.
     pub(super) skip_bits: u32,
-    /// How many levels a path usually has: symbols of a leaf, and one for the root.
-    pub(super) depth: AtomicU32,
+    pub(super) round: u32,
     /// Where the first blocks are.
     pub(super) blocks: [*mut u8; FIRST_BLOCKS],
 }
@@ -158,16 +162,16 @@ pub(super) struct Rest {
     pub(super) prefix: [u8; 48],
     pub(super) keys: AtomicU32,
     pub(super) weight: AtomicU32,
-    pub(super) round: u32,
+    pub(super) unused: u32,
     /// Not 0 if a bucket's version has reached [`WORN`].
     pub(super) worn: AtomicU32,
 }
 
 const _: () = assert!(size_of::<Header>() == LINE_BYTES && size_of::<Border>() == LINE_BYTES);
 const _: () = assert!(size_of::<Rest>() == LINE_BYTES && KEPT_PREFIX_BYTES == 8 + 48);
-const _: () = assert!(offset_of!(Header, root) == 8 && offset_of!(Header, step) == 16);
+const _: () = assert!(offset_of!(Header, levels) == 8 && offset_of!(Header, step) == 16);
 const _: () = assert!(offset_of!(Header, buckets) == 20 && offset_of!(Header, shift) == 22);
-const _: () = assert!(offset_of!(Header, skip_bits) == 24 && offset_of!(Header, depth) == 28);
+const _: () = assert!(offset_of!(Header, skip_bits) == 24 && offset_of!(Header, round) == 28);
 const _: () = assert!(offset_of!(Header, blocks) == 32 && offset_of!(Border, next) == 40);
 const _: () = assert!(offset_of!(Border, prefix_mask) == 48 && offset_of!(Border, bounded) == 56);
 const _: () = assert!(offset_of!(Rest, keys) == 48 && offset_of!(Rest, worn) == 60);

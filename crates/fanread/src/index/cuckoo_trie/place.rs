@@ -197,8 +197,7 @@ mod tests {
 
     fn trie<'m>(memory: &'m Memory, free: &mut FreeLines, buckets: u32) -> Trie<'m> {
         let low = (0, &b""[..]);
-        let root = secret().root(0);
-        let shape = Shape { buckets, skip_bits: 0, root, round: 0, depth: 1, low, high: None };
+        let shape = Shape { buckets, skip_bits: 0, round: 0, levels: 1, entry: 0, low, high: None };
         memory.allocate(free, &shape).unwrap()
     }
 

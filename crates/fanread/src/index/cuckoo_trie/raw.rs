@@ -26,7 +26,7 @@ use super::layout::{
     Lines, MAX_BLOCKS, NAME_AT_LINE, Node, Place, Rest, SHORT_BYTES, STATE_BITS, TAG_BITS, WORN,
     blocks_of, header_lines, is_size, slice_at,
 };
-use super::state::State;
+use super::state::{ShortName, State};
 use crate::api::Key;
 use crate::arch::{self, Lanes};
 use crate::mem::heap::Records;
@@ -35,7 +35,7 @@ use crate::mem::word::{self, Read};
 use crate::mem::{AllocError, LINE_BYTES};
 use crate::prefix::LeafRef;
 use crate::sync::shim::{
-    AtomicU32,
+    AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 use crate::sync::version::Version;
@@ -75,10 +75,12 @@ pub(super) struct Shape<'a> {
     pub(super) buckets: u32,
     /// Bits that all keys between the borders share, and that every one of them has.
     pub(super) skip_bits: u32,
-    pub(super) root: State,
+    /// Which attempt at a root this is.
     pub(super) round: u32,
-    /// How many nodes a path usually has.
-    pub(super) depth: u32,
+    /// The levels that paths usually have.
+    pub(super) levels: u64,
+    /// The level where a search may start.
+    pub(super) entry: u32,
     /// Record and bytes of the lower border.
     pub(super) low: (u64, &'a [u8]),
     /// Record and bytes of the upper border, if there is one.
@@ -386,13 +388,13 @@ impl<'g> Trie<'g> {
         let width = (TAG_BITS + shape.buckets.ilog2()).min(STATE_BITS);
         let header = Header {
             version: Version::default(),
-            root: shape.root.0,
+            levels: AtomicU64::new(shape.levels),
             step: ((1_u64 << width) / u64::from(shape.buckets)) as u32,
             buckets: shape.buckets as u16,
             shift: (u64::BITS - width) as u8,
-            unused: 0,
+            entry: shape.entry as u8,
             skip_bits: shape.skip_bits,
-            depth: AtomicU32::new(shape.depth),
+            round: shape.round,
             blocks: [core::ptr::null_mut(); _],
         };
         let border = Border {
@@ -410,7 +412,7 @@ impl<'g> Trie<'g> {
             prefix: second,
             keys: AtomicU32::new(0),
             weight: AtomicU32::new(0),
-            round: shape.round,
+            unused: 0,
             worn: AtomicU32::new(0),
         };
         debug_assert!(blocks.len() == blocks_of(shape.buckets));
@@ -482,15 +484,36 @@ impl<'g> Trie<'g> {
         self.header().skip_bits
     }
 
-    /// The state of the empty name.
+    /// The level where a search may start: nearly all paths have a regular node there.
     #[inline(always)]
-    pub(super) fn root(self) -> State {
-        State(self.header().root)
+    pub(super) fn entry(self) -> usize {
+        self.header().entry.into()
+    }
+
+    /// The levels that paths usually have, a bit for each.
+    #[inline(always)]
+    pub(super) fn levels(self) -> u64 {
+        // Relaxed: a hint.
+        self.header().levels.load(Relaxed)
+    }
+
+    /// Notes that a level is usual. The caller holds the lock.
+    pub(super) fn add_level(self, level: usize) {
+        let levels = self.levels() | 1_u64.checked_shl(level as u32).unwrap_or(0);
+        // Relaxed: as in `levels`.
+        self.header().levels.store(levels, Relaxed);
+    }
+
+    /// The name of the first `count` symbols of a window, as a name of this trie.
+    #[inline(always)]
+    pub(super) fn short_name(self, window: u64, count: usize) -> ShortName {
+        ShortName::new(self.round(), window, count)
     }
 
     /// Which attempt at a root this is.
+    #[inline(always)]
     pub(super) fn round(self) -> u32 {
-        self.rest().round
+        self.header().round
     }
 
     /// Where block `block` is; block 0 of a small table is behind the header.
@@ -680,19 +703,6 @@ impl<'g> Trie<'g> {
     pub(super) fn set_keys(self, keys: usize) {
         // Relaxed: as in `nodes`.
         self.rest().keys.store(keys as u32, Relaxed);
-    }
-
-    /// How many nodes a path usually has.
-    #[inline(always)]
-    pub(super) fn depth(self) -> usize {
-        // Relaxed: a hint.
-        self.header().depth.load(Relaxed) as usize
-    }
-
-    /// Notes how many nodes a path usually has.
-    pub(super) fn set_depth(self, depth: usize) {
-        // Relaxed: as in `depth`.
-        self.header().depth.store(depth as u32, Relaxed);
     }
 
     /// The next trie; of a dead trie, the one that replaces it.

@@ -48,14 +48,14 @@ impl<V: Send + Sync> Pinned<'_, V> {
     ) -> Option<Ref<'_, V>> {
         let map = self.map;
         let hint = map.hint(key, &self.guard)?;
-        let (trie, locked) = map.lock_trie(key, hint.trie);
-        let edit = map.edit(trie, key);
+        let (trie, mut locked) = map.lock_trie(key, hint.trie);
+        let edit = map.edit(trie, key, true);
         let leaf = map.leaf_of(&edit, key)?;
         let old = Ref::new(map.memory.value::<V>(leaf));
         if !wanted(old) {
             return None;
         }
-        edit.remove();
+        locked.change(|| edit.remove());
         map.shards.removed(self.thread);
         // The record is handed over before the trie is replaced, which drops other values: if one of them panics, this
         // one is not lost.

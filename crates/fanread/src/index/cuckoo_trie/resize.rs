@@ -184,7 +184,7 @@ impl<V> CuckooTrie<V> {
         let plan = self.plan(old);
         while can_copy(old.buckets(), buckets) {
             let mut free = core::mem::take(&mut self.shards.lock(pinned.thread).free);
-            let copied = copy(&self.memory, &self.secret, &mut free, &plan, old, buckets);
+            let copied = copy(&self.memory, &mut free, &plan, old, buckets);
             self.shards.lock(pinned.thread).free.absorb(&self.memory.lines, &mut free);
             match copied {
                 Ok(new) => {

@@ -7,13 +7,13 @@
 
 use core::cmp::Ordering as Order;
 
-use super::descend::{Descent, Look, WIDTH};
+use super::descend::{Look, WIDTH};
 use super::layout::HASH_BITS;
 use super::raw::{Memory, Trie};
 use super::{CuckooTrie, Pinned};
 use crate::api::Ref;
 use crate::arch::{Baseline, Lanes};
-use crate::batch::{self, Walk};
+use crate::batch::DEPTH;
 use crate::hash::prefix::PrefixHashes;
 use crate::mem::word::Read;
 use crate::prefix::Probe;
@@ -195,77 +195,89 @@ impl<V> CuckooTrie<V> {
     }
 }
 
-/// The search of `get`, one step at a time.
-struct Get<'g, 'k, V> {
-    map: &'g CuckooTrie<V>,
-    guard: &'g Guard,
-    key: &'k [u8],
-    at: Step<'g>,
-    /// The descent of step `Buckets`; large, so it stays where it is made.
-    descent: Option<Descent<'g, 'k>>,
-}
-
-#[derive(Clone, Copy)]
-enum Step<'g> {
-    Start,
-    Node(Probe<'g>),
-    Header(Hint<'g>),
-    Buckets(Hint<'g>),
-    Record(Hint<'g>, u64),
-}
-
-impl<'g, 'k, V> Get<'g, 'k, V> {
-    fn new(pinned: &'g Pinned<'_, V>, key: &'k [u8]) -> Self {
-        Self { map: pinned.map, guard: &pinned.guard, key, at: Step::Start, descent: None }
-    }
-}
-
-impl<'g, V> Walk for Get<'g, '_, V> {
-    type Found = Option<Read<'g, V>>;
-
+impl<V> CuckooTrie<V> {
+    /// Finds all `keys`, [`DEPTH`] at a time: each step is taken for all of them before the next one, which reads what the
+    /// step has asked for.
     #[inline(always)]
-    fn step(&mut self) -> Option<Self::Found> {
-        let Self { map, guard, key, .. } = *self;
-        match self.at {
-            Step::Start => {
-                let hashes = PrefixHashes::new(map.table.seed(), key);
-                self.at = Step::Node(map.table.probe(&hashes, guard));
-            }
-            Step::Node(probe) => match map.route(key, probe) {
-                Some(hint) => {
-                    hint.trie.prefetch_header();
-                    self.at = Step::Header(hint);
-                }
-                None => return Some(None),
-            },
-            Step::Header(hint) => {
-                self.descent = Some(hint.trie.ask_first(&map.secret, key));
-                self.at = Step::Buckets(hint);
-            }
-            Step::Buckets(hint) => {
-                let look = self.descent.as_mut().and_then(|descent| match map.avx512 {
-                    Some(kernel) => descent.look_on(&map.secret, kernel, hint.hash, WIDTH),
-                    None => descent.look_on(&map.secret, Baseline, hint.hash, WIDTH),
-                });
-                match look {
-                    None => {}
-                    Some(Look::Record(unit)) => {
-                        map.memory.prefetch_record(unit, Memory::reach_bytes::<V>(key.len()));
-                        self.at = Step::Record(hint, unit);
-                    }
-                    Some(Look::Short(value)) => {
-                        let found = CuckooTrie::live(hint.trie, Memory::short_value(value));
-                        return Some(found.or_else(|| map.find_elsewhere(Baseline, key, hint)));
-                    }
-                    Some(Look::Absent) => return Some(map.find_elsewhere(Baseline, key, hint)),
-                }
-            }
-            Step::Record(hint, unit) => {
-                let found = map.read(hint.trie, key, unit);
-                return Some(found.or_else(|| map.find_elsewhere(Baseline, key, hint)));
+    fn find_all<'g>(
+        &'g self,
+        guard: &'g Guard,
+        keys: &[&[u8]],
+        mut found: impl FnMut(usize, Option<Read<'g, V>>),
+    ) {
+        for (chunk, keys) in keys.chunks(DEPTH).enumerate() {
+            let found = |i: usize, read| found(chunk * DEPTH + i, read);
+            match self.avx512 {
+                Some(kernel) => self.find_together(kernel, guard, keys, found),
+                None => self.find_together(Baseline, guard, keys, found),
             }
         }
-        None
+    }
+
+    /// The same for up to [`DEPTH`] keys.
+    #[inline(always)]
+    fn find_together<'g>(
+        &'g self,
+        kernel: impl Lanes,
+        guard: &'g Guard,
+        keys: &[&[u8]],
+        mut found: impl FnMut(usize, Option<Read<'g, V>>),
+    ) {
+        let mut probes = [None; DEPTH];
+        for (probe, key) in probes.iter_mut().zip(keys) {
+            let hashes = PrefixHashes::new(self.table.seed(), key);
+            *probe = Some(self.table.probe(&hashes, guard));
+        }
+        let mut hints = [None; DEPTH];
+        for ((hint, probe), key) in hints.iter_mut().zip(&probes).zip(keys) {
+            *hint = (*probe).and_then(|probe| self.route(key, probe));
+            if let Some(hint) = hint {
+                hint.trie.prefetch_header();
+            }
+        }
+        let mut descents = [const { None }; DEPTH];
+        for ((descent, hint), key) in descents.iter_mut().zip(&hints).zip(keys) {
+            if let Some(hint) = hint {
+                *descent = Some(hint.trie.descent(key));
+                if let Some(descent) = descent {
+                    descent.ask_first(&self.secret);
+                }
+            }
+        }
+        let mut units = [None; DEPTH];
+        let mut under_way = u32::MAX >> (u32::BITS as usize - keys.len());
+        while under_way != 0 {
+            let mut left = under_way;
+            while left != 0 {
+                let i = left.trailing_zeros() as usize;
+                left &= left - 1;
+                let (Some(descent), Some(hint)) = (&mut descents[i], hints[i]) else {
+                    under_way &= !(1 << i);
+                    found(i, None);
+                    continue;
+                };
+                let look = descent.look_on(&self.secret, kernel, hint.hash, WIDTH);
+                let Some(look) = look else { continue };
+                under_way &= !(1 << i);
+                let read = match look {
+                    Look::Record(unit) => {
+                        let reach = Memory::reach_bytes::<V>(keys[i].len());
+                        self.memory.prefetch_record(unit, reach);
+                        units[i] = Some(unit);
+                        continue;
+                    }
+                    Look::Short(value) => Self::live(hint.trie, Memory::short_value(value)),
+                    Look::Absent => None,
+                };
+                found(i, read.or_else(|| self.find_elsewhere(kernel, keys[i], hint)));
+            }
+        }
+        for (i, ((unit, hint), key)) in units.iter().zip(&hints).zip(keys).enumerate() {
+            if let (Some(unit), Some(hint)) = (*unit, *hint) {
+                let read = self.read(hint.trie, key, unit);
+                found(i, read.or_else(|| self.find_elsewhere(kernel, key, hint)));
+            }
+        }
     }
 }
 
@@ -333,11 +345,7 @@ impl<V> Pinned<'_, V> {
     /// ```
     pub fn get_batch<'g>(&'g self, keys: &[&[u8]], found: &mut [Option<Ref<'g, V>>]) {
         assert_eq!(keys.len(), found.len(), "as many answers as keys");
-        batch::drive(
-            keys.len(),
-            |index| Get::new(self, keys[index]),
-            |index, read: Option<Read<'g, V>>| found[index] = read.map(Ref::new),
-        );
+        self.map.find_all(&self.guard, keys, |i, read| found[i] = read.map(Ref::new));
     }
 
     /// Looks up all `keys` and stores in `found[i]` whether `keys[i]` has a value; as
@@ -348,10 +356,6 @@ impl<V> Pinned<'_, V> {
     /// If the slices differ in length.
     pub fn contains_batch(&self, keys: &[&[u8]], found: &mut [bool]) {
         assert_eq!(keys.len(), found.len(), "as many answers as keys");
-        batch::drive(
-            keys.len(),
-            |index| Get::new(self, keys[index]),
-            |index, read: Option<Read<'_, V>>| found[index] = read.is_some(),
-        );
+        self.map.find_all(&self.guard, keys, |i, read| found[i] = read.is_some());
     }
 }

@@ -1,11 +1,19 @@
-//! Keys as symbols, and the hash of every prefix of them: a *state*, stepped once for each symbol.
+//! Keys as symbols, and the hash of every prefix of them: a *state* of 36 bits.
 //!
-//! A step is a permutation of the 36-bit states for each symbol, so different names of one parent have different
-//! states, and different parents' children too under one symbol. Its constants are secret and differ from map to map, so
-//! nobody can prepare keys whose states collide; a trie where two do starts again from another root.
+//! | the name | its state | lowest bit |
+//! | --- | --- | --- |
+//! | up to five symbols, END not among them | a permutation of the symbols, their number, and the trie's round | 0 |
+//! | all others | a step from the state of the name that is one symbol shorter | 1 |
+//!
+//! So two *short names* never have the same state, nor do a short name and another one. Whoever finds a node under the
+//! state of a short name has found that name, and need not have come from the root.
+//!
+//! A step is a permutation for each symbol, but for the lowest bit; the chance that two of a trie's names have one state is
+//! that of 35 random bits. All constants are secret and differ from map to map, so nobody can prepare keys whose states
+//! collide; a trie where two do starts again in another round.
 //!
 //! PAPER: section 4.2, peelable hash; there the step is linear and the same for everybody, so that an attacker can fill
-//! one bucket, and the state is as wide as the table's index.
+//! one bucket, the state is as wide as the table's index, and every state is reached by steps from the root.
 
 use super::layout::{Label, STATE_BITS, SYMBOL_BITS, Symbol, slice_at};
 use crate::arch;
@@ -14,9 +22,56 @@ use crate::hash::prefix::Seed;
 /// Bits of a word below a state.
 const UNUSED_BITS: u32 = 64 - STATE_BITS;
 
+/// The lowest bit of a state: whether it was stepped to.
+const STEPPED: u64 = 1 << UNUSED_BITS;
+
+/// Bits of a word below the number of a short name.
+const ABOVE_NUMBER: u32 = UNUSED_BITS + 1;
+
+/// The most symbols of a short name: with their number and the round, they are 35 bits.
+pub(super) const SHORT_NAME_SYMBOLS: usize = 5;
+
+/// Bits of a round in a short name.
+const ROUND_BITS: u32 = 4;
+
+const _: () = assert!(
+    SHORT_NAME_SYMBOLS as u32 * SYMBOL_BITS + 1 + ROUND_BITS == 64 - ABOVE_NUMBER,
+    "a short name is what a permutation holds"
+);
+
 /// The hash of a name, on top of a word: products are then modulo 2^36 by themselves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct State(pub(super) u64);
+
+/// A name of up to five symbols, none of them END: a one, the symbols, and the round of the trie.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct ShortName(u64);
+
+impl ShortName {
+    /// The first `count` symbols of a window.
+    #[inline(always)]
+    pub(super) fn new(round: u32, window: u64, count: usize) -> Self {
+        debug_assert!(count <= SHORT_NAME_SYMBOLS);
+        let bits = SYMBOL_BITS * count as u32;
+        let symbols = window.checked_shr(64 - bits).unwrap_or(0);
+        Self((1 << bits | symbols) << ROUND_BITS | u64::from(round % (1 << ROUND_BITS)))
+    }
+
+    /// The name that is one symbol longer, if that is short too.
+    #[inline(always)]
+    fn with(self, symbol: Symbol) -> Option<Self> {
+        const FULL: u64 = 1 << ((SHORT_NAME_SYMBOLS as u32) * SYMBOL_BITS + ROUND_BITS);
+        (self.0 < FULL && !symbol.is_end()).then(|| self.longer(symbol))
+    }
+
+    /// The same, if that is known.
+    #[inline(always)]
+    pub(super) fn longer(self, symbol: Symbol) -> Self {
+        let round = self.0 % (1 << ROUND_BITS);
+        let name = self.0 - round;
+        Self(name << SYMBOL_BITS | u64::from(symbol.0) << ROUND_BITS | round)
+    }
+}
 
 /// The secret constants of one map's states.
 #[derive(Clone, Debug)]
@@ -25,7 +80,28 @@ pub(super) struct Secret {
     symbol: u64,
     first: u64,
     second: u64,
-    roots: u64,
+    /// What undoes the products by these.
+    first_inverse: u64,
+    second_inverse: u64,
+}
+
+/// A node's name, from which its children's states are stepped to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parent<'s> {
+    secret: &'s Secret,
+    state: State,
+    name: Option<ShortName>,
+}
+
+impl Parent<'_> {
+    /// The state of the name that is one symbol longer.
+    #[inline(always)]
+    pub(super) fn child(&self, symbol: Symbol) -> State {
+        match self.name.and_then(|name| name.with(symbol)) {
+            Some(name) => self.secret.state_of(name),
+            None => self.secret.step_on(self.state, symbol),
+        }
+    }
 }
 
 impl Secret {
@@ -33,28 +109,61 @@ impl Secret {
     pub(super) fn new(seed: &Seed) -> Self {
         // Not the hashes alone: in tests there are seeds under which all hashes are equal.
         let word = |number: u8, fixed: u64| seed.hash(&[number, 0xc7]) ^ fixed;
+        let first = word(1, 0xd192_e5f7_4a7c_15b3) | 1;
+        let second = word(2, 0xa3b1_9535_4a39_b70d) | 1;
         Self {
             symbol: (word(0, 0x9e6c_63d0_876a_3f6b) | 1) << UNUSED_BITS,
-            first: word(1, 0xd192_e5f7_4a7c_15b3) | 1,
-            second: word(2, 0xa3b1_9535_4a39_b70d) | 1,
-            roots: word(3, 0x1d8e_4e27_c47d_124f),
+            first,
+            second,
+            first_inverse: inverse(first),
+            second_inverse: inverse(second),
         }
     }
 
     /// The state of the empty name in the `round`-th attempt to build a trie.
     pub(super) fn root(&self, round: u32) -> State {
-        let mixed = crate::hash::mix::stream(self.roots, round.into());
-        State(mixed >> UNUSED_BITS << UNUSED_BITS)
+        self.state_of(ShortName::new(round, 0, 0))
+    }
+
+    /// The state of a short name.
+    #[inline(always)]
+    pub(super) fn state_of(&self, name: ShortName) -> State {
+        let mut x = (name.0 << ABOVE_NUMBER).wrapping_mul(self.first);
+        x ^= upper_half(x);
+        State(x.wrapping_mul(self.second))
+    }
+
+    /// The name of a state that is a short name's.
+    #[inline(always)]
+    fn name_of(&self, state: State) -> Option<ShortName> {
+        if state.0 & STEPPED != 0 {
+            return None;
+        }
+        let mut x = state.0.wrapping_mul(self.second_inverse);
+        x ^= upper_half(x);
+        Some(ShortName(x.wrapping_mul(self.first_inverse) >> ABOVE_NUMBER))
+    }
+
+    /// The state of the name that is one symbol longer, and not short.
+    #[inline(always)]
+    pub(super) fn step_on(&self, state: State, symbol: Symbol) -> State {
+        let mut x = state.0 ^ u64::from(symbol.0).wrapping_mul(self.symbol);
+        x = x.wrapping_mul(self.first);
+        // The upper half of the state into its lower half.
+        x ^= x >> (64 - STATE_BITS / 2) << UNUSED_BITS;
+        State(x.wrapping_mul(self.second) | STEPPED)
+    }
+
+    /// The parent of this state.
+    #[inline(always)]
+    pub(super) fn parent(&self, state: State) -> Parent<'_> {
+        Parent { secret: self, state, name: self.name_of(state) }
     }
 
     /// The state of the name that is one symbol longer.
     #[inline(always)]
     pub(super) fn step(&self, state: State, symbol: Symbol) -> State {
-        let mut x = state.0 ^ u64::from(symbol.0).wrapping_mul(self.symbol);
-        x = x.wrapping_mul(self.first);
-        // The upper half of the state into its lower half.
-        x ^= x >> (64 - STATE_BITS / 2) << UNUSED_BITS;
-        State(x.wrapping_mul(self.second))
+        self.parent(state).child(symbol)
     }
 
     /// The state of the name that is a label longer.
@@ -62,6 +171,17 @@ impl Secret {
     pub(super) fn step_all(&self, state: State, label: Label) -> State {
         label.symbols().fold(state, |state, symbol| self.step(state, symbol))
     }
+}
+
+/// The upper half of a number on top of a word, in the place of its lower half.
+#[inline(always)]
+fn upper_half(x: u64) -> u64 {
+    x >> (64 - (64 - ABOVE_NUMBER) / 2) << ABOVE_NUMBER
+}
+
+/// What undoes a product by this odd number.
+fn inverse(odd: u64) -> u64 {
+    (0..6).fold(odd, |x, _| x.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(x))))
 }
 
 /// A key as symbols of six bits behind its first `skip_bits`, then END.
@@ -232,28 +352,65 @@ mod tests {
     }
 
     #[test]
-    fn a_step_loses_nothing() {
+    fn a_step_loses_only_the_lowest_bit() {
         for seed in testkit::seeds() {
             let secret = Secret::new(&Seed::fixed(seed));
-            // Products by an odd number are undone by its inverse.
-            let inverse = |odd: u64| {
-                (0..6).fold(odd, |x, _| x.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(x))))
-            };
-            let (first, second) = (inverse(secret.first), inverse(secret.second));
-            for round in 0..20 {
+            for round in 0..16 {
                 let mut state = secret.root(round);
                 for symbol in (0..=64).map(Symbol) {
-                    let next = secret.step(state, symbol);
-                    assert_eq!(next.0.trailing_zeros().min(UNUSED_BITS), UNUSED_BITS);
-                    let mut x = next.0.wrapping_mul(second);
-                    x ^= x >> (64 - STATE_BITS / 2) << UNUSED_BITS;
-                    x = x.wrapping_mul(first) ^ u64::from(symbol.0).wrapping_mul(secret.symbol);
-                    assert_eq!(State(x), state);
+                    let next = secret.step_on(state, symbol);
+                    assert_eq!(next.0 % (2 * STEPPED), STEPPED);
+                    let undone = [next.0, next.0 ^ STEPPED].map(|next| {
+                        let mut x = next.wrapping_mul(secret.second_inverse);
+                        x ^= x >> (64 - STATE_BITS / 2) << UNUSED_BITS;
+                        x = x.wrapping_mul(secret.first_inverse);
+                        State(x ^ u64::from(symbol.0).wrapping_mul(secret.symbol))
+                    });
+                    assert!(undone.contains(&state));
                     state = next;
                 }
                 let symbols: HashSet<u64> =
                     (0..=64).map(|symbol| secret.step(state, Symbol(symbol)).0).collect();
-                assert_eq!(symbols.len(), 65);
+                assert!(symbols.len() > 63);
+            }
+        }
+    }
+
+    #[test]
+    fn short_names_have_states_of_their_own() {
+        for seed in testkit::seeds() {
+            let secret = Secret::new(&Seed::fixed(seed));
+            let mut rng = testkit::Rng::new(seed);
+            let mut states = HashSet::new();
+            for round in 0..16 {
+                let mut names = vec![ShortName::new(round, 0, 0)];
+                let root = names[0];
+                names.extend((0..64).map(|symbol| root.longer(Symbol(symbol))));
+                for _ in 0..1000 {
+                    let window = rng.next_u64();
+                    let all =
+                        (0..=SHORT_NAME_SYMBOLS).map(|len| ShortName::new(round, window, len));
+                    let mut state = secret.root(round);
+                    for (len, name) in all.enumerate() {
+                        assert_eq!(secret.state_of(name), state);
+                        assert_eq!(secret.name_of(state), Some(name));
+                        let symbol = Symbol((window << (6 * len) >> 58) as u8);
+                        let next = secret.step(state, symbol);
+                        let is_short = len < SHORT_NAME_SYMBOLS;
+                        assert_eq!(secret.name_of(next), is_short.then(|| name.longer(symbol)));
+                        assert!(secret.name_of(secret.step(state, Symbol::END)).is_none());
+                        state = next;
+                    }
+                    names.extend(
+                        (2..=SHORT_NAME_SYMBOLS).map(|len| ShortName::new(round, window, len)),
+                    );
+                }
+                names.sort_by_key(|name| name.0);
+                names.dedup();
+                for name in names {
+                    assert!(states.insert(secret.state_of(name).0), "{name:?}");
+                    assert_eq!(secret.state_of(name).0 % (2 * STEPPED), 0);
+                }
             }
         }
     }

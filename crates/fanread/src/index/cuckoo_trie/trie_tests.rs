@@ -69,7 +69,8 @@ impl<'a> View<'a> {
     /// The same in pieces, as in a batch.
     fn get_in_pieces(self, key: &[u8]) -> Option<u64> {
         let hash = hash_of(self.seed, key);
-        let mut descent = self.trie().ask_first(self.secret, key);
+        let mut descent = self.trie().descent(key);
+        descent.ask_first(self.secret);
         loop {
             if let Some(look) = descent.look_on(self.secret, Baseline, hash, 2) {
                 return self.value(key, look);
@@ -77,11 +78,16 @@ impl<'a> View<'a> {
         }
     }
 
-    fn edit<'k>(self, key: &'k [u8]) -> Edit<'a, 'k>
+    fn edit<'k>(self, key: &'k [u8], to_remove: bool) -> Edit<'a, 'k>
     where
         'a: 'k,
     {
-        Edit::find(self.trie(), self.secret, Baseline, key)
+        Edit::find(self.trie(), self.secret, Baseline, key, to_remove)
+    }
+
+    /// Makes a change under the trie's lock.
+    fn change<T>(self, change: impl FnOnce() -> T) -> T {
+        self.trie().version().lock().change(change)
     }
 
     /// The leaf of a key that is there.
@@ -149,9 +155,10 @@ impl Single {
         let shape = Shape {
             buckets,
             skip_bits,
-            root: self.secret.root(round),
             round,
-            depth: 1,
+            levels: 1,
+            // Not always where the paths have a node.
+            entry: buckets.ilog2() % 6,
             low: (low_unit, &low),
             high: high_unit.zip(high.as_deref()),
         };
@@ -166,9 +173,10 @@ impl Single {
     fn try_insert(&mut self, key: &[u8], value: u64) -> Result<(), NoRoom> {
         let leaf = self.new_leaf(key, value);
         let view = self.view();
-        let edit = view.edit(key);
+        let edit = view.edit(key, false);
         assert!(view.leaf(&edit, key).is_none());
-        edit.insert(leaf, self.hash(key), |leaf| view.memory.key::<u64>(leaf))?;
+        let key_of = |leaf| view.memory.key::<u64>(leaf);
+        view.change(|| edit.insert(leaf, self.hash(key), key_of))?;
         self.model.insert(key.to_vec(), value);
         Ok(())
     }
@@ -177,7 +185,8 @@ impl Single {
     fn insert(&mut self, key: &[u8], value: u64) -> bool {
         if self.model.contains_key(key) {
             let leaf = self.new_leaf(key, value);
-            self.view().edit(key).replace(leaf);
+            let view = self.view();
+            view.change(|| view.edit(key, false).replace(leaf));
             self.model.insert(key.to_vec(), value);
             return true;
         }
@@ -210,10 +219,10 @@ impl Single {
 
     fn remove(&mut self, key: &[u8]) -> Option<u64> {
         let view = self.view();
-        let edit = view.edit(key);
+        let edit = view.edit(key, true);
         let there = view.leaf(&edit, key).is_some();
         if there {
-            edit.remove();
+            view.change(|| edit.remove());
         }
         let expected = self.model.remove(key);
         assert_eq!(there, expected.is_some());
@@ -380,7 +389,7 @@ fn a_key_whose_name_has_the_state_of_another_waits_for_another_root() {
     for number in 0..1_u32 << 18 {
         let name = [number >> 12, number >> 6, number].map(|symbol| symbol as u8 & 63);
         let step = |state, symbol: &u8| single.secret.step(state, Symbol(*symbol));
-        let state = name.iter().fold(single.trie().root(), step);
+        let state = name.iter().fold(single.secret.root(0), step);
         if let Some(other) = seen.insert(state.0 >> shift, name)
             && other[0] != name[0]
         {
@@ -451,7 +460,7 @@ fn keys_as_long_as_can_be_take_a_jump_for_ten_symbols() {
 }
 
 #[test]
-fn the_usual_depth_follows_the_paths() {
+fn levels_of_new_paths_are_noted() {
     let mut single = Single::new(3, 1, UNBOUNDED);
     let keys = pool(5, Keys::U64Random, if cfg!(miri) { 50 } else { 3_000 });
     for key in &keys {
@@ -461,7 +470,7 @@ fn the_usual_depth_follows_the_paths() {
         return;
     }
     // 3,000 keys: 4,096 prefixes of two symbols are mostly one key's, so most leaves are on level 2 or 3.
-    assert!((3..=4).contains(&single.trie().depth()), "{}", single.trie().depth());
+    assert!((0b110..=0b1_1111).contains(&single.trie().levels()), "{:b}", single.trie().levels());
 }
 
 #[test]
@@ -510,7 +519,8 @@ fn a_descent_among_changes_says_what_was_so_at_some_time() {
             for step in 0..600_u64 {
                 if under.len() < 6 {
                     let key = rng.pick(&keys);
-                    let descent = view.trie().ask_first(&secret, key);
+                    let mut descent = view.trie().descent(key);
+                    descent.ask_first(&secret);
                     under.push(Under {
                         key,
                         descent,
@@ -519,13 +529,14 @@ fn a_descent_among_changes_says_what_was_so_at_some_time() {
                 }
                 if rng.one_in(3) {
                     let key = rng.pick(&keys).as_slice();
-                    let edit = view.edit(key);
+                    let edit = view.edit(key, true);
                     if model.remove(key).is_some() {
-                        edit.remove();
+                        view.change(|| edit.remove());
                     } else {
                         let leaf = view.new_leaf(&mut single.heap, key, step);
                         let key_of = |leaf| memory.key::<u64>(leaf);
-                        if edit.insert(leaf, hash_of(view.seed, key), key_of).is_ok() {
+                        let hash = hash_of(view.seed, key);
+                        if view.change(|| edit.insert(leaf, hash, key_of)).is_ok() {
                             model.insert(key, step);
                         }
                     }
@@ -561,17 +572,17 @@ impl Stage<'_> {
     /// Inserts or removes one of the keys that come and go.
     fn change(&self, heap: &mut Shard, at: usize) {
         let (view, (key, state)) = (self.view, &self.come[at]);
-        let edit = view.edit(key);
+        let edit = view.edit(key, true);
         let there = view.leaf(&edit, key).is_some();
         let before = state.load(SeqCst);
         assert_eq!(there, before % 4 == 2);
         state.store(before + 1, SeqCst);
         if there {
-            edit.remove();
+            view.change(|| edit.remove());
         } else {
             let leaf = view.new_leaf(heap, key, before + 2);
             let key_of = |leaf| view.memory.key::<u64>(leaf);
-            if edit.insert(leaf, hash_of(view.seed, key), key_of).is_err() {
+            if view.change(|| edit.insert(leaf, hash_of(view.seed, key), key_of)).is_err() {
                 state.store(before, SeqCst);
                 return;
             }

@@ -44,9 +44,6 @@ use super::raw::{Memory, Trie};
 use super::state::{Secret, State, Symbols};
 use crate::arch::{Baseline, Lanes};
 
-/// Levels of the bound's path that are asked for at a time, beyond the trie's usual depth; see `descend.rs`.
-const BEYOND: usize = 2;
-
 /// Items and nodes that a new walk has room for: those of a short range.
 const ROOM: usize = 64;
 
@@ -291,7 +288,7 @@ impl Walk {
             };
         }
         let leaves = (ground.trie.keys() as u32).clamp(1, MOST);
-        self.rest.push(Rest::One(Item::Node(ground.ask(ground.trie.root(), NONE, leaves))));
+        self.rest.push(Rest::One(Item::Node(ground.ask(ground.root(), NONE, leaves))));
         Ok(None)
     }
 
@@ -436,14 +433,18 @@ impl Walk {
         let symbols = Symbols::new(key, trie.skip_bits());
         let (mut level, mut parent) = (0, NONE);
         // Levels below `known` have been asked for; `next` is the state of that level.
-        let (mut known, mut next, mut states) = (0, trie.root(), [trie.root(); WIDTH]);
+        let (mut known, mut next, mut states) = (0, ground.root(), [State(0); WIDTH]);
+        let levels = trie.levels();
         let is_leaf = loop {
-            let usual = if trie.depth() > level { trie.depth() } else { level + BEYOND };
-            let ahead = usual.min(level + WIDTH).min(symbols.count() + 2).max(level + 1);
-            while known < ahead {
+            // Behind the last usual level, one more.
+            let usual = u64::BITS as usize - levels.leading_zeros() as usize;
+            let ahead = if usual > level { usual.min(level + WIDTH) } else { level + 2 };
+            while known < ahead.min(symbols.count() + 2).max(level + 1) {
                 if known >= level {
                     states[known % WIDTH] = next;
-                    trie.prefetch(trie.home(next));
+                    if known == level || known >= usual || levels >> known & 1 != 0 {
+                        trie.prefetch(trie.home(next));
+                    }
                 }
                 next = secret.step(next, symbols.symbol(known));
                 known += 1;
@@ -536,8 +537,9 @@ impl List {
     ) -> Option<Family> {
         let Family { state, mut children, parent, leaves } = family;
         self.items.reserve(65);
+        let above = ground.secret.parent(state);
         while let Some(symbol) = take(&mut children, direction) {
-            let child = ground.secret.step(state, symbol);
+            let child = above.child(symbol);
             self.push(Item::Node(ground.ask(child, parent, leaves)));
             if self.expected >= self.wanted {
                 return (children != Children::default()).then_some(Family { children, ..family });
@@ -566,6 +568,11 @@ fn take(children: &mut Children, direction: Direction) -> Option<Symbol> {
 }
 
 impl Ground<'_> {
+    /// The state of the root.
+    fn root(&self) -> State {
+        self.secret.root(self.trie.round())
+    }
+
     /// Asks for the line that a node will be read from.
     #[inline(always)]
     fn ask(&self, state: State, parent: u32, leaves: u32) -> Asked {
@@ -614,7 +621,7 @@ impl Ground<'_> {
 
 /// Calls `each` with every leaf, in key order. The caller holds the trie's lock.
 pub(super) fn for_each_leaf(secret: &Secret, trie: Trie<'_>, mut each: impl FnMut(Leaf)) {
-    let mut ahead = vec![trie.root()];
+    let mut ahead = vec![secret.root(trie.round())];
     while let Some(state) = ahead.pop() {
         let at = trie.locate(Baseline, trie.home(state));
         debug_assert!(at.is_some() || trie.keys() == 0, "T4");
@@ -623,8 +630,9 @@ pub(super) fn for_each_leaf(secret: &Secret, trie: Trie<'_>, mut each: impl FnMu
             Node::Leaf(leaf) => each(leaf),
             Node::Jump(label) => ahead.push(secret.step_all(state, label)),
             Node::Regular(children) => {
+                let above = secret.parent(state);
                 for symbol in children.into_iter().rev() {
-                    let child = secret.step(state, symbol);
+                    let child = above.child(symbol);
                     trie.prefetch_bucket(trie.home(child).first);
                     ahead.push(child);
                 }

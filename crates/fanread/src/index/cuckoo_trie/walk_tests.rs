@@ -185,13 +185,13 @@ impl Busy {
             return;
         }
         let trie = self.memory.trie(self.name);
-        let _locked = trie.version().lock();
-        let edit = Edit::find(trie, &self.secret, Baseline, key);
+        let mut locked = trie.version().lock();
+        let edit = Edit::find(trie, &self.secret, Baseline, key, true);
         if edit.leaf() == Some(*entry) {
-            edit.remove();
+            locked.change(|| edit.remove());
         } else {
             // Without room, the key stays away.
-            let _ = edit.insert(*entry, 7, |leaf| self.key(leaf));
+            let _ = locked.change(|| edit.insert(*entry, 7, |leaf| self.key(leaf)));
         }
     }
 
