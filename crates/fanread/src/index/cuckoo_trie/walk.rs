@@ -44,7 +44,8 @@ use super::raw::{Memory, Trie};
 use super::state::{Secret, State, Symbols};
 use crate::arch::{Baseline, Lanes};
 
-/// Items and nodes that a new walk has room for: those of a short range.
+/// Items, and nodes beside the path, that a new walk has room for: those of a range of a hundred entries.
+const ITEMS: usize = 192;
 const ROOM: usize = 64;
 
 /// Estimates stop here: nobody wants so many records at a time.
@@ -76,7 +77,7 @@ pub(super) enum Start<'k> {
 /// How a walk ended that nobody disturbed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Progress {
-    /// With as many records as were asked for. There may be more.
+    /// With as many records as were asked for, or some more. There may be others.
     More,
     /// With the trie's last record in this direction.
     End,
@@ -191,8 +192,8 @@ impl Walk {
         self.ahead = count;
     }
 
-    /// Appends up to `limit` entries to `entries`, in order. The records of the last of them may still be in flight when
-    /// the call returns.
+    /// Appends `limit` entries to `entries`, in order, and those behind them that are known by then; fewer at the trie's end.
+    /// The records of the last of them may still be in flight when the call returns.
     ///
     /// # Errors
     ///
@@ -239,13 +240,11 @@ impl Walk {
     ) -> Result<Progress, Disturbed> {
         let end = entries.len() + limit;
         loop {
-            while let Some(Item::Leaf(leaf)) = self.list.get(self.front)
-                && entries.len() < end
-            {
+            while let Some(Item::Leaf(leaf)) = self.list.get(self.front) {
                 entries.push(*leaf);
                 self.skip_front();
             }
-            if entries.len() == end {
+            if entries.len() >= end {
                 return Ok(Progress::More);
             }
             let wanted = end + self.ahead - entries.len();
@@ -274,7 +273,8 @@ impl Walk {
         (self.front, self.expected, self.guessed, self.found) = (0, 0, 0, 0);
         self.is_disturbed = false;
         // Once, and not in steps: a walk is often made for one range.
-        self.list.reserve(ROOM);
+        self.list.reserve(ITEMS);
+        self.next.reserve(ITEMS);
         self.rest.reserve(ROOM);
         self.parents.reserve(ROOM);
         if let Start::Key { key, inclusive } = start {
@@ -341,12 +341,12 @@ impl Walk {
         // The parent whose children are being read, and where what became of them starts.
         let (mut parent, mut since) = (NONE, 0);
         let (mut at, mut intact) = (self.front, true);
-        while let Some(item) = self.list.get(at).copied() {
-            at += 1;
-            let Item::Node(item) = item else {
-                new.push(item);
+        while at < self.list.len() {
+            let Item::Node(item) = self.list[at] else {
+                at += new.push_leaves(&self.list[at..]);
                 continue;
             };
+            at += 1;
             if item.parent != parent {
                 intact = self.is_still(ground, parent);
                 if !intact {
@@ -525,6 +525,15 @@ impl List {
     fn push(&mut self, item: Item) {
         self.expected += item.leaves() as usize;
         self.items.push(item);
+    }
+
+    /// Adds the leaves at the start of a list, and returns how many there are.
+    #[inline(always)]
+    fn push_leaves(&mut self, items: &[Item]) -> usize {
+        let leaves = items.iter().take_while(|item| matches!(item, Item::Leaf(_))).count();
+        self.items.extend_from_slice(&items[..leaves]);
+        self.expected += leaves;
+        leaves
     }
 
     /// Adds children in order, as many as are wanted, and returns the others.
