@@ -340,7 +340,7 @@ pub struct Pinned<'m, V> {
 crate::api::ordered_map_methods! {
     CuckooTrie,
     insert: "The line fetches of [`get`](Self::get) and one locked trie of up to some 16,000 keys. One insertion in some \
-             1,000 makes a trie larger, and one in some 8,000 splits it, in a few hundred microseconds: keys of that trie \
+             1,000 makes a trie larger, and one in some 8,000 splits it, in one to four milliseconds: keys of that trie \
              stay readable meanwhile, all others writable.",
     range: "A `get`'s fetches to find the first key; then two lines for each node, all children of a node at once, and one \
             or two for each record, ahead of its turn.",

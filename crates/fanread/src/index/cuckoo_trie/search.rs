@@ -286,9 +286,10 @@ impl<V> Pinned<'_, V> {
     ///
     /// # Cost
     ///
-    /// Two waits: the buckets of the path, at most 8 nodes of it at a time, then the record. A longer path behind what
-    /// its trie's keys share costs a wait for each 8 nodes more. There is no record for keys that are not there, and none
-    /// for keys of eight bytes with values of at most eight that need no dropping.
+    /// Two waits: two lines for each of the last levels of the key's path, 8 at a time, two on random numbers; then the
+    /// record. A wait more for each 8 levels beyond that where other keys near this one have nodes too, and for a node on
+    /// a level where few have. There is no record for keys that are not there, and none for keys of eight bytes with
+    /// values of at most eight that need no dropping.
     ///
     /// # Concurrency
     ///
