@@ -571,6 +571,7 @@ fn each_rule_finds_what_breaks_it() {
         (text, "index/a/tests/splits.rs", "", ""),
         (text, "key/mod.rs", &long, "key/mod.rs: 801 lines, more than 800"),
         (text, "key/mod.rs", "// caf\u{e9}", "key/mod.rs:1: not ASCII"),
+        // What the rule has to find; there is none in the sources.
         (text, "key/mod.rs", "\nfn f() { todo!() }", "key/mod.rs:2: todo!"),
     ];
     for (rule, path, text, expected) in cases {

@@ -3,6 +3,9 @@
 //! A search in an index waits for a few lines, one after another. Written as a [`Walk`] it stops before each wait
 //! and says so; [`drive`] starts up to [`DEPTH`] walks and takes the next step of each in turn, so that the waits
 //! of one hide behind the steps of the others. A single search takes the same steps without stopping.
+//!
+//! That suits searches of a small state. One of hundreds of bytes is not to be moved about: the Cuckoo Trie takes each step
+//! for all [`DEPTH`] keys before the next one.
 
 #![allow(clippy::inline_always, reason = "the driver is to become part of the search it drives")]
 

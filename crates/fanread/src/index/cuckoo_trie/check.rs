@@ -112,7 +112,7 @@ pub(super) fn check_trie<V>(
     memory: &Memory,
     hash: impl Fn(&[u8]) -> u32,
 ) -> Result<Vec<Leaf>, Broken> {
-    check_borders(trie, memory)?;
+    check_header(trie, memory)?;
     let mut nodes = nodes_of(trie)?;
     let weight: usize = nodes.values().map(|node| node.weight() as usize).sum();
     if weight != trie.weight() {
@@ -195,14 +195,18 @@ pub(super) fn check_trie<V>(
 }
 
 /// What can be seen without the nodes.
-fn check_borders(trie: Trie<'_>, memory: &Memory) -> Result<(), Broken> {
+fn check_header(trie: Trie<'_>, memory: &Memory) -> Result<(), Broken> {
     let borders = trie.borders();
     let (low, high) = (memory.border(borders.low), memory.border(borders.high));
     if borders.bounded && low >= high {
         return Err(broken("T1", format!("borders {low:?} and {high:?}")));
     }
-    if trie.version().begin().is_dead() {
+    let version = trie.version().begin();
+    if version.is_dead() {
         return Err(broken("T1", "the trie is dead"));
+    }
+    if version.is_changing() {
+        return Err(broken("T9", "a change that nobody makes has not ended"));
     }
     Ok(())
 }

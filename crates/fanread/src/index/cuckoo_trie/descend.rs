@@ -185,7 +185,8 @@ impl<'g> Trie<'g> {
         Descent::new(self, key, self.entry()).ask_usual::<BOTH>(secret);
     }
 
-    /// Makes one of many descents that take turns.
+    /// Makes one of many descents that take turns; it is large, so it is put where it stays before it
+    /// [asks](Descent::ask_first).
     #[inline(always)]
     pub(super) fn descent<'k>(self, key: &'k [u8]) -> Descent<'g, 'k> {
         Descent::new(self, key, self.entry())

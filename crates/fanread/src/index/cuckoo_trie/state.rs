@@ -128,9 +128,7 @@ impl Secret {
     /// The state of a short name.
     #[inline(always)]
     pub(super) fn state_of(&self, name: ShortName) -> State {
-        let mut x = (name.0 << ABOVE_NUMBER).wrapping_mul(self.first);
-        x ^= upper_half(x);
-        State(x.wrapping_mul(self.second))
+        State(self.mix(name.0 << ABOVE_NUMBER))
     }
 
     /// The name of a state that is a short name's.
@@ -139,19 +137,25 @@ impl Secret {
         if state.0 & STEPPED != 0 {
             return None;
         }
-        let mut x = state.0.wrapping_mul(self.second_inverse);
-        x ^= upper_half(x);
-        Some(ShortName(x.wrapping_mul(self.first_inverse) >> ABOVE_NUMBER))
+        Some(ShortName(self.unmix(state.0) >> ABOVE_NUMBER))
     }
 
     /// The state of the name that is one symbol longer, and not short.
     #[inline(always)]
     pub(super) fn step_on(&self, state: State, symbol: Symbol) -> State {
-        let mut x = state.0 ^ u64::from(symbol.0).wrapping_mul(self.symbol);
-        x = x.wrapping_mul(self.first);
-        // The upper half of the state into its lower half.
-        x ^= x >> (64 - STATE_BITS / 2) << UNUSED_BITS;
-        State(x.wrapping_mul(self.second) | STEPPED)
+        State(self.mix(state.0 ^ u64::from(symbol.0).wrapping_mul(self.symbol)) | STEPPED)
+    }
+
+    /// A permutation of what is on top of a word, 35 or 36 bits.
+    #[inline(always)]
+    fn mix(&self, x: u64) -> u64 {
+        upper_into_lower(x.wrapping_mul(self.first)).wrapping_mul(self.second)
+    }
+
+    /// What [`mix`](Self::mix) made this of.
+    #[inline(always)]
+    fn unmix(&self, x: u64) -> u64 {
+        upper_into_lower(x.wrapping_mul(self.second_inverse)).wrapping_mul(self.first_inverse)
     }
 
     /// The parent of this state.
@@ -173,10 +177,10 @@ impl Secret {
     }
 }
 
-/// The upper half of a number on top of a word, in the place of its lower half.
+/// Adds the upper half of what is on top of a word to the lower half; twice, it is what it was.
 #[inline(always)]
-fn upper_half(x: u64) -> u64 {
-    x >> (64 - (64 - ABOVE_NUMBER) / 2) << ABOVE_NUMBER
+fn upper_into_lower(x: u64) -> u64 {
+    x ^ x >> (64 - (64 - ABOVE_NUMBER) / 2) << ABOVE_NUMBER
 }
 
 /// What undoes a product by this odd number.
@@ -361,10 +365,7 @@ mod tests {
                     let next = secret.step_on(state, symbol);
                     assert_eq!(next.0 % (2 * STEPPED), STEPPED);
                     let undone = [next.0, next.0 ^ STEPPED].map(|next| {
-                        let mut x = next.wrapping_mul(secret.second_inverse);
-                        x ^= x >> (64 - STATE_BITS / 2) << UNUSED_BITS;
-                        x = x.wrapping_mul(secret.first_inverse);
-                        State(x ^ u64::from(symbol.0).wrapping_mul(secret.symbol))
+                        State(secret.unmix(next) ^ u64::from(symbol.0).wrapping_mul(secret.symbol))
                     });
                     assert!(undone.contains(&state));
                     state = next;

@@ -17,7 +17,7 @@
 //!
 //! # What a reader may believe
 //!
-//! As in a descent (`descend.rs`): a child is what its parent said if the parent's bucket has still the version from
+//! As in a careful descent (`descend.rs`): a child is what its parent said if the parent's bucket has still the version from
 //! before the parent was read. Siblings stand side by side in the list, so the parent is confirmed once, behind the last
 //! of them. If it is not confirmed, the list is cut before the first of them: the front part counts, and the walk has to
 //! start again from its last record.
