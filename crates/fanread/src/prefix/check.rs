@@ -1,9 +1,12 @@
 //! Verifies the invariants of a table at rest against the anchors it was made for.
 
 use core::fmt;
+use core::sync::atomic::Ordering::Relaxed;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::layout::{BLOCK_LINES, Children, EXACT, Image, LANES, LeafRef, Line, is_marked, tag_of};
+use super::layout::{
+    BLOCK_LINES, Children, EXACT, Image, LANES, LINE_REFS, LeafRef, Line, is_marked, tag_of,
+};
 use super::node::Node;
 use super::raw::Table;
 use super::{Books, PrefixTable, Prefixes, Writer};
@@ -145,9 +148,10 @@ fn check_rest(table: &Table, books: &Books, slots: &BTreeSet<usize>) -> Result<(
             }
         }
     }
-    let mut free = table.blocks().iter().enumerate().filter(|(i, _)| !lines.contains(i));
-    if let Some((i, _)) = free.find(|(_, line)| !is_zero(line)) {
-        return Err(broken("N2", b"", format!("line {i} is free and not zero")));
+    let mut free =
+        table.blocks().iter().enumerate().filter(|(i, _)| !lines.contains(&(i / LINE_REFS)));
+    if let Some((i, _)) = free.find(|(_, slot)| slot.load(Relaxed) != 0) {
+        return Err(broken("N2", b"", format!("ref {i} is free and not zero")));
     }
     if (slots.len(), lines.len()) != (books.nodes, BLOCK_LINES + books.live_lines) {
         return Err(broken("P1", b"", format!("{books:?}")));

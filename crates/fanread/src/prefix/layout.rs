@@ -116,12 +116,6 @@ impl Line {
         (self.word((i / 2) & 7) >> (32 * (i & 1))) as u32
     }
 
-    pub(super) fn set_slot(&self, i: usize, value: u32) {
-        let shift = 32 * (i & 1);
-        let others = self.word(i / 2) & !(0xffff_ffff << shift);
-        self.set_word(i / 2, others | (u64::from(value) << shift));
-    }
-
     /// Returns the tag in `lane` of a bucket.
     pub(super) fn tag(&self, lane: usize) -> u16 {
         (self.word(lane / 4) >> (16 * (lane % 4))) as u16
@@ -277,6 +271,11 @@ impl BlockAt {
     fn pack(self) -> u64 {
         let base = u64::from(self.line) * LINE_REFS as u64 - self.first as u64;
         self.first as u64 | ((self.first + self.refs() - 1) as u64) << 8 | base << 24
+    }
+
+    /// The number of its first ref in the area of blocks.
+    pub(super) fn first_ref(self) -> usize {
+        self.line as usize * LINE_REFS
     }
 
     /// How many refs the block has.
@@ -452,8 +451,7 @@ mod tests {
             (0..LANES).all(|lane| line.tag(lane) == if lane == 5 { 0 } else { lane as u16 + 1 })
         );
         assert!(is_marked(line.mark_word()));
-        (0..16).for_each(|i| line.set_slot(i, i as u32 + 1));
-        line.set_slot(3, 0);
-        assert!((0..16).all(|i| line.slot(i) == if i == 3 { 0 } else { i as u32 + 1 }));
+        (0..8).for_each(|i| line.set_word(i, (2 * i as u64 + 2) << 32 | (2 * i as u64 + 1)));
+        assert!((0..16).all(|i| line.slot(i) == i as u32 + 1));
     }
 }

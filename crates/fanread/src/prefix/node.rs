@@ -3,11 +3,14 @@
 //! The forms keep N1 to N3 of `layout.rs`. The root is a node like others, except that it always is wide, with a
 //! block of its own before all others.
 
+use core::sync::atomic::Ordering::Relaxed;
+
 use super::Books;
 use super::layout::{
     BLOCK_LINES, BlockAt, Children, EXACT, Image, LINE_REFS, LeafRef, Line, NARROW, NARROW_AGAIN,
 };
 use super::raw::{ROOT_HASH, Table};
+use crate::sync::shim::AtomicU32;
 
 /// A node of the current table.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +38,7 @@ impl<'t> Node<'t> {
 
     /// The refs of a block.
     fn block(&self, at: BlockAt) -> Block<'t> {
-        Block { lines: &self.table.blocks()[at.line as usize..][..at.lines], first: at.first }
+        Block { refs: &self.table.blocks()[at.first_ref()..][..at.refs()], first: at.first }
     }
 
     /// Changes the leaf that the bare prefix belongs to.
@@ -265,13 +268,13 @@ impl<'t> Node<'t> {
 /// The refs of a wide node: the bare prefix's, and from 1 on those of the bytes from `first` on.
 #[derive(Clone, Copy)]
 struct Block<'t> {
-    lines: &'t [Line],
+    refs: &'t [AtomicU32],
     first: usize,
 }
 
 impl<'t> Block<'t> {
     fn len(self) -> usize {
-        self.lines.len() * LINE_REFS
+        self.refs.len()
     }
 
     /// Where the ref of `byte` is, if the block has one.
@@ -281,11 +284,13 @@ impl<'t> Block<'t> {
     }
 
     fn get(self, i: usize) -> u32 {
-        self.lines[i / LINE_REFS].slot(i % LINE_REFS)
+        // Relaxed: as in `Line::word`.
+        self.refs[i].load(Relaxed)
     }
 
     fn set(self, i: usize, slot: u32) {
-        self.lines[i / LINE_REFS].set_slot(i % LINE_REFS, slot);
+        // Relaxed: as in `Line::word`.
+        self.refs[i].store(slot, Relaxed);
     }
 
     /// The leaf before ref `i`, which is not the first.
@@ -311,6 +316,6 @@ impl<'t> Block<'t> {
     }
 
     fn clear(self) {
-        self.lines.iter().for_each(|line| (0..8).for_each(|i| line.set_word(i, 0)));
+        (0..self.len()).for_each(|i| self.set(i, 0));
     }
 }

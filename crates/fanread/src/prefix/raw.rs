@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! * **M1** The three areas of a [`Table`] are zeroed memory of their own, made of whole lines, and are only
-//!   accessed as [`Line`]s. Any bits are a valid line, because a line is made of atomics.
+//! * **M1** The three areas of a [`Table`] are zeroed memory of their own, made of whole lines. Tags and nodes are only
+//!   accessed as [`Line`]s, blocks only as refs. Any bits are valid ones, because both are atomics.
 //! * **M2** The number of buckets is positive, below 2^32, and never changes. There are 31 nodes for each, and the
 //!   root behind them.
 //! * **M3** The pointer of a [`Current`] is null or comes from `Box::into_raw` of a table that no other `Current`
@@ -25,7 +25,7 @@ use crate::arch::Avx512;
 use crate::mem::AllocError;
 use crate::mem::pages::Pages;
 use crate::sync::epoch::Guard;
-use crate::sync::shim::{AtomicPtr, AtomicU32, AtomicU64, LineWords};
+use crate::sync::shim::{AtomicPtr, AtomicU32};
 
 /// A piece of zeroed memory, as lines.
 #[derive(Debug)]
@@ -54,19 +54,12 @@ impl Area {
         unsafe { core::slice::from_raw_parts(base.as_ptr(), self.lines) }
     }
 
-    /// Word `i` of the area, counted from its start.
-    ///
-    /// # Safety
-    ///
-    /// `i` is less than eight times the number of lines.
     #[inline(always)]
-    unsafe fn word(&self, i: usize) -> u64 {
-        debug_assert!(i < self.lines * (size_of::<LineWords>() / 8));
-        let base: NonNull<AtomicU64> = self.pages.base().cast();
-        // SAFETY: the caller keeps `i` inside the area, which is made of lines of eight such words (M1).
-        let word = unsafe { base.add(i).as_ref() };
-        // Relaxed: as in `Line::word`.
-        word.load(Relaxed)
+    fn refs(&self) -> &[AtomicU32] {
+        let base: NonNull<AtomicU32> = self.pages.base().cast();
+        // SAFETY: the area has room for `lines` lines of so many refs, is initialised, and shared as refs only, which
+        // are atomics (M1).
+        unsafe { core::slice::from_raw_parts(base.as_ptr(), self.lines * LINE_REFS) }
     }
 }
 
@@ -161,14 +154,17 @@ impl Table {
         if before >= self.last_ref {
             return None;
         }
-        // SAFETY: so `i` is at least 1 and at most `last_ref`, and there are two refs in each word of the area.
-        let (low, high) = unsafe { (self.blocks.word(before / 2), self.blocks.word(i / 2)) };
-        Some(((low >> (32 * (before & 1))) as u32, (high >> (32 * (i & 1))) as u32))
+        let refs = self.blocks.refs();
+        // SAFETY: so `i` is at least 1 and at most `last_ref`, the last index.
+        let (before, this) = unsafe { (refs.get_unchecked(before), refs.get_unchecked(i)) };
+        // Relaxed: as in `Line::word`.
+        Some((before.load(Relaxed), this.load(Relaxed)))
     }
 
+    /// All refs of the area of blocks.
     #[inline(always)]
-    pub(super) fn blocks(&self) -> &[Line] {
-        self.blocks.lines()
+    pub(super) fn blocks(&self) -> &[AtomicU32] {
+        self.blocks.refs()
     }
 
     /// Length of the longest stored prefix, and how many landmarks the longest anchor has. Relaxed: limits of

@@ -4,11 +4,14 @@
 //! becomes garbage. Nothing is written to a table that was replaced, and nothing but the writer writes to either, so
 //! the copy needs no care.
 
-use super::layout::{Children, Image, LANES, Line, NARROW};
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::layout::{Children, Image, LANES, LINE_REFS, NARROW};
 use super::node::Node;
 use super::raw::{Garbage, Table};
 use super::{BLOCK_LINES, Books, PrefixTable, Writer, insert::add_node};
 use crate::mem::AllocError;
+use crate::sync::shim::AtomicU32;
 
 /// How full a table may become, in sixteenths of its lanes.
 ///
@@ -115,15 +118,16 @@ impl PrefixTable {
 fn copy(old: &Table, new: &Table, books: &mut Books) {
     let (deepest, landmarks) = old.limits();
     new.raise_limits(deepest, landmarks);
-    copy_lines(core::slice::from_ref(old.root()), core::slice::from_ref(new.root()));
-    copy_lines(&old.blocks()[..BLOCK_LINES], &new.blocks()[..BLOCK_LINES]);
+    (0..8).for_each(|i| new.root().set_word(i, old.root().word(i)));
+    let root = BLOCK_LINES * LINE_REFS;
+    copy_refs(&old.blocks()[..root], &new.blocks()[..root]);
     for (i, bucket) in old.buckets().iter().enumerate() {
         for lane in (0..LANES).filter(|lane| bucket.tag(*lane) != 0) {
             let mut image = Image::load(&old.nodes()[i * LANES + lane]);
             if let Children::Wide(at) = &mut image.children {
-                let from = &old.blocks()[at.line as usize..][..at.lines];
+                let from = &old.blocks()[at.first_ref()..][..at.refs()];
                 at.line = books.take_lines(at.lines);
-                copy_lines(from, &new.blocks()[at.line as usize..][..at.lines]);
+                copy_refs(from, &new.blocks()[at.first_ref()..][..at.refs()]);
             }
             let hash = image.hash | u64::from(bucket.tag(lane));
             add_node(new, books, (hash, image.check), image);
@@ -131,10 +135,9 @@ fn copy(old: &Table, new: &Table, books: &mut Books) {
     }
 }
 
-fn copy_lines(from: &[Line], to: &[Line]) {
-    for (from, to) in from.iter().zip(to) {
-        (0..8).for_each(|i| to.set_word(i, from.word(i)));
-    }
+fn copy_refs(from: &[AtomicU32], to: &[AtomicU32]) {
+    // Relaxed: as in `Line::word`.
+    from.iter().zip(to).for_each(|(from, to)| to.store(from.load(Relaxed), Relaxed));
 }
 
 /// How full a table with this many buckets may become, in sixteenths.

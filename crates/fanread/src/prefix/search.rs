@@ -54,8 +54,9 @@ impl PrefixTable {
     /// Asks for the lines that `probe` is going to read first, for tables whose tags are not in the cache.
     #[allow(dead_code, reason = "a step of its own for batches over tables beyond the cache")]
     #[inline]
-    pub(crate) fn prefetch_tags(&self, hashes: &PrefixHashes, guard: &Guard) {
+    pub(crate) fn prefetch_tags(&self, key: &[u8], guard: &Guard) {
         let Some(table) = self.current.get(guard) else { return };
+        let hashes = PrefixHashes::new(&self.seed, key);
         let (_, landmarks) = table.limits();
         let mut state = hashes.start();
         if landmarks == 0 {
@@ -77,24 +78,25 @@ impl PrefixTable {
     ///
     /// Up to `fan + 8` lines of tags, in two waits (more for keys with more than `fan` landmarks).
     #[inline(always)]
-    pub(crate) fn probe<'g>(&self, hashes: &PrefixHashes, guard: &'g Guard) -> Probe<'g> {
-        let Some(table) = self.current.get(guard) else {
-            return Probe { place: None, id: 0, len: 0, full: hashes.full() };
-        };
-        match table.avx512 {
-            Some(kernel) => self.probe_with(kernel, table, hashes),
-            None => self.probe_with(Baseline, table, hashes),
+    pub(crate) fn probe<'g>(&self, key: &[u8], guard: &'g Guard) -> Probe<'g> {
+        match self.current.get(guard).and_then(|table| table.avx512) {
+            Some(kernel) => self.probe_with(kernel, key, guard),
+            None => self.probe_with(Baseline, key, guard),
         }
     }
 
+    /// As [`probe`](Self::probe), with a kernel that the caller has picked.
     #[inline(always)]
-    fn probe_with<'g>(
+    pub(crate) fn probe_with<'g>(
         &self,
         kernel: impl Lanes,
-        table: &'g Table,
-        hashes: &PrefixHashes,
+        key: &[u8],
+        guard: &'g Guard,
     ) -> Probe<'g> {
-        let key = hashes.key();
+        let hashes = PrefixHashes::new(&self.seed, key);
+        let Some(table) = self.current.get(guard) else {
+            return Probe { place: None, id: 0, len: 0, full: hashes.full() };
+        };
         let mut last = Last::new(kernel, table);
         let (mut state, mut ahead) = (hashes.start(), hashes.blocks());
         let (_, landmarks) = table.limits();
@@ -109,22 +111,22 @@ impl PrefixTable {
                 let mut all = true;
                 for bytes in near {
                     state = hashes.absorb(state, *bytes);
-                    all &= last.try_hash(hashes.landmark(state), all);
+                    all &= last.try_hash::<0>(hashes.landmark(state), all);
                     deepest = select_unpredictable(all, state, deepest);
                     block += usize::from(all);
                 }
             } else {
-                (block, deepest, last) = self.landmark(last, *hashes, blocks, landmarks);
+                (block, deepest, last) = self.landmark(last, key, blocks, landmarks);
             }
             (block * 8, hashes.behind(block, deepest))
         };
         last.try_lengths(table.rests(), behind);
-        let Last { hash, lanes, rest, marks, .. } = last;
-        let node = table.node(hash, lanes);
+        let Last { hash, found, marks, .. } = last;
+        let node = table.node(hash, found as u32);
         // Ask before anything else is done: the fewer instructions lie before this one, the more often the request
         // leaves while the search before this one still waits for its leaf.
         prefetch(node);
-        let len = base + rest;
+        let len = base + (found >> LANES_BITS).trailing_zeros() as usize;
         let full = hashes.finish(state, ahead);
         // A mark, or a length behind the key's end: hashes there are those of the key and NUL bytes.
         if is_marked(marks) || len > key.len() {
@@ -143,12 +145,12 @@ impl PrefixTable {
     fn landmark<'t, K: Lanes>(
         &self,
         mut last: Last<'t, K>,
-        hashes: PrefixHashes,
+        key: &[u8],
         blocks: usize,
         landmarks: usize,
     ) -> (usize, u64, Last<'t, K>) {
         let fan = self.fan.load(Relaxed) as usize;
-        let window = Window::new(&self.seed, hashes.key());
+        let window = Window::new(&self.seed, key);
         let (mut low, mut high) = (0, blocks.min(WINDOW_BLOCKS));
         // `low` landmarks are there, more than `high` are not.
         while low < high {
@@ -156,7 +158,7 @@ impl PrefixTable {
             let count = ((high - low) / step).min(fan);
             let mut there = 0_u32;
             for i in 0..count {
-                let found = last.try_hash(window.hash(low + (i + 1) * step), false);
+                let found = last.try_hash::<0>(window.hash(low + (i + 1) * step), false);
                 there |= u32::from(found) << i;
             }
             let there = there.trailing_ones() as usize;
@@ -166,7 +168,7 @@ impl PrefixTable {
             low += there * step;
         }
         // A landmark that is gone by now, or more landmarks than were looked at.
-        let is_lost = low > 0 && !last.try_hash(window.hash(low), true);
+        let is_lost = low > 0 && !last.try_hash::<0>(window.hash(low), true);
         if is_lost || (low == WINDOW_BLOCKS && landmarks > WINDOW_BLOCKS) {
             last.marks = !0;
         }
@@ -271,6 +273,14 @@ fn lanes(kernel: impl Lanes, bucket: &Line, hash: u64) -> u32 {
     kernel.match_u16(line(&bucket.words), tag_of(hash))
 }
 
+/// Above the lanes in [`Last::found`]: bit `r` for a length that is `r` bytes behind a landmark.
+const LANES_BITS: u32 = 32;
+
+#[inline(always)]
+fn at_rest<const REST: usize>(lanes: u32) -> u64 {
+    u64::from(lanes) | 1 << (LANES_BITS + REST as u32)
+}
+
 /// The last prefix that answered so far; at first the root.
 ///
 /// There is no branch on the answers: they come late, and a mistaken guess would make the next search wait for them.
@@ -280,27 +290,27 @@ struct Last<'t, K> {
     /// Non-zero at the top if a bucket on the way was marked.
     marks: u64,
     hash: u64,
-    lanes: u32,
-    /// The length behind the last landmark.
-    rest: usize,
+    /// The lanes in its bucket; above them a bit that tells the length behind the last landmark. Together, as each is one
+    /// more thing to choose for every length.
+    found: u64,
 }
 
 impl<'t, K: Lanes> Last<'t, K> {
     #[inline(always)]
     fn new(kernel: K, table: &'t Table) -> Self {
-        Self { kernel, table, marks: 0, hash: ROOT_HASH, lanes: ROOT_LANE, rest: 0 }
+        Self { kernel, table, marks: 0, hash: ROOT_HASH, found: at_rest::<0>(ROOT_LANE) }
     }
 
     /// Probes for `hash` and takes it for the last one if it is there and is `wanted`. Returns whether it is there.
     #[inline(always)]
-    fn try_hash(&mut self, hash: u64, wanted: bool) -> bool {
+    fn try_hash<const REST: usize>(&mut self, hash: u64, wanted: bool) -> bool {
         let hash = odd(hash);
         let bucket = self.table.home(hash).1;
         let lanes = lanes(self.kernel, bucket, hash);
         self.marks |= bucket.mark_word();
         let taken = wanted && lanes != 0;
         self.hash = select_unpredictable(taken, hash, self.hash);
-        self.lanes = select_unpredictable(taken, lanes, self.lanes);
+        self.found = select_unpredictable(taken, at_rest::<REST>(lanes), self.found);
         lanes != 0
     }
 
@@ -321,8 +331,7 @@ impl<'t, K: Lanes> Last<'t, K> {
     #[inline(always)]
     fn try_length<const REST: usize>(&mut self, rests: u32, behind: Behind<'_>) {
         if rests & 1 << REST != 0 {
-            let found = self.try_hash(behind.at(REST), true);
-            self.rest = select_unpredictable(found, REST, self.rest);
+            self.try_hash::<REST>(behind.at(REST), true);
         }
     }
 }

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
+use super::layout::LINE_REFS;
 use super::search::Route;
 use super::*;
 use crate::hash::mix::stream;
-use crate::hash::prefix::PrefixHashes;
 use crate::mem::failing;
 use crate::sync::epoch::{Limbo, pin};
 
@@ -188,9 +188,8 @@ impl Model {
 
     fn route(&self, key: &[u8]) -> Route {
         let guard = pin();
-        let hashes = PrefixHashes::new(self.table.seed(), key);
-        self.table.prefetch_tags(&hashes, &guard);
-        let probe = self.table.probe(&hashes, &guard);
+        self.table.prefetch_tags(key, &guard);
+        let probe = self.table.probe(key, &guard);
         self.table.route(key, probe).unwrap()
     }
 
@@ -350,11 +349,10 @@ fn a_removed_leaf_is_named_nowhere() {
             let live: BTreeSet<u32> = model.anchors.values().map(|leaf| leaf.get()).collect();
             let table = model.table.current.get_for_writer(&model.writer.exclusive);
             let Some(table) = table else { return };
-            for (i, line) in table.blocks().iter().enumerate() {
-                for leaf in (0..16).map(|i| line.slot(i) & !layout::EXACT) {
-                    let is_free = leaf == 0 && i >= BLOCK_LINES;
-                    assert!(is_free || live.contains(&leaf), "{leaf}");
-                }
+            for (i, slot) in table.blocks().iter().enumerate() {
+                let leaf = slot.load(Relaxed) & !layout::EXACT;
+                let is_free = leaf == 0 && i >= BLOCK_LINES * LINE_REFS;
+                assert!(is_free || live.contains(&leaf), "{leaf}");
             }
             for node in table.nodes() {
                 let wide = layout::Head::of(node).is_wide();
@@ -440,8 +438,7 @@ fn a_reader_beside_a_writer_finds_only_leaves_of_its_time() {
                 searches += 1;
                 let guard = pin();
                 let start = changes.load(SeqCst);
-                let hashes = PrefixHashes::new(table.seed(), &key);
-                let probe = table.probe(&hashes, &guard);
+                let probe = table.probe(&key, &guard);
                 let route = table.route(&key, probe).unwrap();
                 for leaf in core::iter::once(route.first).chain(route.second) {
                     let leaf = leaf.get() as usize;

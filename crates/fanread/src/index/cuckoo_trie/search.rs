@@ -14,7 +14,6 @@ use super::{CuckooTrie, Pinned};
 use crate::api::Ref;
 use crate::arch::{Baseline, Lanes};
 use crate::batch::DEPTH;
-use crate::hash::prefix::PrefixHashes;
 use crate::mem::word::Read;
 use crate::prefix::Probe;
 use crate::sync::epoch::Guard;
@@ -38,7 +37,7 @@ impl<V> CuckooTrie<V> {
     /// The first steps of a search: the trie where `key` most likely belongs; `None` in a map that never had an entry.
     #[inline(always)]
     pub(super) fn hint(&self, key: &[u8], guard: &Guard) -> Option<Hint<'_>> {
-        let probe = self.table.probe(&PrefixHashes::new(self.table.seed(), key), guard);
+        let probe = self.table.probe(key, guard);
         self.route(key, probe)
     }
 
@@ -225,8 +224,7 @@ impl<V> CuckooTrie<V> {
     ) {
         let mut probes = [None; DEPTH];
         for (probe, key) in probes.iter_mut().zip(keys) {
-            let hashes = PrefixHashes::new(self.table.seed(), key);
-            *probe = Some(self.table.probe(&hashes, guard));
+            *probe = Some(self.table.probe(key, guard));
         }
         let mut hints = [None; DEPTH];
         for ((hint, probe), key) in hints.iter_mut().zip(&probes).zip(keys) {

@@ -15,7 +15,6 @@ use super::{Pinned, Ref, Wormhole};
 use crate::api::Key;
 use crate::arch::{self, Baseline, Lanes};
 use crate::batch::{self, Walk};
-use crate::hash::prefix::PrefixHashes;
 use crate::mem::LINE_BYTES;
 use crate::mem::word::Read;
 use crate::prefix::{LeafRef, Probe};
@@ -37,7 +36,7 @@ pub(super) enum Look<'g, V> {
     /// The leaf is the key's, and the key is not there.
     Absent,
     /// The leaf is not the key's; look there.
-    Elsewhere(Leaf<'g>),
+    Elsewhere(Hint<'g>),
 }
 
 impl<V> core::fmt::Debug for Read<'_, V> {
@@ -65,7 +64,7 @@ impl<V> Wormhole<V> {
     /// Step 1: asks the table's tags for the key's prefixes.
     #[inline(always)]
     pub(super) fn probe<'g>(&self, key: &[u8], guard: &'g Guard) -> (Tag, Probe<'g>) {
-        let probe = self.table.probe(&PrefixHashes::new(self.seed(), key), guard);
+        let probe = self.table.probe(key, guard);
         (Tag::of(probe.full_hash()), probe)
     }
 
@@ -87,6 +86,21 @@ impl<V> Wormhole<V> {
     pub(super) fn hint(&self, key: &[u8], guard: &Guard) -> Option<(Tag, Hint<'_>)> {
         let (tag, probe) = self.probe(key, guard);
         Some((tag, self.route(key, tag, probe)?))
+    }
+
+    /// All steps of one search, in a function of its own for each kernel: a single search is the faster the fewer
+    /// instructions lie between its leaf and that of the next one.
+    #[inline(never)]
+    fn get_with<'g>(
+        &'g self,
+        kernel: impl Lanes,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Option<Read<'g, V>> {
+        let probe = self.table.probe_with(kernel, key, guard);
+        let tag = Tag::of(probe.full_hash());
+        let hint = self.route(key, tag, probe)?;
+        self.find_with(kernel, key, tag, hint).map(|(_, _, read)| read)
     }
 
     /// Steps 3 and 4: finds `key`, walking on from the hint if need be.
@@ -111,12 +125,27 @@ impl<V> Wormhole<V> {
         tag: Tag,
         hint: Hint<'g>,
     ) -> Option<(Leaf<'g>, Slot, Read<'g, V>)> {
-        let Hint { mut leaf, mut second } = hint;
+        match self.look(kernel, hint, key, tag) {
+            Look::Found(slot, read) => Some((hint.leaf, slot, read)),
+            Look::Absent => None,
+            Look::Elsewhere(hint) => self.find_on(kernel, key, tag, hint),
+        }
+    }
+
+    /// Goes on where a first leaf was not the key's.
+    #[inline(never)]
+    fn find_on<'g>(
+        &'g self,
+        kernel: impl Lanes,
+        key: &[u8],
+        tag: Tag,
+        mut hint: Hint<'g>,
+    ) -> Option<(Leaf<'g>, Slot, Read<'g, V>)> {
         loop {
-            match self.look(kernel, leaf, key, tag, &mut second) {
-                Look::Found(slot, read) => return Some((leaf, slot, read)),
+            match self.look(kernel, hint, key, tag) {
+                Look::Found(slot, read) => return Some((hint.leaf, slot, read)),
                 Look::Absent => return None,
-                Look::Elsewhere(there) => leaf = there,
+                Look::Elsewhere(there) => hint = there,
             }
         }
     }
@@ -142,23 +171,16 @@ impl<V> Wormhole<V> {
         }
     }
 
-    /// Looks for `key` in one leaf.
+    /// Looks for `key` in the leaf of a hint.
     #[inline(always)]
-    fn look<'g>(
-        &'g self,
-        kernel: impl Lanes,
-        leaf: Leaf<'g>,
-        key: &[u8],
-        tag: Tag,
-        second: &mut Option<LeafRef>,
-    ) -> Look<'g, V> {
-        if leaf.is_inline() {
-            let prefix_bytes = usize::from(leaf.header().shape.prefix_bytes);
+    fn look<'g>(&'g self, kernel: impl Lanes, hint: Hint<'g>, key: &[u8], tag: Tag) -> Look<'g, V> {
+        if hint.leaf.is_inline() {
+            let prefix_bytes = usize::from(hint.leaf.header().shape.prefix_bytes);
             if let Some(word) = Word::of_key(key, prefix_bytes) {
-                return self.look_inline(kernel, leaf, (key, tag, word), second);
+                return self.look_inline(kernel, hint, (key, tag, word));
             }
         }
-        self.look_record(kernel, leaf, key, tag, second)
+        self.look_record(kernel, hint, key, tag)
     }
 
     /// Looks for a key that would be `word` in an inline leaf.
@@ -166,53 +188,52 @@ impl<V> Wormhole<V> {
     fn look_inline<'g>(
         &'g self,
         kernel: impl Lanes,
-        leaf: Leaf<'g>,
+        hint: Hint<'g>,
         (key, tag, word): (&[u8], Tag, Word),
-        second: &mut Option<LeafRef>,
     ) -> Look<'g, V> {
+        let leaf = hint.leaf;
         let header = leaf.header();
-        'again: loop {
-            let seen = header.version.begin();
-            let has_prefix = leaf.has_short_prefix(key);
-            if has_prefix {
-                let lines = leaf.lines();
-                let mut line = tag.home(lines);
-                let mut reach = leaf.meta().reach(tag, line);
-                loop {
-                    let words = shim::line(leaf.words_of::<V, true>(line));
-                    let hits = kernel.match_word(words, word.0);
+        let seen = header.version.begin();
+        let has_prefix = leaf.has_short_prefix(key);
+        if has_prefix {
+            let lines = leaf.lines();
+            let match_line =
+                |line| kernel.match_word(shim::line(leaf.words_of::<V, true>(line)), word.0);
+            let mut line = tag.home(lines);
+            let mut hits = match_line(line);
+            if hits == 0 {
+                for _ in 0..leaf.meta().reach(tag, line) {
+                    line = line_behind(line, lines);
+                    hits = match_line(line);
                     if hits != 0 {
-                        // ORDER: Acquire fence, pairs with the Release store of the word: its value is there.
-                        shim::fence(Acquire);
-                        let value = leaf.value::<V>(line * 8 + hits.trailing_zeros() as usize);
-                        // The pair is one entry's if no slot was freed meanwhile (L6).
-                        return match header.version.end(seen) {
-                            None => continue 'again,
-                            Some(now) if now.is_dead() => self.forward(leaf),
-                            Some(_) => {
-                                let slot = line * 8 + hits.trailing_zeros() as usize;
-                                Look::Found(slot, read_inline(value))
-                            }
-                        };
-                    }
-                    if reach == 0 {
                         break;
                     }
-                    reach -= 1;
-                    line = line_behind(line, lines);
                 }
             }
-            // An entry that was there all the time has been seen: it never moves within a leaf.
-            if header.version.is_dead_now() {
-                return self.forward(leaf);
+            if hits != 0 {
+                // ORDER: Acquire fence, pairs with the Release store of the word: its value is there.
+                shim::fence(Acquire);
+                let slot = line * 8 + hits.trailing_zeros() as usize;
+                let value = leaf.value::<V>(slot);
+                // The pair is one entry's if no slot was freed meanwhile (L6).
+                return match header.version.end(seen) {
+                    Some(now) if now.is_dead() => self.forward(leaf),
+                    Some(_) => Look::Found(slot, read_inline(value)),
+                    // Once more.
+                    None => Look::Elsewhere(hint),
+                };
             }
-            // What is left of the key behind the prefix, as a slice: between those of the borders the leaf is the key's.
-            let slice = word.inline_rest();
-            if has_prefix && slice > header.low_slice && slice < header.high_slice {
-                return Look::Absent;
-            }
-            return self.look_beside(leaf, key, second);
         }
+        // An entry that was there all the time has been seen: it never moves within a leaf.
+        if header.version.is_dead_now() {
+            return self.forward(leaf);
+        }
+        // What is left of the key behind the prefix, as a slice: between those of the borders the leaf is the key's.
+        let slice = word.inline_rest();
+        if has_prefix && slice > header.low_slice && slice < header.high_slice {
+            return Look::Absent;
+        }
+        self.look_beside(hint, key)
     }
 
     /// Looks for a key that would be in a record.
@@ -220,11 +241,11 @@ impl<V> Wormhole<V> {
     fn look_record<'g>(
         &'g self,
         kernel: impl Lanes,
-        leaf: Leaf<'g>,
+        hint: Hint<'g>,
         key: &[u8],
         tag: Tag,
-        second: &mut Option<LeafRef>,
     ) -> Look<'g, V> {
+        let leaf = hint.leaf;
         let header = leaf.header();
         let want = Word::of_tag(tag).0;
         let lines = leaf.lines();
@@ -260,41 +281,32 @@ impl<V> Wormhole<V> {
         if header.version.is_dead_now() {
             return self.forward(leaf);
         }
-        self.look_beside(leaf, key, second)
+        self.look_beside(hint, key)
     }
 
     /// Where to go on for a key that is not in `leaf` and may be outside of its borders.
     #[inline(never)]
-    fn look_beside<'g>(
-        &'g self,
-        leaf: Leaf<'g>,
-        key: &[u8],
-        second: &mut Option<LeafRef>,
-    ) -> Look<'g, V> {
-        match leaf.place(key, &self.memory) {
+    fn look_beside<'g>(&'g self, hint: Hint<'g>, key: &[u8]) -> Look<'g, V> {
+        match hint.leaf.place(key, &self.memory) {
             Order::Equal => Look::Absent,
-            misplaced => Look::Elsewhere(self.neighbour(leaf, misplaced, second)),
+            misplaced => Look::Elsewhere(self.beside(hint, misplaced)),
         }
     }
 
     /// The leaf that replaces a dead one.
     #[cold]
     fn forward<'g>(&'g self, leaf: Leaf<'g>) -> Look<'g, V> {
-        Look::Elsewhere(self.step(leaf, Order::Greater))
+        Look::Elsewhere(Hint { leaf: self.step(leaf, Order::Greater), second: None })
     }
 
-    /// The next leaf to try for a key that lies before (`Less`) or behind `leaf`.
+    /// Where to go on for a key that lies before (`Less`) or behind a hint's leaf.
     #[inline]
-    pub(super) fn neighbour<'g>(
-        &'g self,
-        leaf: Leaf<'g>,
-        place: Order,
-        second: &mut Option<LeafRef>,
-    ) -> Leaf<'g> {
-        match second.take() {
+    pub(super) fn beside<'g>(&'g self, hint: Hint<'g>, place: Order) -> Hint<'g> {
+        let leaf = match hint.second {
             Some(second) if place == Order::Less => self.memory.leaf(second),
-            _ => self.step(leaf, place),
-        }
+            _ => self.step(hint.leaf, place),
+        };
+        Hint { leaf, second: None }
     }
 
     /// The leaf linked before or behind `leaf`; of a dead leaf, its successor.
@@ -307,15 +319,15 @@ impl<V> Wormhole<V> {
 
     /// The leaf of `key`, live at some instant of the call.
     pub(super) fn leaf_of<'g>(&'g self, key: &[u8], hint: Hint<'g>) -> Leaf<'g> {
-        let Hint { mut leaf, mut second } = hint;
+        let mut hint = hint;
         loop {
-            if leaf.header().version.begin().is_dead() {
-                leaf = self.step(leaf, Order::Greater);
+            if hint.leaf.header().version.begin().is_dead() {
+                hint = Hint { leaf: self.step(hint.leaf, Order::Greater), second: None };
                 continue;
             }
-            match leaf.place(key, &self.memory) {
-                Order::Equal => return leaf,
-                misplaced => leaf = self.neighbour(leaf, misplaced, &mut second),
+            match hint.leaf.place(key, &self.memory) {
+                Order::Equal => return hint.leaf,
+                misplaced => hint = self.beside(hint, misplaced),
             }
         }
     }
@@ -491,8 +503,11 @@ impl<V> Pinned<'_, V> {
     /// Algorithm 2, `GET`.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Option<Ref<'_, V>> {
-        let (tag, hint) = self.map.hint(key, &self.guard)?;
-        self.map.find(key, tag, hint).map(|(_, _, read)| Ref::new(read))
+        let read = match self.map.avx512 {
+            Some(kernel) => self.map.get_with(kernel, key, &self.guard),
+            None => self.map.get_with(Baseline, key, &self.guard),
+        };
+        read.map(Ref::new)
     }
 
     /// Looks up all `keys` and stores the answer for `keys[i]` in `found[i]`.
