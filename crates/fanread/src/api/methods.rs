@@ -1,7 +1,9 @@
-//! What the handles of all ordered maps on byte strings have in common.
+//! What the handles of all ordered maps have in common.
 //!
 //! A map brings `get`, `get_batch`, `write`, `remove_if` and its `Range`; whatever can be said in those words is said here,
-//! once, with its documentation.
+//! once, with its documentation. There are two kinds of maps, each with a macro of its own that says what its keys are:
+//! on byte strings ([`ordered_map_methods`]) and on numbers ([`u64_map_methods`]). Both hand what they say to
+//! [`map_methods`], which writes the methods.
 
 use crate::mem::word::{self, Read};
 
@@ -26,12 +28,131 @@ pub(crate) enum Written<'g, V> {
     Refused(Option<Read<'g, V>>, V),
 }
 
-/// Writes the methods of `Pinned` that are the same for every ordered map, and the owned iterator.
+/// Writes the methods of `Pinned` that are the same for every ordered map on byte strings, and the owned iterator.
 ///
-/// The module it is used in has `Pinned` (with fields `map`, `guard` and `thread`), `Range` (with `new`), and the map, with
-/// `len`, `is_empty`, `memory_usage` and `write`.
+/// The module it is used in has `Pinned` (with fields `map`, `guard` and `thread`), `Range` (with `new`, which takes two
+/// edges and whether they are inverted), `MAX_KEY_BYTES`, and the map, with `len`, `is_empty`, `memory_usage` and `write`.
 macro_rules! ordered_map_methods {
     ($map:ident, insert: $insert_cost:expr, range: $range_cost:expr $(,)?) => {
+        $crate::api::map_methods! {
+            $map,
+            insert: $insert_cost,
+            range: $range_cost,
+            bound: "As [`range`](Self::range), for one entry.",
+            key: &[u8],
+            found: $crate::api::Key<'_>, 'g $crate::api::Key<'g>, lent by [&],
+            bounds: ['k] &'k [u8],
+            owned: Box<[u8]>, made by |key| Box::from(&*key), lent by |last| &**last,
+            docs: {
+                keys: ["b\"ant\"", "b\"bee\"", "b\"cat\"", "b\"dog\""],
+                start: "let start: &[u8] = b\"bee\";",
+                owned: "Box::from(*b\"ant\")",
+                insert_panics:
+                    "If `key` is longer than [`MAX_KEY_BYTES`](MAX_KEY_BYTES), or if there is no memory. \
+                     [`try_insert`](Self::try_insert) returns these as errors.",
+                insert_errors:
+                    "[`InsertError::KeyTooLong`](crate::InsertError::KeyTooLong) if `key` is longer than \
+                     [`MAX_KEY_BYTES`](MAX_KEY_BYTES), and \
+                     [`InsertError::OutOfMemory`](crate::InsertError::OutOfMemory) if there was no memory for the entry or \
+                     for a split.",
+                try_insert:
+                    " let error = pinned.try_insert(&vec![0; 70_000], 2).unwrap_err();\n \
+                     assert_eq!(error.into_value(), 2);",
+            },
+        }
+
+        impl<V> Pinned<'_, V> {
+            fn between(&self, start: core::ops::Bound<&[u8]>, end: core::ops::Bound<&[u8]>) -> Range<'_, V> {
+                Range::new(self, $crate::api::Edge::of(start), $crate::api::Edge::of(end), $crate::api::inverted(start, end))
+            }
+
+            fn first_from(&self, bound: core::ops::Bound<&[u8]>) -> Option<($crate::api::Key<'_>, $crate::api::Ref<'_, V>)> {
+                self.between(bound, core::ops::Bound::Unbounded).next()
+            }
+
+            fn last_up_to(&self, bound: core::ops::Bound<&[u8]>) -> Option<($crate::api::Key<'_>, $crate::api::Ref<'_, V>)> {
+                self.between(core::ops::Bound::Unbounded, bound).next_back()
+            }
+
+            /// Returns the entries whose keys start with `prefix`, in key order; see [`range`](Self::range).
+            pub fn prefix(&self, prefix: &[u8]) -> Range<'_, V> {
+                let mut end = prefix.to_vec();
+                while end.last() == Some(&u8::MAX) {
+                    end.pop();
+                }
+                let end = match end.last_mut() {
+                    Some(last) => {
+                        *last += 1;
+                        $crate::api::Edge::Excluded(end.into())
+                    }
+                    None => $crate::api::Edge::Open,
+                };
+                Range::new(self, $crate::api::Edge::Included(prefix.into()), end, false)
+            }
+        }
+    };
+}
+
+/// Writes the methods of `Pinned` that are the same for every ordered map on numbers, and the owned iterator.
+///
+/// The module it is used in has `Pinned` (with fields `map`, `guard` and `thread`, and with `first_from` and `last_up_to`,
+/// which take a bound and return the entry next to it), `Range` (with `new`, which takes two bounds that may be inverted),
+/// and the map, with `len`, `is_empty`, `memory_usage` and `write`.
+#[expect(unused_macros, reason = "no map on numbers uses it yet")]
+macro_rules! u64_map_methods {
+    ($map:ident, insert: $insert_cost:expr, range: $range_cost:expr, bound: $bound_cost:expr $(,)?) => {
+        $crate::api::map_methods! {
+            $map,
+            insert: $insert_cost,
+            range: $range_cost,
+            bound: $bound_cost,
+            key: u64,
+            found: u64, 'g u64, lent by [],
+            bounds: [] u64,
+            owned: u64, made by |key| key, lent by |last| *last,
+            docs: {
+                keys: ["10", "20", "30", "40"],
+                start: "let start = 20;",
+                owned: "10",
+                insert_panics: "If there is no memory; [`try_insert`](Self::try_insert) returns that as an error.",
+                insert_errors:
+                    "[`InsertError::OutOfMemory`](crate::InsertError::OutOfMemory) if there was no memory for the entry.",
+                try_insert: " assert_eq!(pinned.try_insert(10, 2)?.as_deref(), Some(&1));",
+            },
+        }
+
+        impl<V> Pinned<'_, V> {
+            fn between(&self, start: core::ops::Bound<u64>, end: core::ops::Bound<u64>) -> Range<'_, V> {
+                Range::new(self, start, end)
+            }
+        }
+    };
+}
+
+/// What the two macros above write: the methods of both kinds of maps.
+///
+/// Each says how a key looks where it is taken; where it is found, and what lends a found key to a method that takes one;
+/// in bounds; and where an owned iterator keeps it, with how it is made and lent. And, for the documentation: four keys in
+/// ascending order, and the sentences and lines in which the kinds differ.
+macro_rules! map_methods {
+    (
+        $map:ident,
+        insert: $insert_cost:expr,
+        range: $range_cost:expr,
+        bound: $bound_cost:expr,
+        key: $key:ty,
+        found: $found:ty, $g:lifetime $item:ty, lent by [$($lend:tt)*],
+        bounds: [$($k:lifetime)?] $bound:ty,
+        owned: $owned:ty, made by |$seen:ident| $own:expr, lent by |$kept:ident| $lent:expr,
+        docs: {
+            keys: [$a:literal, $b:literal, $c:literal, $d:literal],
+            start: $start:literal,
+            owned: $owned_a:literal,
+            insert_panics: $insert_panics:literal,
+            insert_errors: $insert_errors:literal,
+            try_insert: $try_insert:literal $(,)?
+        } $(,)?
+    ) => {
         /// All entries, in order; see [`Pinned::iter`].
         pub type Iter<'g, V> = Range<'g, V>;
 
@@ -66,7 +187,7 @@ macro_rules! ordered_map_methods {
 
             /// Returns whether `key` has a value. Costs what [`get`](Self::get) does.
             #[inline]
-            pub fn contains_key(&self, key: &[u8]) -> bool {
+            pub fn contains_key(&self, key: $key) -> bool {
                 self.get(key).is_some()
             }
 
@@ -90,18 +211,18 @@ macro_rules! ordered_map_methods {
             ///
             #[doc = concat!(" let map = ", stringify!($map), "::new();")]
             /// let pinned = map.pin();
-            /// for (key, value) in [(b"a", 1), (b"b", 2), (b"c", 3), (b"d", 4)] {
+            #[doc = concat!(" for (key, value) in [(", $a, ", 1), (", $b, ", 2), (", $c, ", 3), (", $d, ", 4)] {")]
             ///     pinned.insert(key, value);
             /// }
-            /// let from: &[u8] = b"b";
-            /// let mut range = pinned.range(from..);
+            #[doc = concat!(" ", $start)]
+            /// let mut range = pinned.range(start..);
             /// assert_eq!(range.next().map(|(_, value)| *value), Some(2));
             /// assert_eq!(range.next_back().map(|(_, value)| *value), Some(4));
             /// assert_eq!(range.count(), 1);
             /// ```
-            pub fn range<'k>(&self, range: impl core::ops::RangeBounds<&'k [u8]>) -> Range<'_, V> {
+            pub fn range<$($k)?>(&self, range: impl core::ops::RangeBounds<$bound>) -> Range<'_, V> {
                 let (start, end) = (range.start_bound().cloned(), range.end_bound().cloned());
-                Range::new(self, $crate::api::Edge::of(start), $crate::api::Edge::of(end), $crate::api::inverted(start, end))
+                self.between(start, end)
             }
 
             /// Returns all entries in key order; see [`range`](Self::range).
@@ -109,33 +230,21 @@ macro_rules! ordered_map_methods {
                 self.range(..)
             }
 
-            /// Returns the entries whose keys start with `prefix`, in key order; see [`range`](Self::range).
-            pub fn prefix(&self, prefix: &[u8]) -> Range<'_, V> {
-                let mut end = prefix.to_vec();
-                while end.last() == Some(&u8::MAX) {
-                    end.pop();
-                }
-                let end = match end.last_mut() {
-                    Some(last) => {
-                        *last += 1;
-                        $crate::api::Edge::Excluded(end.into())
-                    }
-                    None => $crate::api::Edge::Open,
-                };
-                Range::new(self, $crate::api::Edge::Included(prefix.into()), end, false)
-            }
-
             /// Returns the entry with the smallest key.
-            pub fn first_key_value(&self) -> Option<($crate::api::Key<'_>, $crate::api::Ref<'_, V>)> {
-                self.iter().next()
+            pub fn first_key_value(&self) -> Option<($found, $crate::api::Ref<'_, V>)> {
+                self.first_from(core::ops::Bound::Unbounded)
             }
 
             /// Returns the entry with the largest key.
-            pub fn last_key_value(&self) -> Option<($crate::api::Key<'_>, $crate::api::Ref<'_, V>)> {
-                self.iter().next_back()
+            pub fn last_key_value(&self) -> Option<($found, $crate::api::Ref<'_, V>)> {
+                self.last_up_to(core::ops::Bound::Unbounded)
             }
 
             /// Returns the first entry at or above the bound: `Included(key)` includes `key` itself.
+            ///
+            /// # Cost
+            ///
+            #[doc = $bound_cost]
             ///
             /// # Examples
             ///
@@ -145,18 +254,33 @@ macro_rules! ordered_map_methods {
             ///
             #[doc = concat!(" let map = ", stringify!($map), "::new();")]
             /// let pinned = map.pin();
-            /// pinned.insert(b"a", 1);
-            /// pinned.insert(b"b", 2);
-            /// let next = pinned.lower_bound(Excluded(b"a"));
+            #[doc = concat!(" pinned.insert(", $a, ", 1);")]
+            #[doc = concat!(" pinned.insert(", $b, ", 2);")]
+            #[doc = concat!(" let next = pinned.lower_bound(Excluded(", $a, "));")]
             /// assert_eq!(next.map(|(_, value)| *value), Some(2));
             /// ```
-            pub fn lower_bound(&self, bound: core::ops::Bound<&[u8]>) -> Option<($crate::api::Key<'_>, $crate::api::Ref<'_, V>)> {
-                self.range((bound, core::ops::Bound::Unbounded)).next()
+            pub fn lower_bound(&self, bound: core::ops::Bound<$key>) -> Option<($found, $crate::api::Ref<'_, V>)> {
+                self.first_from(bound)
             }
 
-            /// Returns the last entry at or below the bound: `Included(key)` includes `key` itself.
-            pub fn upper_bound(&self, bound: core::ops::Bound<&[u8]>) -> Option<($crate::api::Key<'_>, $crate::api::Ref<'_, V>)> {
-                self.range((core::ops::Bound::Unbounded, bound)).next_back()
+            /// Returns the last entry at or below the bound: `Included(key)` includes `key` itself. Costs what
+            /// [`lower_bound`](Self::lower_bound) does.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            #[doc = concat!(" use fanread::", stringify!($map), ";")]
+            /// use std::ops::Bound::Included;
+            ///
+            #[doc = concat!(" let map = ", stringify!($map), "::new();")]
+            /// let pinned = map.pin();
+            #[doc = concat!(" pinned.insert(", $a, ", 1);")]
+            #[doc = concat!(" pinned.insert(", $c, ", 3);")]
+            #[doc = concat!(" let last = pinned.upper_bound(Included(", $b, "));")]
+            /// assert_eq!(last.map(|(_, value)| *value), Some(1));
+            /// ```
+            pub fn upper_bound(&self, bound: core::ops::Bound<$key>) -> Option<($found, $crate::api::Ref<'_, V>)> {
+                self.last_up_to(bound)
             }
         }
 
@@ -174,8 +298,7 @@ macro_rules! ordered_map_methods {
             ///
             /// # Panics
             ///
-            /// If `key` is longer than [`MAX_KEY_BYTES`](MAX_KEY_BYTES), or if there is no memory.
-            /// [`try_insert`](Self::try_insert) returns these as errors.
+            #[doc = $insert_panics]
             /// And if dropping a value does that was removed or replaced earlier; the write has taken effect or not then.
             ///
             /// # Examples
@@ -185,11 +308,11 @@ macro_rules! ordered_map_methods {
             ///
             #[doc = concat!(" let map = ", stringify!($map), "::new();")]
             /// let pinned = map.pin();
-            /// assert!(pinned.insert(b"wombat", 1).is_none());
-            /// assert_eq!(pinned.insert(b"wombat", 2).as_deref(), Some(&1));
+            #[doc = concat!(" assert!(pinned.insert(", $a, ", 1).is_none());")]
+            #[doc = concat!(" assert_eq!(pinned.insert(", $a, ", 2).as_deref(), Some(&1));")]
             /// ```
             #[inline]
-            pub fn insert(&self, key: &[u8], value: V) -> Option<$crate::api::Ref<'_, V>> {
+            pub fn insert(&self, key: $key, value: V) -> Option<$crate::api::Ref<'_, V>> {
                 match self.try_insert(key, value) {
                     Ok(old) => old,
                     Err(error) => panic!("{error}"),
@@ -200,9 +323,8 @@ macro_rules! ordered_map_methods {
             ///
             /// # Errors
             ///
-            /// [`InsertError::KeyTooLong`](crate::InsertError::KeyTooLong) if `key` is longer than [`MAX_KEY_BYTES`](MAX_KEY_BYTES), and
-            /// [`InsertError::OutOfMemory`](crate::InsertError::OutOfMemory) if there was no memory for the entry or for a split. The map is unchanged and the
-            /// error hands `value` back.
+            #[doc = $insert_errors]
+            /// The map is unchanged and the error hands `value` back.
             ///
             /// # Examples
             ///
@@ -211,12 +333,11 @@ macro_rules! ordered_map_methods {
             ///
             #[doc = concat!(" let map = ", stringify!($map), "::new();")]
             /// let pinned = map.pin();
-            /// assert!(pinned.try_insert(b"wombat", 1)?.is_none());
-            /// let error = pinned.try_insert(&vec![0; 70_000], 2).unwrap_err();
-            /// assert_eq!(error.into_value(), 2);
+            #[doc = concat!(" assert!(pinned.try_insert(", $a, ", 1)?.is_none());")]
+            #[doc = $try_insert]
             /// # Ok::<(), fanread::InsertError<u64>>(())
             /// ```
-            pub fn try_insert(&self, key: &[u8], value: V) -> Result<Option<$crate::api::Ref<'_, V>>, $crate::api::InsertError<V>> {
+            pub fn try_insert(&self, key: $key, value: V) -> Result<Option<$crate::api::Ref<'_, V>>, $crate::api::InsertError<V>> {
                 Ok(match self.map.write(self, key, value, $crate::api::Rule::Always)? {
                     $crate::api::Written::New(_) => None,
                     $crate::api::Written::Replaced(old) => Some($crate::api::Ref::new(old)),
@@ -239,10 +360,10 @@ macro_rules! ordered_map_methods {
             ///
             #[doc = concat!(" let map = ", stringify!($map), "::new();")]
             /// let pinned = map.pin();
-            /// assert_eq!(*pinned.get_or_insert_with(b"emu", || 5), 5);
-            /// assert_eq!(*pinned.get_or_insert_with(b"emu", || 6), 5);
+            #[doc = concat!(" assert_eq!(*pinned.get_or_insert_with(", $a, ", || 5), 5);")]
+            #[doc = concat!(" assert_eq!(*pinned.get_or_insert_with(", $a, ", || 6), 5);")]
             /// ```
-            pub fn get_or_insert_with(&self, key: &[u8], make: impl FnOnce() -> V) -> $crate::api::Ref<'_, V> {
+            pub fn get_or_insert_with(&self, key: $key, make: impl FnOnce() -> V) -> $crate::api::Ref<'_, V> {
                 if let Some(found) = self.get(key) {
                     return found;
                 }
@@ -269,11 +390,11 @@ macro_rules! ordered_map_methods {
             ///
             #[doc = concat!(" let map = ", stringify!($map), "::new();")]
             /// let pinned = map.pin();
-            /// pinned.insert(b"emu", 5);
-            /// assert_eq!(pinned.update(b"emu", |count| count + 1).as_deref(), Some(&5));
-            /// assert_eq!(pinned.get(b"emu").as_deref(), Some(&6));
+            #[doc = concat!(" pinned.insert(", $a, ", 5);")]
+            #[doc = concat!(" assert_eq!(pinned.update(", $a, ", |count| count + 1).as_deref(), Some(&5));")]
+            #[doc = concat!(" assert_eq!(pinned.get(", $a, ").as_deref(), Some(&6));")]
             /// ```
-            pub fn update(&self, key: &[u8], mut change: impl FnMut(&V) -> V) -> Option<$crate::api::Ref<'_, V>> {
+            pub fn update(&self, key: $key, mut change: impl FnMut(&V) -> V) -> Option<$crate::api::Ref<'_, V>> {
                 loop {
                     let old = self.get(key)?;
                     match self.map.write(self, key, change(&old), $crate::api::Rule::Same(old.word())) {
@@ -301,14 +422,14 @@ macro_rules! ordered_map_methods {
             ///
             #[doc = concat!(" let map = ", stringify!($map), "::new();")]
             /// let pinned = map.pin();
-            /// pinned.insert(b"emu", 5);
-            /// assert!(pinned.compare_exchange(b"emu", &5, 6).is_ok());
-            /// let (found, _) = pinned.compare_exchange(b"emu", &5, 7).unwrap_err();
+            #[doc = concat!(" pinned.insert(", $a, ", 5);")]
+            #[doc = concat!(" assert!(pinned.compare_exchange(", $a, ", &5, 6).is_ok());")]
+            #[doc = concat!(" let (found, _) = pinned.compare_exchange(", $a, ", &5, 7).unwrap_err();")]
             /// assert_eq!(found.as_deref(), Some(&6));
             /// ```
             pub fn compare_exchange(
                 &self,
-                key: &[u8],
+                key: $key,
                 current: &V,
                 mut new: V,
             ) -> Result<$crate::api::Ref<'_, V>, (Option<$crate::api::Ref<'_, V>>, V)>
@@ -338,25 +459,25 @@ macro_rules! ordered_map_methods {
             ///
             #[doc = concat!(" let map = ", stringify!($map), "::new();")]
             /// let pinned = map.pin();
-            /// pinned.insert(b"b", 2);
-            /// pinned.insert(b"a", 1);
-            /// let first = pinned.pop_first().map(|(key, value)| (key.to_vec(), *value));
-            /// assert_eq!(first, Some((b"a".to_vec(), 1)));
+            #[doc = concat!(" pinned.insert(", $b, ", 2);")]
+            #[doc = concat!(" pinned.insert(", $a, ", 1);")]
+            /// assert_eq!(pinned.pop_first().map(|(_, value)| *value), Some(1));
+            #[doc = concat!(" assert!(!pinned.contains_key(", $a, "));")]
             /// ```
-            pub fn pop_first(&self) -> Option<($crate::api::Key<'_>, $crate::api::Ref<'_, V>)> {
+            pub fn pop_first(&self) -> Option<($found, $crate::api::Ref<'_, V>)> {
                 loop {
                     let (key, _) = self.first_key_value()?;
-                    if let Some(value) = self.remove(&key) {
+                    if let Some(value) = self.remove($($lend)* key) {
                         return Some((key, value));
                     }
                 }
             }
 
             /// Removes and returns the last entry in key order.
-            pub fn pop_last(&self) -> Option<($crate::api::Key<'_>, $crate::api::Ref<'_, V>)> {
+            pub fn pop_last(&self) -> Option<($found, $crate::api::Ref<'_, V>)> {
                 loop {
                     let (key, _) = self.last_key_value()?;
-                    if let Some(value) = self.remove(&key) {
+                    if let Some(value) = self.remove($($lend)* key) {
                         return Some((key, value));
                     }
                 }
@@ -377,16 +498,16 @@ macro_rules! ordered_map_methods {
             ///
             #[doc = concat!(" let map = ", stringify!($map), "::new();")]
             /// let pinned = map.pin();
-            /// for (key, value) in [(b"a", 1), (b"b", 2), (b"c", 3)] {
+            #[doc = concat!(" for (key, value) in [(", $a, ", 1), (", $b, ", 2), (", $c, ", 3)] {")]
             ///     pinned.insert(key, value);
             /// }
             /// pinned.retain(|_, value| value % 2 == 1);
             /// assert_eq!(pinned.len(), 2);
             /// ```
-            pub fn retain(&self, mut keep: impl FnMut(&[u8], &V) -> bool) {
+            pub fn retain(&self, mut keep: impl FnMut($key, &V) -> bool) {
                 for (key, value) in self {
-                    if !keep(&key, &value) {
-                        self.remove_if(&key, |now| core::ptr::eq(now.word(), value.word()));
+                    if !keep($($lend)* key, &value) {
+                        self.remove_if($($lend)* key, |now| core::ptr::eq(now.word(), value.word()));
                     }
                 }
             }
@@ -398,16 +519,16 @@ macro_rules! ordered_map_methods {
             /// Each entry is removed by itself. An entry that another thread inserts meanwhile may stay.
             pub fn clear(&self) {
                 for (key, _) in self {
-                    self.remove(&key);
+                    self.remove($($lend)* key);
                 }
             }
         }
 
-        impl<'g, V> IntoIterator for &'g Pinned<'_, V> {
-            type Item = ($crate::api::Key<'g>, $crate::api::Ref<'g, V>);
-            type IntoIter = Iter<'g, V>;
+        impl<$g, V> IntoIterator for &$g Pinned<'_, V> {
+            type Item = ($item, $crate::api::Ref<$g, V>);
+            type IntoIter = Iter<$g, V>;
 
-            fn into_iter(self) -> Iter<'g, V> {
+            fn into_iter(self) -> Iter<$g, V> {
                 self.iter()
             }
         }
@@ -419,8 +540,8 @@ macro_rules! ordered_map_methods {
         #[derive(Debug)]
         pub struct IntoIter<V> {
             map: std::sync::Arc<$map<V>>,
-            last: $crate::api::Edge,
-            ahead: std::vec::IntoIter<(Box<[u8]>, V)>,
+            last: Option<$owned>,
+            ahead: std::vec::IntoIter<($owned, V)>,
         }
 
         /// Entries that an owned iterator copies at a time: a few parts of a leaf.
@@ -436,32 +557,32 @@ macro_rules! ordered_map_methods {
             /// use std::sync::Arc;
             ///
             #[doc = concat!(" let map = Arc::new(", stringify!($map), "::new());")]
-            /// map.pin().insert(b"a", 1);
+            #[doc = concat!(" map.pin().insert(", $a, ", 1);")]
             /// let all = std::thread::spawn(move || map.iter_owned().collect::<Vec<_>>());
-            /// assert_eq!(all.join().unwrap(), [(Box::from(*b"a"), 1)]);
+            #[doc = concat!(" assert_eq!(all.join().unwrap(), [(", $owned_a, ", 1)]);")]
             /// ```
             pub fn iter_owned(self: &std::sync::Arc<Self>) -> IntoIter<V> {
-                IntoIter { map: std::sync::Arc::clone(self), last: $crate::api::Edge::Open, ahead: Vec::new().into_iter() }
+                IntoIter { map: std::sync::Arc::clone(self), last: None, ahead: Vec::new().into_iter() }
             }
         }
 
         impl<V: Clone + Send + Sync> Iterator for IntoIter<V> {
-            type Item = (Box<[u8]>, V);
+            type Item = ($owned, V);
 
             fn next(&mut self) -> Option<Self::Item> {
                 if self.ahead.len() == 0 {
                     let pinned = self.map.pin();
                     let from = match &self.last {
-                        $crate::api::Edge::Open => core::ops::Bound::Unbounded,
-                        $crate::api::Edge::Included(key) | $crate::api::Edge::Excluded(key) => core::ops::Bound::Excluded(&**key),
+                        None => core::ops::Bound::Unbounded,
+                        Some($kept) => core::ops::Bound::Excluded($lent),
                     };
-                    let copies: Vec<(Box<[u8]>, V)> = pinned
+                    let copies: Vec<($owned, V)> = pinned
                         .range((from, core::ops::Bound::Unbounded))
                         .take(OWNED_STEP)
-                        .map(|(key, value)| (Box::from(&*key), V::clone(&value)))
+                        .map(|($seen, value)| ($own, V::clone(&value)))
                         .collect();
                     drop(pinned);
-                    self.last = $crate::api::Edge::Excluded(copies.last()?.0.clone());
+                    self.last = Some(copies.last()?.0.clone());
                     self.ahead = copies.into_iter();
                 }
                 self.ahead.next()
@@ -470,4 +591,4 @@ macro_rules! ordered_map_methods {
     };
 }
 
-pub(crate) use ordered_map_methods;
+pub(crate) use {map_methods, ordered_map_methods, u64_map_methods};
