@@ -88,7 +88,8 @@ if cargo fmt --version >/dev/null 2>&1; then
   say "format"
   cargo fmt --all --check
   # Included by macros, which cargo fmt does not follow.
-  rustfmt --check --edition 2024 crates/fanread/tests/suite/*.rs
+  rustfmt --check --edition 2024 crates/fanread/tests/suite/*.rs crates/fanread/tests/suite/*/*.rs \
+    crates/fanread/tests/maps/*.rs
 else
   say "format: left out, there is no rustfmt"
 fi

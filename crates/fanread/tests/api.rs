@@ -3,7 +3,7 @@
 #[macro_use]
 mod maps;
 
-for_each_map! { "api.rs" }
+for_each_map! { "api.rs", strings: "strings/api.rs" }
 
 #[test]
 fn what_is_refused_does_not_compile() {

@@ -6,4 +6,6 @@
 #[macro_use]
 mod maps;
 
-for_each_map! { "faults.rs" }
+for_each_map! {
+    "faults.rs", strings: "strings/faults.rs", numbers: "numbers/faults.rs"
+}

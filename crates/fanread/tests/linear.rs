@@ -11,4 +11,6 @@
 #[macro_use]
 mod maps;
 
-for_each_map! { "linear.rs" }
+for_each_map! {
+    "linear.rs", strings: "strings/linear.rs", numbers: "numbers/linear.rs"
+}

@@ -4,4 +4,4 @@
 #[macro_use]
 mod maps;
 
-for_each_map! { "panics.rs" }
+for_each_map! { "panics.rs", strings: "strings/panics.rs" }

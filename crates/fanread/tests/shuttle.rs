@@ -19,4 +19,6 @@
 #[macro_use]
 mod maps;
 
-for_each_map! { "shuttle.rs" }
+for_each_map! {
+    "shuttle.rs", strings: "strings/shuttle.rs", numbers: "numbers/shuttle.rs"
+}

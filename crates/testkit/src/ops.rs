@@ -35,6 +35,12 @@ pub enum Keys {
     U64Random,
     /// 8 bytes: small `u64`s, big-endian, with few gaps.
     U64Dense,
+    /// 8 bytes: short runs of `u64`s around multiples of 64, 256, 65,536 and more; 0 and the largest among them.
+    U64Runs,
+    /// 8 bytes: a few `u64`s, and those that differ from one of them in one byte, at any place.
+    U64OneByte,
+    /// 8 bytes: `u64`s near a few centres, the more the nearer.
+    U64Clusters,
     /// Addresses of pages: a site, a path, a number.
     Urls,
     /// Up to 65,535 bytes, the most part shared.
@@ -45,17 +51,29 @@ pub enum Keys {
 
 impl Keys {
     /// Every shape.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::SharedPrefixes,
         Self::Short,
         Self::NulBytes,
         Self::PrefixesOfEachOther,
         Self::U64Random,
         Self::U64Dense,
+        Self::U64Runs,
+        Self::U64OneByte,
+        Self::U64Clusters,
         Self::Urls,
         Self::Long,
         Self::Mixed,
     ];
+
+    /// Returns whether every key of this shape is a `u64`, big-endian.
+    #[must_use]
+    pub fn is_u64(self) -> bool {
+        matches!(
+            self,
+            Self::U64Random | Self::U64Dense | Self::U64Runs | Self::U64OneByte | Self::U64Clusters
+        )
+    }
 
     /// How many keys the pool of this shape holds unless the run says otherwise.
     fn pool_len(self) -> usize {
@@ -182,7 +200,7 @@ impl Ops {
     fn key(&mut self) -> Vec<u8> {
         let at = self.rng.below(self.pool.len());
         let mut key = self.pool[at].clone();
-        if matches!(self.keys, Keys::U64Random | Keys::U64Dense) {
+        if self.keys.is_u64() {
             // A neighbour of a number is a number.
             if self.rng.one_in(8) {
                 let step = if self.rng.one_in(2) { 1 } else { u64::MAX };
@@ -295,7 +313,7 @@ pub fn pool(seed: u64, keys: Keys, len: usize) -> Vec<Vec<u8>> {
     (0..len)
         .map(|i| match keys {
             Keys::Mixed => {
-                let shape = Keys::ALL[rng.below(7)];
+                let shape = Keys::ALL[rng.below(10)];
                 let few = pool(rng.next_u64(), shape, 8);
                 rng.pick(&few).clone()
             }
@@ -320,6 +338,18 @@ fn key(rng: &mut Rng, seed: u64, keys: Keys, i: usize, trunk: &[u8]) -> Vec<u8> 
         Keys::PrefixesOfEachOther => trunk[..rng.below(trunk.len() + 1)].to_vec(),
         Keys::U64Random => rng.next_u64().to_be_bytes().to_vec(),
         Keys::U64Dense => (i as u64 + i as u64 / 7).to_be_bytes().to_vec(),
+        Keys::U64Runs => run(rng).to_be_bytes().to_vec(),
+        Keys::U64OneByte => {
+            let mut key = stem(rng, seed, 3).to_be_bytes().to_vec();
+            let at = rng.below(8);
+            key[at] = rng.next_u64() as u8;
+            key
+        }
+        Keys::U64Clusters => {
+            // A shift that is drawn too: every distance up to some 10^6 is about as likely as its double.
+            let (centre, shift) = (stem(rng, seed, 20), 44 + rng.below(20));
+            centre.wrapping_add(rng.next_u64() >> shift).to_be_bytes().to_vec()
+        }
         Keys::Urls => url(rng),
         Keys::Long => {
             let len = *rng.pick(&[200, 1_000, 30_000, MAX_KEY_BYTES - 2, MAX_KEY_BYTES]);
@@ -331,6 +361,19 @@ fn key(rng: &mut Rng, seed: u64, keys: Keys, i: usize, trunk: &[u8]) -> Vec<u8> 
         }
         Keys::Mixed => unreachable!("a mixed pool asks for each key by its own shape"),
     }
+}
+
+/// Returns one of `count` numbers that follow from the seed alone: all keys of a pool share them.
+fn stem(rng: &mut Rng, seed: u64, count: usize) -> u64 {
+    splitmix(seed ^ rng.below(count) as u64)
+}
+
+/// Returns a number at most 12 away from a multiple of a power of two; from 0, which is next to the largest, most often.
+fn run(rng: &mut Rng) -> u64 {
+    let bits = *rng.pick(&[6, 8, 9, 16, 24, 32, 56]);
+    let multiples = *rng.pick(&[4, 64]);
+    let number = (rng.below(multiples) as u64) << bits;
+    number.wrapping_add(rng.below(25) as u64).wrapping_sub(12)
 }
 
 /// Returns string `i` (modulo 85) of those with at most 3 of 4 letters.
@@ -394,10 +437,13 @@ mod tests {
             let pool: BTreeSet<_> = pool(5, keys, keys.pool_len()).into_iter().collect();
             assert!(pool.len() > keys.pool_len() / 4, "{keys:?}: {} keys", pool.len());
             assert!(pool.iter().all(|key| key.len() <= MAX_KEY_BYTES));
+            assert!(!keys.is_u64() || pool.iter().all(|key| key.len() == 8));
             match keys {
                 Keys::Short => assert!(pool.contains(&[][..]) && pool.len() == 85),
                 Keys::NulBytes => assert!(pool.iter().flatten().all(|&byte| byte == 0)),
-                Keys::U64Random | Keys::U64Dense => assert!(pool.iter().all(|k| k.len() == 8)),
+                Keys::U64Runs => {
+                    assert!([0, u64::MAX].iter().all(|n| pool.contains(&n.to_be_bytes()[..])));
+                }
                 Keys::Long => assert!(pool.iter().any(|key| key.len() == MAX_KEY_BYTES)),
                 _ => {}
             }

@@ -1,23 +1,53 @@
 //! The same tests for every ordered map: each file of `suite/` is compiled once for each of them.
+//!
+//! The suites speak of keys as byte strings. A map on numbers is tested through [`numbers.rs`](numbers.rs), which takes
+//! byte strings of eight bytes for what they are as numbers, and with keys of such shapes only (`NUMBERS` says so). What a
+//! suite says of one kind of maps stands in a file of its own, in `suite/strings/` or `suite/numbers/`.
 
-/// Makes a module of a suite's tests for every map. In it, `Map` is the map's type and `map` its module.
+/// Makes a module of the tests of some files for every map. In it, `Map` is the map's type and `map` its module, `Key` is a
+/// key that was found, `Whole` is the type in the library, and `NUMBERS` says whether the map is one on numbers.
 macro_rules! for_each_map {
-    ($file:literal) => {
-        for_each_map! { $file, wormhole, Wormhole }
-        for_each_map! { $file, cuckoo_trie, CuckooTrie }
+    ($file:literal $(, strings: $strings:literal)? $(, numbers: $numbers:literal)? $(,)?) => {
+        for_each_map! { strings, wormhole, Wormhole, [$file $(, $strings)?] }
+        for_each_map! { strings, cuckoo_trie, CuckooTrie, [$file $(, $strings)?] }
     };
-    ($file:literal, $module:ident, $map:ident) => {
+    (strings, $module:ident, $map:ident, $files:tt) => {
         mod $module {
-            pub(crate) use fanread::$map as Map;
-            #[allow(unused_imports, reason = "not every suite names its other types")]
-            pub(crate) use fanread::$module as map;
+            #[allow(unused_imports, reason = "each suite uses its part")]
+            pub(crate) use fanread::{$map as Map, $map as Whole, $module as map, Key};
 
             #[allow(dead_code, reason = "each suite uses its part")]
-            mod common {
-                include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/common.rs"));
+            pub(crate) const NUMBERS: bool = false;
+
+            for_each_map! { files $files }
+        }
+    };
+    (numbers, $module:ident, $map:ident, $files:tt) => {
+        mod $module {
+            #[allow(unused_imports, reason = "each suite uses its part")]
+            pub(crate) use self::map::{Key, Map};
+            pub(crate) use fanread::$map as Whole;
+
+            #[allow(dead_code, reason = "each suite uses its part")]
+            pub(crate) const NUMBERS: bool = true;
+
+            #[allow(dead_code, reason = "each suite uses its part")]
+            #[allow(clippy::missing_errors_doc, reason = "each error is that of the map's method")]
+            mod map {
+                use fanread::$module as library;
+
+                include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/maps/numbers.rs"));
             }
 
-            include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/", $file));
+            for_each_map! { files $files }
         }
+    };
+    (files [$($file:literal),*]) => {
+        #[allow(dead_code, reason = "each suite uses its part")]
+        mod common {
+            include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/common.rs"));
+        }
+
+        $(include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/", $file));)*
     };
 }

@@ -1,10 +1,10 @@
 // Included for each map by `maps/mod.rs`; `../api.rs` says what is tested.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
+use self::common::Spelling;
 use self::map::{IntoIter, Iter, Pinned};
-use fanread::{InsertError, Key, LoadError, MemoryUsage, Options, Ref};
+use fanread::{InsertError, LoadError, MemoryUsage, Options, Ref};
 
 fn send<T: Send>() {}
 fn sync<T: Sync>() {}
@@ -26,7 +26,7 @@ fn a_map_goes_to_any_thread_and_serves_all_of_them() {
 fn an_owned_iterator_goes_to_another_thread() {
     send::<IntoIter<String>>();
     let map = Arc::new(Map::new());
-    for n in 0..500_u32 {
+    for n in 0..500_u64 {
         map.pin().insert(&n.to_be_bytes(), n.to_string());
     }
     let mut all = map.iter_owned();
@@ -34,51 +34,27 @@ fn an_owned_iterator_goes_to_another_thread() {
     drop(map);
     let rest = std::thread::spawn(move || all.map(|(_, text)| text).collect::<Vec<_>>());
     assert_eq!(first.map(|(_, text)| text).as_deref(), Some("0"));
-    let expected: Vec<_> = (1..500).map(|n: u32| n.to_string()).collect();
+    let expected: Vec<_> = (1..500).map(|n: u64| n.to_string()).collect();
     assert_eq!(rest.join().unwrap(), expected);
-}
-
-#[test]
-fn a_key_behaves_as_its_bytes() {
-    let map = Map::new();
-    let pinned = map.pin();
-    let long = [b'x'; 100];
-    pinned.insert(b"short", 1);
-    pinned.insert(&long, 2);
-    let keys: Vec<Key<'_>> = pinned.iter().map(|(key, _)| key).collect();
-    assert_eq!(keys[0], b"short"[..]);
-    assert_eq!(keys[1].as_ref(), long);
-    assert!(keys[0] < keys[1] && keys[0] != keys[1]);
-    assert_eq!(keys[0].len(), 5);
-    // A hash of the bytes, so that a set of keys is asked by bytes.
-    let set: HashSet<Key<'_>> = keys.iter().copied().collect();
-    assert!(set.contains(&b"short"[..]) && set.contains(&long[..]) && !set.contains(&b"s"[..]));
-    assert_eq!(format!("{:?}", keys[0]), "\"short\"");
-    let (empty, nul) = (Map::new(), Map::new());
-    empty.pin().insert(b"", ());
-    nul.pin().insert(b"\0", ());
-    let pins = (empty.pin(), nul.pin());
-    let both = (pins.0.first_key_value().unwrap().0, pins.1.first_key_value().unwrap().0);
-    assert!(both.0 < both.1 && both.0.is_empty());
 }
 
 #[test]
 fn a_ref_stays_as_it_was_found() {
     let map = Map::new();
     let pinned = map.pin();
-    pinned.insert(b"inline", 1_u64);
-    let found = pinned.get(b"inline").unwrap();
-    pinned.insert(b"inline", 2);
-    pinned.remove(b"inline");
+    pinned.insert(b"in place", 1_u64);
+    let found = pinned.get(b"in place").unwrap();
+    pinned.insert(b"in place", 2);
+    pinned.remove(b"in place");
     assert_eq!((*found, format!("{found:?}")), (1, "1".to_owned()));
 
     let map = Map::new();
     let pinned = map.pin();
-    pinned.insert(b"record", "one".to_owned());
-    let found = pinned.get(b"record").unwrap();
+    pinned.insert(b"a record", "one".to_owned());
+    let found = pinned.get(b"a record").unwrap();
     let again = found;
     for n in 0..1_000 {
-        pinned.insert(b"record", n.to_string());
+        pinned.insert(b"a record", n.to_string());
     }
     pinned.clear();
     assert_eq!((found.as_str(), found == again), ("one", true));
@@ -92,19 +68,22 @@ fn values_of_every_size_and_alignment_come_back() {
     #[derive(Clone, Copy, PartialEq, Debug)]
     struct Padded(u8, u32);
 
+    // One in a leaf and one in a record, where there are such.
+    fn keys(n: u8) -> [Vec<u8>; 2] {
+        [Spelling::ALL[0].key(n.into()), Spelling::ALL[1].key(n.into())]
+    }
     fn round<V: Clone + PartialEq + std::fmt::Debug + Send + Sync>(values: &[V; 2]) {
         let map = Map::new();
         let pinned = map.pin();
         for n in 0..200_u8 {
-            pinned.insert(&[n], values[usize::from(n % 2)].clone());
-            pinned.insert(
-                &[&[n; 30][..], b"a long key"].concat(),
-                values[usize::from(n % 2)].clone(),
-            );
+            for key in keys(n) {
+                pinned.insert(&key, values[usize::from(n % 2)].clone());
+            }
         }
         for n in 0..200_u8 {
-            assert_eq!(pinned.get(&[n]).as_deref(), Some(&values[usize::from(n % 2)]));
-            let old = pinned.remove(&[&[n; 30][..], b"a long key"].concat());
+            let [kept, removed] = keys(n);
+            assert_eq!(pinned.get(&kept).as_deref(), Some(&values[usize::from(n % 2)]));
+            let old = pinned.remove(&removed);
             assert_eq!(old.as_deref(), Some(&values[usize::from(n % 2)]));
         }
         assert_eq!(pinned.len(), 200);
@@ -127,29 +106,13 @@ fn values_of_every_size_and_alignment_come_back() {
 fn two_handles_of_one_thread_do_not_disturb_each_other() {
     let map = Map::new();
     let outer: Pinned<'_, u64> = map.pin();
-    outer.insert(b"a", 1);
+    outer.insert(b"an older", 1);
     let found: Iter<'_, u64> = outer.iter();
     {
         let mut inner = map.pin();
-        inner.insert(b"b", 2);
+        inner.insert(b"the next", 2);
         inner.repin();
-        inner.remove(b"a");
+        inner.remove(b"an older");
     }
     assert_eq!(found.map(|(_, value)| *value).collect::<Vec<_>>(), [2]);
-}
-
-#[test]
-fn errors_say_what_was_wrong_and_hand_the_value_back() {
-    let map = Map::new();
-    let pinned = map.pin();
-    let error = pinned.try_insert(&vec![0; 65_536], "kept".to_owned()).unwrap_err();
-    let text = "the key has 65536 bytes, the longest possible one 65535";
-    assert_eq!(error.to_string(), text);
-    assert_eq!(error.into_value(), "kept");
-    assert!(pinned.is_empty());
-    pinned.check().unwrap();
-
-    let long = vec![0; 65_536];
-    let error = Map::from_sorted([(&[][..], 0), (&long, 1)]).unwrap_err();
-    assert_eq!(error, LoadError::KeyTooLong { index: 1, key_bytes: 65_536, max_bytes: 65_535 });
 }

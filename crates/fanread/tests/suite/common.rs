@@ -5,9 +5,10 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 
-use super::Map;
-use fanread::{Key, Ref};
+use super::{Key, Map, NUMBERS};
+use fanread::Ref;
 use testkit::model::{Answer, Subject, slice};
+use testkit::ops::as_u64;
 use testkit::stress::Shared;
 use testkit::{Op, Rng};
 
@@ -110,24 +111,48 @@ pub(crate) enum Spelling {
     LongPrefix,
     /// Only NUL bytes, `n` of them.
     Nuls,
+    /// Eight bytes, as integers one after another, across a multiple of 65,536.
+    Dense,
+    /// Eight bytes, as integers: the first 64 from 0 on, all others at the upper end.
+    Ends,
 }
 
+/// The integer at which keys of [`Spelling::Dense`] begin.
+const DENSE_FROM: u64 = (1 << 16) - 200;
+
+/// How many keys of [`Spelling::Ends`] are at the lower end.
+const AT_LOWER_END: u32 = 64;
+
+/// What the others are counted from: one of the suites' last keys, of 4,000, is the largest integer.
+const UPPER_END_FROM: u64 = u64::MAX - 3_999;
+
 impl Spelling {
-    pub(crate) const ALL: [Self; 3] = [Self::Integers, Self::LongPrefix, Self::Nuls];
+    /// The spellings of keys that the map takes.
+    pub(crate) const ALL: [Self; 3] = if NUMBERS {
+        [Self::Integers, Self::Dense, Self::Ends]
+    } else {
+        [Self::Integers, Self::LongPrefix, Self::Nuls]
+    };
 
     pub(crate) fn key(self, n: u32) -> Vec<u8> {
         match self {
             Self::Integers => (u64::from(n) << 20).to_be_bytes().to_vec(),
             Self::LongPrefix => format!("{}{n:08}", "a long common start/".repeat(5)).into_bytes(),
             Self::Nuls => vec![0; n as usize],
+            Self::Dense => (DENSE_FROM + u64::from(n)).to_be_bytes().to_vec(),
+            Self::Ends if n < AT_LOWER_END => u64::from(n).to_be_bytes().to_vec(),
+            Self::Ends => (UPPER_END_FROM + u64::from(n)).to_be_bytes().to_vec(),
         }
     }
 
     pub(crate) fn number(self, key: &[u8]) -> u32 {
         match self {
-            Self::Integers => (u64::from_be_bytes(key.try_into().unwrap()) >> 20) as u32,
+            Self::Integers => (as_u64(key) >> 20) as u32,
             Self::LongPrefix => std::str::from_utf8(&key[100..]).unwrap().parse().unwrap(),
             Self::Nuls => key.len() as u32,
+            Self::Dense => (as_u64(key) - DENSE_FROM) as u32,
+            Self::Ends if as_u64(key) < u64::from(AT_LOWER_END) => as_u64(key) as u32,
+            Self::Ends => (as_u64(key) - UPPER_END_FROM) as u32,
         }
     }
 }

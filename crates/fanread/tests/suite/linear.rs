@@ -44,16 +44,7 @@ macro_rules! for_each_spelling {
 for_each_spelling! {
     points_on_integers_in_a_leaf_are_linearizable: points::<u64>, Integers, 1;
     points_on_integers_in_records_are_linearizable: points::<Box<u64>>, Integers, 2;
-    points_on_long_keys_are_linearizable: points::<u64>, LongPrefix, 3;
-    points_on_long_keys_in_records_are_linearizable: points::<Box<u64>>, LongPrefix, 4;
-    points_on_nul_bytes_are_linearizable: points::<u64>, Nuls, 5;
-    points_on_nul_bytes_in_records_are_linearizable: points::<Box<u64>>, Nuls, 6;
     points_with_wide_values_are_linearizable: points::<[u64; 3]>, Integers, 7;
     splits_and_merges_of_integers_in_leaves_hide_nothing: churned::<u64>, Integers, 8;
     splits_and_merges_of_integers_in_records_hide_nothing: churned::<Box<u64>>, Integers, 9;
-    splits_and_merges_of_long_keys_hide_nothing: churned::<u64>, LongPrefix, 10;
-    splits_and_merges_of_long_keys_in_records_hide_nothing: churned::<Box<u64>>, LongPrefix, 11;
-    splits_and_merges_of_nul_bytes_hide_nothing: churned::<u64>, Nuls, 12;
-    splits_and_merges_of_nul_bytes_in_records_hide_nothing: churned::<Box<u64>>, Nuls, 13;
-    splits_and_merges_with_wide_values_hide_nothing: churned::<[u64; 3]>, LongPrefix, 14;
 }

@@ -87,7 +87,7 @@ fn ten_thousand_threads_may_come_and_go() {
 fn an_empty_map_allocates_nothing() {
     let map = Map::<u64>::new();
     let pinned = map.pin();
-    assert!(pinned.get(b"a").is_none() && pinned.remove(b"a").is_none());
+    assert!(pinned.get(&[1; 8]).is_none() && pinned.remove(&[1; 8]).is_none());
     assert!(pinned.iter().next().is_none() && pinned.iter().next_back().is_none());
     assert_eq!(map.memory_usage().total_bytes(), 0);
 }
@@ -97,11 +97,13 @@ fn an_empty_map_allocates_nothing() {
 fn a_map_of_ten_short_entries_is_small() {
     let map = Map::<u64>::new();
     for n in 0..10_u64 {
-        map.pin().insert(format!("key {n}").as_bytes(), n);
+        let (number, text) = (n.to_be_bytes(), format!("key {n}"));
+        map.pin().insert(if NUMBERS { &number } else { text.as_bytes() }, n);
     }
     let bytes = map.memory_usage().total_bytes();
-    println!("ten entries take {bytes} bytes, and the map itself {}", size_of_val(&map));
-    assert!(bytes <= 1_024 && size_of_val(&map) <= 1_280, "{:?}", map.memory_usage());
+    let own_bytes = size_of::<Whole<u64>>();
+    println!("ten entries take {bytes} bytes, and the map itself {own_bytes}");
+    assert!(bytes <= 1_024 && own_bytes <= 1_280, "{:?}", map.memory_usage());
 }
 
 #[test]
@@ -123,5 +125,5 @@ fn a_map_that_comes_and_goes_takes_no_more_memory_in_the_end() {
     }
     let _alone = alone();
     run::<u64>(Spelling::Integers);
-    run::<Box<u64>>(Spelling::LongPrefix);
+    run::<Box<u64>>(Spelling::ALL[1]);
 }

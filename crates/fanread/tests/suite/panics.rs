@@ -108,7 +108,7 @@ fn a_closure_of_retain_may_panic_at_any_call() {
 fn a_closure_of_a_write_may_panic_at_any_size_of_the_map() {
     let census = Census::new();
     let map = Map::new();
-    let spelling = Spelling::LongPrefix;
+    let spelling = Spelling::ALL[1];
     for n in 0..CALLS {
         let pinned = map.pin();
         let key = spelling.key(n);
@@ -187,7 +187,7 @@ fn a_clone_of_an_owned_iterator_may_panic_and_the_iterator_goes_on() {
     let census = Census::new();
     let map = Arc::new(Map::new());
     (0..CALLS).for_each(|n| {
-        map.pin().insert(&n.to_be_bytes(), Touchy(census.value(n.into())));
+        map.pin().insert(&Spelling::Integers.key(n), Touchy(census.value(n.into())));
     });
     for nth in 0..CALLS {
         PATIENCE.set(nth);
@@ -205,7 +205,7 @@ fn a_clone_of_an_owned_iterator_may_panic_and_the_iterator_goes_on() {
 
 #[test]
 fn entries_that_cannot_be_loaded_are_dropped_once() {
-    let spelling = Spelling::LongPrefix;
+    let spelling = Spelling::ALL[1];
     for nth in (0..CALLS).chain([1_000]) {
         let census = Census::new();
         let entries = |bad: Vec<u8>| {
@@ -218,8 +218,11 @@ fn entries_that_cannot_be_loaded_are_dropped_once() {
         let error = Map::from_sorted(entries(spelling.key(nth))).unwrap_err();
         assert_eq!(error, LoadError::NotAscending { index: nth as usize + 1 });
         census.verify(0).unwrap();
-        let error = Map::from_sorted(entries(vec![b'z'; 70_000])).unwrap_err();
-        assert!(matches!(error, LoadError::KeyTooLong { index, .. } if index == nth as usize + 1));
+        if !NUMBERS {
+            let error = Map::from_sorted(entries(vec![b'z'; 70_000])).unwrap_err();
+            let expected = nth as usize + 1;
+            assert!(matches!(error, LoadError::KeyTooLong { index, .. } if index == expected));
+        }
         census.verify(0).unwrap();
         // The source of the entries panics.
         let broken = entries(Vec::new()).inspect(|(key, _)| assert!(!key.is_empty(), "as planned"));
@@ -231,26 +234,6 @@ fn entries_that_cannot_be_loaded_are_dropped_once() {
         assert!(panics(|| drop(Map::from_sorted(touchy))));
         PATIENCE.set(u32::MAX);
         census.verify(0).unwrap();
-    }
-}
-
-/// A key that is longer every time it is asked.
-struct Growing(Cell<usize>);
-
-impl AsRef<[u8]> for Growing {
-    fn as_ref(&self) -> &[u8] {
-        const BYTES: [u8; 4_096] = [b'g'; 4_096];
-        self.0.set((self.0.get() + 100).min(BYTES.len()));
-        &BYTES[..self.0.get()]
-    }
-}
-
-#[test]
-fn a_key_that_grows_while_it_is_loaded_writes_nothing_out_of_bounds() {
-    for first in 0..300 {
-        let keys = [Growing(Cell::new(first)), Growing(Cell::new(first + 2_000))];
-        // Whatever comes of it, it is memory of the map's own.
-        let _ = catch_unwind(|| Map::from_sorted(keys.into_iter().map(|key| (key, 1_u64))));
     }
 }
 

@@ -170,20 +170,12 @@ scenarios! {
         [[Insert(7), Insert(9)], [Get(6), Get(7), Get(12)], [Get(7), Get(0), Get(8)]];
     a_split_loses_no_write: Integers, full_leaf - nothing,
         [[Insert(7), Get(3)], [Insert(3), Remove(6), Get(7)], [Update(6), Insert(6)]];
-    a_split_of_long_keys_loses_no_write: LongPrefix, full_leaf - nothing,
-        [[Insert(7), Get(3)], [Insert(3), Remove(6), Get(7)], [Update(6), Get(6)]];
-    a_split_of_nul_bytes_loses_no_write: Nuls, full_leaf - nothing,
-        [[Insert(1), Remove(2)], [Get(0), Get(1), Insert(2)], [Update(4), Walk]];
     the_first_leaf_is_made_once: Integers, nothing - nothing,
         [[Insert(1), Get(2)], [Insert(2), Get(1)], [GetOrInsert(1), Walk]];
     a_merge_hides_no_key_from_readers: Integers, split - all_but_5,
         [[Remove(0), Remove(2)], [Get(2), Get(12), Get(0)], [Get(8), Get(2), Get(12)]];
     a_merge_loses_no_write: Integers, split - all_but_5,
         [[Remove(0), Get(3)], [Insert(3), Remove(10), Get(2)], [Update(12), Insert(12)]];
-    a_merge_of_long_keys_loses_no_write: LongPrefix, split - all_but_5,
-        [[Remove(0), Get(3)], [Insert(3), Remove(10), Get(2)], [Update(12), Get(12)]];
-    two_neighbours_may_merge_at_once: Nuls, split - all_but_5,
-        [[Remove(0), Insert(0)], [Remove(10), Insert(10)], [Remove(12), Get(2)]];
     a_writer_that_comes_late_does_not_overtake_a_merge: Integers, full_leaf - nothing,
         [[Insert(14), Remove(12), Remove(14)], [Insert(16), Get(16)]];
     a_leaf_may_split_while_its_halves_merge: Integers, full_leaf - nothing,
@@ -192,39 +184,23 @@ scenarios! {
         [[Insert(19), Get(21)], [Insert(21), Get(19)], [Remove(5), Insert(5), Get(2)]];
     a_scan_sees_all_of_a_leaf_that_splits: Integers, full_leaf - nothing,
         [[Insert(7), Insert(3)], [Walk], [ScanBack]];
-    a_scan_of_long_keys_sees_all_of_a_leaf_that_splits: LongPrefix, full_leaf - nothing,
-        [[Insert(7), Remove(4)], [Walk], [ScanBack]];
     a_scan_sees_all_of_leaves_that_merge: Integers, split - all_but_5,
         [[Remove(0), Insert(3)], [Walk], [ScanBack]];
-    a_scan_from_both_ends_sees_all_of_leaves_that_merge: Nuls, split - all_but_5,
-        [[Remove(10)], [Walk, Walk], [Walk, ScanBack]];
     growth_hides_no_key_from_readers: Integers, two - nothing,
         [[Insert(1), Insert(2), Insert(3), Insert(5)], [Insert(6), Get(6), Get(4)],
             [Get(8), Get(1), Get(6)]];
     growth_loses_no_write: Integers, two - nothing,
         [[Insert(1), Insert(2), Insert(3), Insert(5)], [Remove(4), Get(4), Update(8), Get(8)],
             [Insert(9), Get(9), Insert(10)]];
-    growth_with_long_keys_loses_no_write: LongPrefix, two - nothing,
-        [[Insert(1), Insert(2), Insert(3), Insert(5)], [GetOrInsert(4), Remove(8), Get(8)],
-            [Insert(9), Get(9), Insert(8)]];
     a_scan_sees_all_of_a_map_that_grows: Integers, two - nothing,
         [[Insert(1), Insert(2), Insert(3), Insert(5)], [Insert(6), Walk, Remove(4)],
             [Remove(8), ScanBack]];
-    a_scan_of_long_keys_sees_all_of_a_map_that_grows: LongPrefix, two - nothing,
-        [[Insert(1), Insert(2), Insert(3), Insert(5)], [Update(4), ScanBack],
-            [Remove(8), Walk, Walk]];
     a_map_that_shrinks_hides_no_key: Integers, two_full_leaves - all_but_9,
         [[Remove(1), Remove(3), Remove(5), Remove(7)], [Insert(4), Get(4), Get(9)],
             [Remove(9), Get(9), Walk]];
-    a_scan_sees_all_of_a_map_that_shrinks: Nuls, two_full_leaves - all_but_9,
-        [[Remove(1), Remove(3), Remove(5), Remove(7)], [Insert(4), Walk], [Remove(9), ScanBack]];
     a_scan_that_sorts_a_leaf_loses_no_write: Integers, two - nothing,
         [[Insert(6), Remove(4)], [Walk, ScanBack], [Insert(2), Remove(8), Get(6)]];
-    a_scan_that_sorts_records_loses_no_write: LongPrefix, two - nothing,
-        [[Insert(6), Remove(4)], [Walk, ScanBack], [Insert(2), Remove(8), Get(6)]];
     an_update_does_not_revive_what_is_removed: Integers, two - nothing,
-        [[Update(4), Update(8)], [Remove(4), Insert(8)], [Remove(8), Get(4)]];
-    an_update_in_a_record_does_not_revive_what_is_removed: LongPrefix, two - nothing,
         [[Update(4), Update(8)], [Remove(4), Insert(8)], [Remove(8), Get(4)]];
     a_slot_used_again_gives_no_foreign_value: Integers, two - nothing,
         [[Remove(4), Insert(6), Remove(6), Insert(4)], [Get(4), Get(6)], [Get(8), Get(6)]];

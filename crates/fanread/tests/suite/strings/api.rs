@@ -1,0 +1,43 @@
+// Included for each map on byte strings by `maps/mod.rs`, behind `../api.rs`.
+
+use std::collections::HashSet;
+
+#[test]
+fn a_key_behaves_as_its_bytes() {
+    let map = Map::new();
+    let pinned = map.pin();
+    let long = [b'x'; 100];
+    pinned.insert(b"short", 1);
+    pinned.insert(&long, 2);
+    let keys: Vec<Key<'_>> = pinned.iter().map(|(key, _)| key).collect();
+    assert_eq!(keys[0], b"short"[..]);
+    assert_eq!(keys[1].as_ref(), long);
+    assert!(keys[0] < keys[1] && keys[0] != keys[1]);
+    assert_eq!(keys[0].len(), 5);
+    // A hash of the bytes, so that a set of keys is asked by bytes.
+    let set: HashSet<Key<'_>> = keys.iter().copied().collect();
+    assert!(set.contains(&b"short"[..]) && set.contains(&long[..]) && !set.contains(&b"s"[..]));
+    assert_eq!(format!("{:?}", keys[0]), "\"short\"");
+    let (empty, nul) = (Map::new(), Map::new());
+    empty.pin().insert(b"", ());
+    nul.pin().insert(b"\0", ());
+    let pins = (empty.pin(), nul.pin());
+    let both = (pins.0.first_key_value().unwrap().0, pins.1.first_key_value().unwrap().0);
+    assert!(both.0 < both.1 && both.0.is_empty());
+}
+
+#[test]
+fn errors_say_what_was_wrong_and_hand_the_value_back() {
+    let map = Map::new();
+    let pinned = map.pin();
+    let error = pinned.try_insert(&vec![0; 65_536], "kept".to_owned()).unwrap_err();
+    let text = "the key has 65536 bytes, the longest possible one 65535";
+    assert_eq!(error.to_string(), text);
+    assert_eq!(error.into_value(), "kept");
+    assert!(pinned.is_empty());
+    pinned.check().unwrap();
+
+    let long = vec![0; 65_536];
+    let error = Map::from_sorted([(&[][..], 0), (&long, 1)]).unwrap_err();
+    assert_eq!(error, LoadError::KeyTooLong { index: 1, key_bytes: 65_536, max_bytes: 65_535 });
+}
