@@ -6,7 +6,8 @@ cd "$(dirname "$0")/.."
 
 cargo build --quiet --release -p fanread-cli
 fanread="${CARGO_TARGET_DIR:-target}/release/fanread"
-workloads=load,scan-first,get,get-dep,miss,batch,scan,ycsb-c,ycsb-b,ycsb-a,ycsb-f,ycsb-d,ycsb-e,grow
+workloads=load,scan-first,get,get-dep,miss,lower-bound,lower-bound-dep,batch,scan
+workloads=$workloads,ycsb-c,ycsb-b,ycsb-a,ycsb-f,ycsb-d,ycsb-e,grow
 out="$(mktemp -d)"
 trap 'rm -rf "$out"' EXIT
 

@@ -1,11 +1,16 @@
 //! The maps of this library: the one list from which `bench` and `query` take them.
 
-/// Hands the list to the macro `$then`: of each map its name on the command line, its module in the library and its type.
+/// Hands the list to the macro `$then`: of each map its name on the command line, its module in the library and its type;
+/// first those on byte strings, then those on numbers.
 macro_rules! for_our_maps {
     ($then:ident) => {
         $then! {
-            "wormhole": wormhole, Wormhole;
-            "cuckoo-trie": cuckoo_trie, CuckooTrie;
+            strings {
+                "wormhole": wormhole, Wormhole;
+                "cuckoo-trie": cuckoo_trie, CuckooTrie;
+            }
+            numbers {
+            }
         }
     };
 }

@@ -8,7 +8,8 @@
 //! * The value of key `i` is 55 hashed bits of `i`, then 8 bits of a version that updates change.
 //!   Readers compare all but the version, so an update by another thread is no wrong answer.
 //! * A scan is folded to one number that depends on every value, on the last byte of every key
-//!   and on their order ([`Fold`]); the query carries the number that is right.
+//!   and on their order ([`Fold`]); the query carries the number that is right. The first entry
+//!   above a key is a scan of one.
 
 use std::fmt;
 use std::str::FromStr;
@@ -54,16 +55,22 @@ pub enum Workload {
     YcsbD,
     /// YCSB E: 95 % scans of 1 to 100 entries, 5 % inserts.
     YcsbE,
+    /// Looks up the first entry above absent keys.
+    LowerBound,
+    /// Looks up the first entry above absent keys; which key is known only after the answer before.
+    LowerBoundDependent,
 }
 
 impl Workload {
     /// All workloads, in the order they run: those that insert come last.
-    pub const ALL: [(Self, &'static str); 13] = [
+    pub const ALL: [(Self, &'static str); 15] = [
         (Self::Load, "load"),
         (Self::ScanFirst, "scan-first"),
         (Self::Get, "get"),
         (Self::GetDependent, "get-dep"),
         (Self::Miss, "miss"),
+        (Self::LowerBound, "lower-bound"),
+        (Self::LowerBoundDependent, "lower-bound-dep"),
         (Self::Batch, "batch"),
         (Self::Scan, "scan"),
         (Self::YcsbC, "ycsb-c"),
@@ -81,7 +88,37 @@ impl Workload {
 
     /// Tells whether the map must know the order of its keys.
     pub fn scans(self) -> bool {
-        matches!(self, Self::Scan | Self::ScanFirst | Self::YcsbE)
+        matches!(self, Self::Scan | Self::ScanFirst | Self::YcsbE) || self.asks_for_bounds()
+    }
+
+    /// Tells whether it looks up the first entry above a key.
+    pub fn asks_for_bounds(self) -> bool {
+        matches!(self, Self::LowerBound | Self::LowerBoundDependent)
+    }
+
+    /// Tells whether it asks for keys that are kept out of the map.
+    pub fn misses(self) -> bool {
+        self == Self::Miss || self.asks_for_bounds()
+    }
+
+    /// Returns the same with each query waiting for the answer before, where that is a workload of its own.
+    #[must_use]
+    pub fn dependent(self) -> Self {
+        match self {
+            Self::Get => Self::GetDependent,
+            Self::LowerBound => Self::LowerBoundDependent,
+            other => other,
+        }
+    }
+
+    /// Returns the same with queries that may overlap, and whether they could not.
+    #[must_use]
+    pub fn independent(self) -> (Self, bool) {
+        match self {
+            Self::GetDependent => (Self::Get, true),
+            Self::LowerBoundDependent => (Self::LowerBound, true),
+            other => (other, false),
+        }
     }
 
     /// Tells whether it writes to a loaded map.
@@ -132,12 +169,14 @@ pub enum Op {
     Scan,
     /// Looks a key up, then changes its value.
     ReadUpdate,
+    /// Looks up the first entry at or above a key.
+    LowerBound,
 }
 
 /// One query, but for the bytes of its key.
 #[derive(Debug, Clone, Copy)]
 pub struct Query {
-    /// The answer: the value, 0 for an absent key, or the fold of a scan.
+    /// The answer: the value, 0 for an absent key, or the fold of a scan or of the one entry above a key.
     pub expect: u64,
     /// Where the key starts, in units of eight bytes.
     at: u32,
@@ -349,6 +388,13 @@ impl Plan<'_> {
                 for _ in 0..all {
                     let index = present + rng.index(self.keys.absent());
                     stream.push(self.keys, index, Op::Read, 0, 0)?;
+                }
+            }
+            Workload::LowerBound | Workload::LowerBoundDependent => {
+                let scans = scans.expect("the workload scans");
+                for _ in 0..all {
+                    let index = self.keys.present() + rng.index(self.keys.absent());
+                    stream.push(self.keys, index, Op::LowerBound, scans.fold(index, 1, 0).0, 1)?;
                 }
             }
             Workload::Scan | Workload::ScanFirst => {

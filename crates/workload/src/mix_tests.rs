@@ -30,6 +30,26 @@ fn misses_ask_for_keys_kept_out() {
 }
 
 #[test]
+fn lower_bounds_ask_for_the_entry_above_a_key_kept_out() {
+    let keys = keys();
+    let order = Order::of(&keys);
+    let map: std::collections::BTreeMap<&[u8], u64> =
+        (0..keys.present()).map(|i| (keys.key(i), value_of(i))).collect();
+    for workload in [Workload::LowerBound, Workload::LowerBoundDependent] {
+        let mut scans = ScanReference::new(&keys, &order, keys.present());
+        let stream = plan(&keys).stream(workload, Some(&mut scans)).unwrap();
+        for i in 0..stream.len() {
+            assert!(stream.index(i) >= keys.present());
+            let mut fold = Fold::default();
+            if let Some((key, value)) = map.range(keys.key(stream.index(i))..).next() {
+                fold.add(key, *value);
+            }
+            assert_eq!(fold.0, stream.query(i).expect, "query {i}");
+        }
+    }
+}
+
+#[test]
 fn mixes_have_their_shares() {
     let keys = keys();
     let mut order = None;

@@ -20,6 +20,9 @@ pub trait Subject: Sized + Send + Sync {
     const SHARED_UPDATES: bool = true;
     /// Whether `get_batch` is more than a loop of `get`.
     const BATCHES: bool = false;
+    /// Whether it is made once, of all the keys inserted, and only read from then on: the handle from
+    /// [`own`](Subject::own) that has inserted them is dropped first.
+    const STATIC: bool = false;
     /// The longest key it takes.
     const MAX_KEY_BYTES: usize = usize::MAX;
 
@@ -65,6 +68,12 @@ pub trait Handle {
         for (key, out) in keys.iter().zip(out) {
             *out = self.get(key);
         }
+    }
+
+    /// Visits the first entry whose key is not less than `from`, if there is one.
+    #[inline]
+    fn lower_bound(&mut self, from: &[u8], visit: impl FnMut(&[u8], u64)) {
+        self.scan(from, 1, visit);
     }
 
     /// Visits the first `count` entries whose keys are not less than `from`, in order.

@@ -217,6 +217,10 @@ impl Work for Queries<'_> {
             (Workload::GetDependent, _) => drive::<H, true>(handle, n, lookups(), present(stream)),
             (Workload::Get, _) => drive::<H, false>(handle, n, lookups(), present(stream)),
             (Workload::Miss, _) => drive::<H, false>(handle, n, lookups(), absent(stream)),
+            (Workload::LowerBound, _) => drive::<H, false>(handle, n, lookups(), above(stream)),
+            (Workload::LowerBoundDependent, _) => {
+                drive::<H, true>(handle, n, lookups(), above(stream))
+            }
             (Workload::Scan | Workload::ScanFirst, true) => {
                 drive::<H, true>(handle, n, long_calls(), scan(stream))
             }
@@ -261,6 +265,16 @@ fn absent<H: Handle>(stream: &Stream) -> impl FnMut(&mut H, usize) -> u64 {
 }
 
 #[inline]
+fn above<H: Handle>(stream: &Stream) -> impl FnMut(&mut H, usize) -> u64 {
+    move |handle, i| {
+        let query = stream.query(i);
+        let mut fold = Fold::default();
+        handle.lower_bound(stream.key(&query), |key, value| fold.add(key, value));
+        fold.0 ^ query.expect
+    }
+}
+
+#[inline]
 fn scan<H: Handle>(stream: &Stream) -> impl FnMut(&mut H, usize) -> u64 {
     move |handle, i| {
         let query = stream.query(i);
@@ -290,7 +304,7 @@ fn batch<H: Handle>(stream: &Stream, size: usize) -> impl FnMut(&mut H, usize) -
 
 #[inline]
 fn mixed<H: Handle>(stream: &Stream) -> impl FnMut(&mut H, usize) -> u64 {
-    let mut scan = scan(stream);
+    let (mut scan, mut above) = (scan(stream), above(stream));
     move |handle, i| {
         let query = stream.query(i);
         let key = stream.key(&query);
@@ -309,6 +323,7 @@ fn mixed<H: Handle>(stream: &Stream) -> impl FnMut(&mut H, usize) -> u64 {
                 0
             }
             Op::Scan => scan(handle, i),
+            Op::LowerBound => above(handle, i),
         }
     }
 }

@@ -153,6 +153,10 @@ pub(crate) fn cases(job: &Job) -> Vec<Case> {
 /// Measures the growth of one map.
 pub(crate) fn measure<S: Subject>(context: &mut Context<'_>) -> io::Result<()> {
     let (job, keys) = (context.job, context.keys);
+    if S::STATIC {
+        context.unsupported_all("made once, then only read")?;
+        return (context.out)(Line::Done);
+    }
     if job.threads > 1 && !S::SHARED_WRITES {
         context.unsupported_all("one thread writes")?;
         return (context.out)(Line::Done);
@@ -181,9 +185,10 @@ pub(crate) fn measure<S: Subject>(context: &mut Context<'_>) -> io::Result<()> {
         (context.out)(Line::Measured { case, mops, core_share, latency, pause_ns, note })?;
     }
     let order = context.order.filter(|_| S::ORDERED);
-    let mut handle = map.own();
-    let checked = verify::present(&mut handle, keys)
-        .and_then(|()| verify::loaded(&mut handle, keys, order, job.seed));
+    let mut checked = verify::present(&mut map.own(), keys);
+    if checked.is_ok() {
+        checked = verify::loaded(&mut map, keys, order, job.seed);
+    }
     if let Err(what) = checked {
         return (context.out)(Line::Wrong { case: Case::plain(GROW), what });
     }

@@ -5,89 +5,143 @@ use crate::maps::for_our_maps;
 /// Answers that a batched lookup takes room for at once.
 const BATCH: usize = 64;
 
-/// Puts ordered maps on byte strings behind the traits.
+/// Puts ordered maps behind the traits.
 macro_rules! subjects {
-    ($($name:literal: $module:ident, $map:ident;)*) => {
+    (strings { $($strings:tt)* } numbers { $($numbers:tt)* }) => {
+        subjects! { on $($strings)* }
+        subjects! { on_numbers $($numbers)* }
+    };
+    (on $($name:literal: $module:ident, $map:ident;)*) => {
         $(
-            pub(crate) mod $module {
-                use workload::subject::{Handle, Subject};
+            subjects! {
+                $name, $module, $map,
+                longest: fanread::$module::MAX_KEY_BYTES,
+                given: |key, &[u8]| key,
+                room: (),
+                all_given: |keys, _room| keys,
+                found: |bytes| &bytes,
+            }
+        )*
+    };
+    // A number is given and shown as its eight bytes, the most significant one first.
+    (on_numbers $($name:literal: $module:ident, $map:ident;)*) => {
+        $(
+            subjects! {
+                $name, $module, $map,
+                longest: 8,
+                given: |key, u64| u64::from_be_bytes(key.try_into().expect("keys of eight bytes")),
+                room: [0; BATCH],
+                all_given: |keys, room| {
+                    room.iter_mut().zip(keys).for_each(|(number, key)| *number = given(key));
+                    &room[..keys.len()]
+                },
+                found: |number| &number.to_be_bytes(),
+            }
+        )*
+    };
+    (
+        $name:literal, $module:ident, $map:ident,
+        longest: $longest:expr,
+        given: |$key:ident, $given:ty| $from_bytes:expr,
+        room: $empty:expr,
+        all_given: |$keys:ident, $room:ident| $all_from_bytes:expr,
+        found: |$found:ident| $bytes:expr $(,)?
+    ) => {
+        pub(crate) mod $module {
+            use core::ops::Bound::Included;
 
-                use super::BATCH;
+            use workload::subject::{Handle, Subject};
 
-                #[doc = concat!("A [`fanread::", stringify!($map), "`] with numbers as values.")]
-                pub(crate) struct Measured(fanread::$map<u64>);
+            use super::BATCH;
 
-                #[doc = concat!("A pinned [`fanread::", stringify!($map), "`].")]
-                pub(crate) struct Pinned<'a>(fanread::$module::Pinned<'a, u64>);
+            #[doc = concat!("A [`fanread::", stringify!($map), "`] with numbers as values.")]
+            pub(crate) struct Measured(fanread::$map<u64>);
 
-                impl Subject for Measured {
-                    const NAME: &'static str = $name;
-                    const BATCHES: bool = true;
-                    const MAX_KEY_BYTES: usize = fanread::$module::MAX_KEY_BYTES;
+            #[doc = concat!("A pinned [`fanread::", stringify!($map), "`].")]
+            pub(crate) struct Pinned<'a>(fanread::$module::Pinned<'a, u64>);
 
-                    type Owned<'a> = Pinned<'a>;
-                    type Shared<'a> = Pinned<'a>;
+            impl Subject for Measured {
+                const NAME: &'static str = $name;
+                const BATCHES: bool = true;
+                const MAX_KEY_BYTES: usize = $longest;
 
-                    fn new() -> Self {
-                        Self(fanread::$map::new())
-                    }
+                type Owned<'a> = Pinned<'a>;
+                type Shared<'a> = Pinned<'a>;
 
-                    fn own(&mut self) -> Pinned<'_> {
-                        self.share()
-                    }
+                fn new() -> Self {
+                    Self(fanread::$map::new())
+                }
 
-                    fn share(&self) -> Pinned<'_> {
-                        Pinned(self.0.pin())
+                fn own(&mut self) -> Pinned<'_> {
+                    self.share()
+                }
+
+                fn share(&self) -> Pinned<'_> {
+                    Pinned(self.0.pin())
+                }
+            }
+
+            /// Returns a key as the map takes it.
+            #[inline]
+            fn given($key: &[u8]) -> $given {
+                $from_bytes
+            }
+
+            impl Handle for Pinned<'_> {
+                #[inline]
+                fn repin(&mut self) {
+                    self.0.repin();
+                }
+
+                #[inline]
+                fn insert(&mut self, key: &[u8], value: u64) -> bool {
+                    self.0.insert(given(key), value).is_none()
+                }
+
+                #[inline]
+                fn update(&mut self, key: &[u8], value: u64) -> bool {
+                    self.0.insert(given(key), value).is_some()
+                }
+
+                #[inline]
+                fn get(&mut self, key: &[u8]) -> Option<u64> {
+                    self.0.get(given(key)).map(|value| *value)
+                }
+
+                #[inline]
+                fn remove(&mut self, key: &[u8]) -> bool {
+                    self.0.remove(given(key)).is_some()
+                }
+
+                #[inline]
+                fn get_batch(&mut self, keys: &[&[u8]], out: &mut [Option<u64>]) {
+                    #[allow(unused_mut, reason = "not every kind of keys needs the room")]
+                    let mut $room = $empty;
+                    let mut found = [None; BATCH];
+                    for ($keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
+                        let found = &mut found[..$keys.len()];
+                        self.0.get_batch($all_from_bytes, found);
+                        for (out, found) in out.iter_mut().zip(found) {
+                            *out = found.map(|value| *value);
+                        }
                     }
                 }
 
-                impl Handle for Pinned<'_> {
-                    #[inline]
-                    fn repin(&mut self) {
-                        self.0.repin();
+                #[inline]
+                fn lower_bound(&mut self, from: &[u8], mut visit: impl FnMut(&[u8], u64)) {
+                    if let Some(($found, value)) = self.0.lower_bound(Included(given(from))) {
+                        visit($bytes, *value);
                     }
+                }
 
-                    #[inline]
-                    fn insert(&mut self, key: &[u8], value: u64) -> bool {
-                        self.0.insert(key, value).is_none()
-                    }
-
-                    #[inline]
-                    fn update(&mut self, key: &[u8], value: u64) -> bool {
-                        self.0.insert(key, value).is_some()
-                    }
-
-                    #[inline]
-                    fn get(&mut self, key: &[u8]) -> Option<u64> {
-                        self.0.get(key).map(|value| *value)
-                    }
-
-                    #[inline]
-                    fn remove(&mut self, key: &[u8]) -> bool {
-                        self.0.remove(key).is_some()
-                    }
-
-                    #[inline]
-                    fn get_batch(&mut self, keys: &[&[u8]], out: &mut [Option<u64>]) {
-                        let mut found = [None; BATCH];
-                        for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
-                            let found = &mut found[..keys.len()];
-                            self.0.get_batch(keys, found);
-                            for (out, found) in out.iter_mut().zip(found) {
-                                *out = found.map(|value| *value);
-                            }
-                        }
-                    }
-
-                    #[inline]
-                    fn scan(&mut self, from: &[u8], count: usize, mut visit: impl FnMut(&[u8], u64)) {
-                        for (key, value) in self.0.range(from..).take(count) {
-                            visit(&key, *value);
-                        }
+                #[inline]
+                fn scan(&mut self, from: &[u8], count: usize, mut visit: impl FnMut(&[u8], u64)) {
+                    for ($found, value) in self.0.range(given(from)..).take(count) {
+                        visit($bytes, *value);
                     }
                 }
             }
-        )*
+        }
     };
 }
 

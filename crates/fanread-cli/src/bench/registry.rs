@@ -61,10 +61,14 @@ const fn both<N: Subject, S: Subject>() -> Entry {
 }
 
 macro_rules! entries {
-    ($($name:literal: $module:ident, $map:ident;)*) => {
+    (
+        strings { $($name:literal: $module:ident, $map:ident;)* }
+        numbers { $($number_name:literal: $number_module:ident, $number_map:ident;)* }
+    ) => {
         /// All maps, ours first.
         pub(crate) const ENTRIES: &[Entry] = &[
             $(strings::<ours::$module::Measured>(),)*
+            $(numbers::<ours::$number_module::Measured>(),)*
             #[cfg(feature = "rivals")]
             both::<rivals::BTreeMap<rivals::Word>, rivals::BTreeMap<rivals::Text>>().rival(),
             #[cfg(feature = "rivals")]

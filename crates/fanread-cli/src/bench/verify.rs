@@ -8,7 +8,7 @@ use workload::Rng;
 use workload::keyset::KeySet;
 use workload::mix::{Op, SCAN_ENTRIES, ScanReference, Stream, difference, value_of, with_version};
 use workload::order::Order;
-use workload::subject::Handle;
+use workload::subject::{Handle, Subject};
 
 use crate::bench::driver::version_at;
 
@@ -17,16 +17,17 @@ const KEYS: usize = 1000;
 const SCANS: usize = 64;
 
 /// Checks a map that holds exactly the first `keys.present()` keys.
-pub(crate) fn loaded<H: Handle>(
-    handle: &mut H,
+pub(crate) fn loaded<S: Subject>(
+    map: &mut S,
     keys: &KeySet,
     order: Option<&Order>,
     seed: u64,
 ) -> Result<(), String> {
+    let mut handle = map.own();
     let mut rng = Rng::new(seed);
     for _ in 0..KEYS {
         let index = rng.index(keys.present());
-        if handle.insert(keys.key(index), value_of(index)) {
+        if !S::STATIC && handle.insert(keys.key(index), value_of(index)) {
             return Err(format!("key {index} was inserted twice"));
         }
         if keys.absent() > 0 {
@@ -37,7 +38,10 @@ pub(crate) fn loaded<H: Handle>(
         }
     }
     match order {
-        Some(order) => scans(handle, keys, &ScanReference::new(keys, order, keys.present()), seed),
+        Some(order) => {
+            let reference = ScanReference::new(keys, order, keys.present());
+            scans(&mut handle, keys, &reference, seed)
+        }
         None => Ok(()),
     }
 }
@@ -83,6 +87,35 @@ pub(crate) fn scans<H: Handle>(
         }
         if at != right.len() {
             return Err(format!("a scan from key {from} gave {at} entries, not {}", right.len()));
+        }
+    }
+    Ok(())
+}
+
+/// Compares the first entries at or above some keys, half of them absent ones, with whole keys.
+pub(crate) fn bounds<H: Handle>(
+    handle: &mut H,
+    keys: &KeySet,
+    reference: &ScanReference<'_>,
+    seed: u64,
+) -> Result<(), String> {
+    let mut rng = Rng::new(seed);
+    for i in 0..KEYS {
+        let from = if i % 2 == 0 && keys.absent() > 0 {
+            keys.present() + rng.index(keys.absent())
+        } else {
+            rng.index(keys.present())
+        };
+        let right = reference.entries(from, 1).first().copied();
+        let (mut found, mut same) = (0, true);
+        handle.lower_bound(keys.key(from), |key, value| {
+            found += 1;
+            same &= right.is_some_and(|index| {
+                key == keys.key(index) && difference(value, value_of(index)) == 0
+            });
+        });
+        if !same || found != usize::from(right.is_some()) {
+            return Err(format!("the first entry at or above key {from} is wrong"));
         }
     }
     Ok(())

@@ -66,12 +66,9 @@ struct Step {
 
 impl Step {
     fn case(&self) -> Case {
-        let workload = match self.workload {
-            Workload::GetDependent => Workload::Get,
-            other => other,
-        };
+        let (workload, _) = self.workload.independent();
         // How keys are chosen and how calls wait means nothing to some workloads.
-        let chooses = !matches!(workload, Workload::Load | Workload::Miss);
+        let chooses = chooses(workload);
         Case {
             workload: workload.to_string(),
             dependent: self.dependent,
@@ -79,6 +76,11 @@ impl Step {
             batch: self.batch,
         }
     }
+}
+
+/// Tells whether a workload chooses among the keys of the map.
+fn chooses(workload: Workload) -> bool {
+    workload != Workload::Load && !workload.misses()
 }
 
 impl Job {
@@ -94,17 +96,15 @@ impl Job {
             if !self.workloads.contains(&workload) {
                 continue;
             }
-            let chooses = !matches!(workload, Workload::Load | Workload::Miss);
             // Keys cannot be inserted twice, and only one scan is the first.
             let once = workload.inserts() || workload == Workload::ScanFirst;
-            let many = chooses && !once;
+            let many = chooses(workload) && !once;
             let distributions =
                 &self.distributions[..if many { self.distributions.len() } else { 1 }];
             let batches = if workload == Workload::Batch { &self.batches[..] } else { &[1] };
             let dependent = match workload {
-                Workload::GetDependent => true,
                 Workload::Scan | Workload::ScanFirst | Workload::Batch => self.dependent,
-                _ => false,
+                _ => workload.independent().1,
             };
             for &distribution in distributions {
                 for &batch in batches {
@@ -147,12 +147,16 @@ impl Context<'_> {
         let workload = step.workload;
         let several = self.job.threads > 1;
         let needed = match workload {
-            Workload::Miss => 1,
+            _ if workload.misses() => 1,
             _ if workload.inserts() => 2 * self.job.threads,
             _ => 0,
         };
         if workload.scans() && !S::ORDERED {
             Some("no scans in order")
+        } else if S::STATIC && workload == Workload::Load {
+            Some("made after the load")
+        } else if S::STATIC && workload.writes() {
+            Some("made once, then only read")
         } else if several && !S::SHARED_WRITES && (workload.writes() || workload == Workload::Load)
         {
             Some("one thread writes")
@@ -213,13 +217,15 @@ pub(crate) fn measure<S: Subject>(context: &mut Context<'_>) -> io::Result<()> {
     if !query_all(context, &mut map, &first, &mut inserted)? {
         return Ok(());
     }
-    if let Err(what) = verify::loaded(&mut map.own(), keys, order, context.job.seed) {
+    if let Err(what) = verify::loaded::<S>(&mut map, keys, order, context.job.seed) {
         return context.wrong(&load, what);
     }
     if !query_all(context, &mut map, &later, &mut inserted)? {
         return Ok(());
     }
-    if let Err(what) = verify::removals(&mut map.own(), keys) {
+    if !S::STATIC
+        && let Err(what) = verify::removals(&mut map.own(), keys)
+    {
         return context.wrong(&load, what);
     }
     (context.out)(Line::Done)
@@ -291,7 +297,11 @@ fn query<S: Subject>(
         checked = verify::updates(&mut map.own(), keys, &streams[0]);
     }
     if let Some(scans) = &scans {
-        checked = checked.and_then(|()| verify::scans(&mut map.own(), keys, scans, job.seed));
+        let mut handle = map.own();
+        checked = checked.and_then(|()| verify::scans(&mut handle, keys, scans, job.seed));
+        if workload.asks_for_bounds() {
+            checked = checked.and_then(|()| verify::bounds(&mut handle, keys, scans, job.seed));
+        }
     }
     if let Err(what) = checked {
         context.wrong(step, what)?;

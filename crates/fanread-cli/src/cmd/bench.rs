@@ -47,8 +47,9 @@ pub(crate) struct BenchArgs {
     /// Keys in the map, as 500k or 16M; files may hold fewer [default: 2M, files: all]
     #[arg(long, value_delimiter = ',', value_name = "N", value_parser = parse_count)]
     count: Vec<usize>,
-    /// load, get, get-dep (each waits for the answer before), miss, batch, scan, scan-first (right
-    /// after the load), ycsb-a to ycsb-f, grow (one thread inserts all keys, the others look up
+    /// load, get, get-dep (each waits for the answer before), miss, lower-bound (the first entry
+    /// above an absent key), lower-bound-dep, batch, scan, scan-first (right after the load),
+    /// ycsb-a to ycsb-f, grow (one thread inserts all keys, the others look up
     /// those that are in; every call is timed)
     #[arg(long, value_delimiter = ',', value_name = "NAME", default_values =
         ["load", "get", "get-dep", "miss", "batch", "scan"], value_parser = parse_workload)]
@@ -64,7 +65,7 @@ pub(crate) struct BenchArgs {
     /// How keys are chosen: uniform, zipf
     #[arg(long, value_delimiter = ',', value_name = "DIST", default_values = ["uniform"])]
     dist: Vec<Distribution>,
-    /// Make each query wait for the answer before it: get, batch and scan
+    /// Make each query wait for the answer before it: get, lower-bound, batch and scan
     #[arg(long)]
     dependent: bool,
     /// Write the results as JSON, one object a line; - for standard output
@@ -200,9 +201,7 @@ impl BenchArgs {
         let mut workloads: Vec<_> = self.workload.iter().filter_map(queries).collect();
         if self.dependent {
             for workload in &mut workloads {
-                if *workload == Workload::Get {
-                    *workload = Workload::GetDependent;
-                }
+                *workload = workload.dependent();
             }
         }
         Ok(Campaign {

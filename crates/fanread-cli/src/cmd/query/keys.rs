@@ -48,9 +48,9 @@ pub(super) struct Index {
     pub(super) run: fn(&Asked<'_>) -> Result<(), Failure>,
 }
 
-/// Puts maps behind the traits and lists them.
+/// Puts maps behind the traits and lists them: those on byte strings, which lines of a file are.
 macro_rules! indexes {
-    ($($name:literal: $module:ident, $map:ident;)*) => {
+    (strings { $($name:literal: $module:ident, $map:ident;)* } numbers $numbers:tt) => {
         /// All maps that can be asked; the first is asked if no other is named.
         pub(super) const INDEXES: &[Index] =
             &[$(Index { name: $name, run: answer_all::<fanread::$map<Rest>> }),*];
