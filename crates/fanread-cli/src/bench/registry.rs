@@ -83,6 +83,8 @@ macro_rules! entries {
             both::<rivals::IndexSet<rivals::Word>, rivals::IndexSet<rivals::Text>>().rival().on_request(),
             #[cfg(feature = "rivals")]
             both::<rivals::HashMap<rivals::Word>, rivals::HashMap<rivals::Text>>().rival(),
+            #[cfg(feature = "rivals")]
+            numbers::<rivals::Eytzinger>().rival().on_request(),
         ];
     };
 }
