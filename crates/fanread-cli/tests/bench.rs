@@ -56,6 +56,8 @@ fn json_has_the_promised_fields() {
             "p999_ns",
             "max_ns",
             "overhead_bytes_per_key",
+            "read_ns",
+            "round_trips",
             "vs_btreemap",
             "machine",
         ] {
@@ -127,6 +129,64 @@ fn growth_is_in_the_table_the_page_and_the_files() {
     assert!(heading.contains("p99_ns,p999_ns,max_ns,pause_ns"), "{heading}");
     let page = fs::read_to_string(html).unwrap();
     assert!(page.contains("<h2>Stalls</h2>") && page.contains("<td>grow-get</td>"));
+}
+
+#[test]
+fn round_trips_are_in_the_table_the_page_and_the_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let [json, csv, html] = ["o.json", "o.csv", "o.html"].map(|name| dir.path().join(name));
+    let args =
+        ["bench", "--count", "1k,1M", "--keys", "seq-8", "--index", "btreemap", "--workload"];
+    let files = ["--json", json.to_str().unwrap(), "--csv", csv.to_str().unwrap(), "--html"];
+    let files = [&files[..], &[html.to_str().unwrap()]].concat();
+    let workloads = "get,get-dep,lower-bound,lower-bound-dep";
+    let (out, _) = run(&[&args[..], &[workloads], &files[..]].concat(), "", 0);
+    assert!(out.contains("Round trips: "), "{out}");
+    let records = records(&json);
+    assert_eq!(records.len(), 8, "{records:?}");
+    for r in records {
+        if r["dependent"] == true && r["count"] == 1_000_000 {
+            let [trips, read] = ["round_trips", "read_ns"].map(|name| r[name].as_f64().unwrap());
+            let ns = r["ns_per_op"].as_f64().unwrap();
+            assert!(read > 0.0 && (trips * read - ns).abs() < 1e-6 * ns, "{r}");
+        } else {
+            assert!(r["round_trips"].is_null(), "{r}");
+        }
+    }
+    let csv = fs::read_to_string(csv).unwrap();
+    assert!(csv.lines().next().unwrap().contains(",read_ns,round_trips,"), "{csv}");
+    assert!(fs::read_to_string(html).unwrap().contains("<h2>Round trips</h2>"));
+}
+
+#[test]
+fn an_array_that_is_made_once_says_what_it_cannot_do() {
+    let args = ["bench", "--index", "eytzinger", "--count", "2k", "--keys", "osm", "--workload"];
+    let workloads = "load,get,miss,lower-bound,lower-bound-dep,batch,scan,ycsb-a,ycsb-d,grow";
+    let (out, _) = run(&[&args[..], &[workloads]].concat(), "", 0);
+    assert!(out.contains("unsupported: made after the load (load)"), "{out}");
+    let only_read = "unsupported: made once, then only read (ycsb-a, ycsb-d, grow)";
+    assert!(out.contains(only_read), "{out}");
+}
+
+/// The commands of `benchmarks/definitions` are ones that this program understands.
+#[test]
+fn every_definition_runs() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../benchmarks/definitions");
+    let mut commands = 0;
+    for file in fs::read_dir(folder).unwrap() {
+        let text = fs::read_to_string(file.unwrap().path()).unwrap();
+        for line in text.lines().filter(|line| line.starts_with("run ")) {
+            let command = line.split('"').nth(1).expect("a command in quotes");
+            let mut args: Vec<&str> = command.split(' ').collect();
+            for (option, few) in [("--count", "1k"), ("--repeat", "1"), ("--index", "btreemap")] {
+                let at = args.iter().position(|arg| *arg == option).expect("each says how much");
+                args[at + 1] = few;
+            }
+            run(&args, "", 0);
+            commands += 1;
+        }
+    }
+    assert!(commands > 0);
 }
 
 #[test]

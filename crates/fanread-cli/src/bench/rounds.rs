@@ -30,6 +30,9 @@ const QUERIES: std::ops::RangeInclusive<usize> = 20_000..=1_000_000;
 /// Most bytes that the queries of one run take.
 const QUERY_BYTES: usize = 256 << 20;
 
+/// Keys from which a lookup waits for memory and not for the caches.
+const ROUND_TRIPS_FROM: usize = 1_000_000;
+
 /// What to measure.
 #[derive(Debug)]
 pub(crate) struct Campaign {
@@ -105,6 +108,13 @@ impl Campaign {
         bar.finish_and_clear();
         compare_with_btreemap(&mut records);
         Ok(records)
+    }
+
+    /// Tells whether some figure can be said in round trips to memory: dependent lookups in a map
+    /// that is larger than the caches.
+    pub(crate) fn has_round_trips(&self) -> bool {
+        self.workloads.iter().any(|workload| workload.independent().1)
+            && self.counts.iter().any(|count| *count >= ROUND_TRIPS_FROM)
     }
 
     fn keys(&self, set: &Dataset, count: usize, bar: &ProgressBar) -> Result<KeyFile, Failure> {
@@ -277,6 +287,8 @@ impl Findings {
                 max_ns: of(|p| p.max),
                 pause_ns: median(runs.pauses).filter(|_| ok),
                 overhead_bytes_per_key: overhead,
+                read_ns: None,
+                round_trips: None,
                 vs_btreemap: None,
                 mops_min: low,
                 mops_max: high,
@@ -302,6 +314,17 @@ fn compare_with_btreemap(records: &mut [Record]) {
     for record in records {
         let base = base.get(&record.circumstances());
         record.vs_btreemap = record.mops.zip(base).map(|(mops, base)| mops / base);
+    }
+}
+
+/// Sets how many times as long as one read of memory each dependent lookup takes.
+pub(crate) fn count_round_trips(records: &mut [Record], read_ns: f64) {
+    for record in records.iter_mut().filter(|r| r.dependent && r.count >= ROUND_TRIPS_FROM) {
+        let workload = record.workload.parse::<Workload>();
+        if workload.is_ok_and(|workload| workload.dependent() != workload) {
+            record.read_ns = Some(read_ns);
+            record.round_trips = record.ns_per_op.map(|ns| ns / read_ns);
+        }
     }
 }
 

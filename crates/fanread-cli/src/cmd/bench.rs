@@ -13,8 +13,9 @@ use crate::bench::driver::LONGEST_BATCH;
 use crate::bench::job::{GROW, Job};
 use crate::bench::machine::Machine;
 use crate::bench::registry::{self, ENTRIES, Entry};
-use crate::bench::rounds::Campaign;
+use crate::bench::rounds::{Campaign, count_round_trips};
 use crate::bench::worker;
+use crate::cmd::probe;
 use crate::failure::Failure;
 use crate::report::record::{Outcome, Record, write_csv, write_json};
 use crate::report::{compare, html, table};
@@ -127,7 +128,12 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     let mut page = args.html.as_deref().map(create).transpose()?;
 
     let machine = Machine::detect();
-    let records = campaign.run(&machine)?;
+    let before = campaign.has_round_trips().then(probe::one_read_ns).flatten();
+    let mut records = campaign.run(&machine)?;
+    // Twice, because machines have better and worse minutes.
+    if let Some((before, after)) = before.and_then(|before| Some((before, probe::one_read_ns()?))) {
+        count_round_trips(&mut records, f64::midpoint(before, after));
+    }
     if let Some(out) = &mut json {
         write_json(out, &records)?;
     }

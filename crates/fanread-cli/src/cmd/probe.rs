@@ -19,6 +19,9 @@ use crate::failure::Failure;
 /// The least array: less fits into some second-level caches.
 const LEAST_BYTES: usize = 1 << 20;
 
+/// The largest array that `bench` measures the time of one read with: many times the last cache.
+const BENCH_BYTES: usize = 1 << 30;
+
 /// How many reads at once the paper's fit and ours compare over.
 const FIT_WIDTH: usize = 16;
 
@@ -111,6 +114,16 @@ pub(crate) fn run(args: &ProbeArgs) -> Result<(), Failure> {
         file.write_all(page.as_bytes())?;
     }
     Ok(())
+}
+
+/// Returns the time of one read of memory that waits for the one before it, on 2 MB pages where the
+/// system grants them, in nanoseconds; `None` if there is no memory for the array.
+///
+/// Takes a second, most of it for making the array.
+pub(crate) fn one_read_ns() -> Option<f64> {
+    let bytes = 1 << default_size().clamp(LEAST_BYTES, BENCH_BYTES).ilog2();
+    let lines = Lines::new(bytes, Pages::Huge).ok()?;
+    Some(measure::one_read(&lines).median)
 }
 
 /// Measures; one array lives at a time.

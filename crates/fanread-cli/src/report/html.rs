@@ -6,7 +6,8 @@ use crate::bench::machine::Machine;
 use crate::report::plot::{self, Row};
 use crate::report::record::Record;
 use crate::report::table::{
-    STALLS, STALLS_MEAN, disturbance, groups, grown, headings, short_count, stalls_of, troubles,
+    STALLS, STALLS_MEAN, disturbance, groups, grown, headings, round_trips_mean, short_count,
+    stalls_of, troubles,
 };
 
 const STYLE: &str = include_str!("page.css");
@@ -31,6 +32,7 @@ pub(crate) fn render(records: &[Record], machine: &Machine) -> String {
     }
     page += "</section>\n";
     throughput(&mut page, records);
+    round_trips(&mut page, records);
     memory(&mut page, records);
     latency(&mut page, records);
     stalls(&mut page, records);
@@ -123,6 +125,24 @@ fn throughput(page: &mut String, records: &[Record]) {
         let rows = rows(&own, &series, |r| r.mops);
         if !rows.is_empty() {
             figure(page, &heading, &plot::bars(&rows, "M operations/s"));
+        }
+    }
+    *page += "</div></section>\n";
+}
+
+/// Draws how many round trips to memory dependent lookups take, if that is known.
+fn round_trips(page: &mut String, records: &[Record]) {
+    let Some(read_ns) = records.iter().find_map(|r| r.read_ns) else { return };
+    let series = compared(records);
+    let mean = round_trips_mean(read_ns);
+    let _ = writeln!(page, "<section><h2>Round trips</h2><p>{mean} Shorter is better.</p>");
+    legend(page, &series);
+    *page += "<div class=\"plots\">\n";
+    for heading in headings(records) {
+        let own = records.iter().filter(|r| r.heading() == heading);
+        let rows = rows(&own, &series, |r| r.round_trips);
+        if !rows.is_empty() {
+            figure(page, &heading, &plot::bars(&rows, "round trips to memory"));
         }
     }
     *page += "</div></section>\n";

@@ -48,6 +48,12 @@ pub(crate) struct Record {
     #[serde(default)]
     pub(crate) pause_ns: Option<f64>,
     pub(crate) overhead_bytes_per_key: Option<f64>,
+    /// The time of one read of memory that waits for the one before it, in the same run.
+    #[serde(default)]
+    pub(crate) read_ns: Option<f64>,
+    /// `ns_per_op` over `read_ns`, of lookups that wait for each other.
+    #[serde(default)]
+    pub(crate) round_trips: Option<f64>,
     /// `mops` over that of std's `BTreeMap` in the same run.
     pub(crate) vs_btreemap: Option<f64>,
     pub(crate) mops_min: Option<f64>,
@@ -135,6 +141,8 @@ pub(crate) fn write_csv(out: &mut dyn Write, records: &[Record]) -> io::Result<(
         "max_ns",
         "pause_ns",
         "overhead_bytes_per_key",
+        "read_ns",
+        "round_trips",
         "vs_btreemap",
         "mops_min",
         "mops_max",
@@ -165,6 +173,8 @@ pub(crate) fn write_csv(out: &mut dyn Write, records: &[Record]) -> io::Result<(
             number(r.max_ns),
             number(r.pause_ns),
             number(r.overhead_bytes_per_key),
+            number(r.read_ns),
+            number(r.round_trips),
             number(r.vs_btreemap),
             number(r.mops_min),
             number(r.mops_max),

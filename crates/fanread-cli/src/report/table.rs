@@ -46,6 +46,7 @@ pub(crate) fn render(records: &[Record], machine: &Machine) -> String {
          the same run.\nB/key: memory beyond the keys and 8-byte values. dep.: each query waits \
          for the answer before. Every answer was checked."
     );
+    text += &round_trips(records);
     text += &stalls(records);
     let _ = writeln!(text, "{}", machine.line());
     if let Some(line) = disturbance(records) {
@@ -55,6 +56,38 @@ pub(crate) fn render(records: &[Record], machine: &Machine) -> String {
         let _ = writeln!(text, "{line}");
     }
     text
+}
+
+/// Returns how many round trips to memory dependent lookups take as a table, if that is known.
+fn round_trips(records: &[Record]) -> String {
+    let records: Vec<_> = records.iter().filter(|r| r.round_trips.is_some()).cloned().collect();
+    let Some(read_ns) = records.iter().find_map(|r| r.read_ns) else { return String::new() };
+    let headings = headings(&records);
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN);
+    table.set_header(["keys", "index"].map(String::from).into_iter().chain(headings.clone()));
+    for column in table.column_iter_mut().skip(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    for rows in groups(&records) {
+        let r = rows[0];
+        let figures = headings.iter().map(|heading| {
+            let trips = rows.iter().find(|r| r.heading() == *heading).and_then(|r| r.round_trips);
+            trips.map_or_else(|| "-".into(), |trips| format!("{trips:.2}"))
+        });
+        let keys = format!("{} {}", r.keys, short_count(r.count));
+        table.add_row([keys, r.index.clone()].into_iter().chain(figures).map(Cell::new));
+    }
+    format!("\n{table}\n{}\n", round_trips_mean(read_ns))
+}
+
+/// Returns what round trips are.
+pub(crate) fn round_trips_mean(read_ns: f64) -> String {
+    format!(
+        "Round trips: the time of a query that waits for the answer before, over {read_ns:.0} ns, the \
+         time of a read of\nmemory that waits for the read before, on 2 MB pages where granted, \
+         measured before and after the rest."
+    )
 }
 
 /// Returns the latencies of maps that grew under readers as a table, if there are any.
