@@ -10,6 +10,7 @@ macro_rules! for_our_maps {
                 "cuckoo-trie": cuckoo_trie, CuckooTrie;
             }
             numbers {
+                "mlp-index": mlp_index, MlpIndex;
             }
         }
     };

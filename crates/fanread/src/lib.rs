@@ -38,6 +38,7 @@ mod sync;
 
 pub use api::{InsertError, Key, LoadError, MemoryUsage, Options, Ref};
 pub use index::cuckoo_trie::{self, CuckooTrie};
+pub use index::mlp_index::{self, MlpIndex};
 pub use index::wormhole::{self, Wormhole};
 
 #[cfg(doctest)]

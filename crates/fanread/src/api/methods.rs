@@ -98,7 +98,6 @@ macro_rules! ordered_map_methods {
 /// The module it is used in has `Pinned` (with fields `map`, `guard` and `thread`, and with `first_from` and `last_up_to`,
 /// which take a bound and return the entry next to it), `Range` (with `new`, which takes two bounds that may be inverted),
 /// and the map, with `len`, `is_empty`, `memory_usage` and `write`.
-#[expect(unused_macros, reason = "no map on numbers uses it yet")]
 macro_rules! u64_map_methods {
     ($map:ident, insert: $insert_cost:expr, range: $range_cost:expr, bound: $bound_cost:expr $(,)?) => {
         $crate::api::map_methods! {

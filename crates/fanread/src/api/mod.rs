@@ -12,7 +12,5 @@ pub(crate) use cursor::{Edge, inverted};
 pub(crate) use entry::SHORT_KEY_BYTES;
 pub use entry::{Key, Ref};
 pub use error::{InsertError, LoadError};
-#[expect(unused_imports, reason = "no map on numbers uses it yet")]
-pub(crate) use methods::u64_map_methods;
-pub(crate) use methods::{Rule, Written, map_methods, ordered_map_methods};
+pub(crate) use methods::{Rule, Written, map_methods, ordered_map_methods, u64_map_methods};
 pub use options::{MemoryUsage, Options};

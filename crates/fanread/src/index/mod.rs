@@ -1,4 +1,5 @@
 //! The maps, strangers to each other.
 
 pub mod cuckoo_trie;
+pub mod mlp_index;
 pub mod wormhole;

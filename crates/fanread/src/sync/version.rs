@@ -59,6 +59,12 @@ impl Seen {
         (self.0 ^ other.0) & !(LOCKED | DEAD) == 0
     }
 
+    /// Whether a writer held the lock.
+    #[inline(always)]
+    pub(crate) fn is_locked(self) -> bool {
+        self.0 & LOCKED != 0
+    }
+
     /// Whether a writer was taking an entry out or rewriting the order.
     #[inline(always)]
     pub(crate) fn is_changing(self) -> bool {
@@ -127,6 +133,30 @@ impl<W: Word> Version<W> {
         // ORDER: Acquire, pairs with the Release store in `unlock`: this writer sees what the last one wrote.
         self.0.compare_exchange_weak(now, now | LOCKED, Acquire, Relaxed).ok()?;
         Some(Locked { version: self, now: now | LOCKED })
+    }
+}
+
+/// Locks for many words at once, by one writer who remembers by itself which it holds.
+impl<W: Word> Version<W> {
+    /// Locks the word, as `lock` does, until `thaw` or `kill`.
+    pub(crate) fn freeze(&self) {
+        core::mem::forget(self.lock());
+    }
+
+    /// Unlocks what `freeze` locked.
+    pub(crate) fn thaw(&self) {
+        let now = self.0.load(Relaxed);
+        debug_assert!(now & LOCKED != 0, "V1");
+        // ORDER: Release, as in `Locked::drop`.
+        self.0.store(now & !LOCKED, Release);
+    }
+
+    /// Unlocks what `freeze` locked, and marks it dead. Whatever replaces it has been published before.
+    pub(crate) fn kill(&self) {
+        let now = self.0.load(Relaxed);
+        debug_assert!(now & LOCKED != 0, "V1");
+        // ORDER: Release, pairs with the Acquire load in `begin`: who sees the mark finds what replaces it.
+        self.0.store(now & !LOCKED | DEAD, Release);
     }
 }
 

@@ -10,6 +10,7 @@ macro_rules! for_each_map {
     ($file:literal $(, strings: $strings:literal)? $(, numbers: $numbers:literal)? $(,)?) => {
         for_each_map! { strings, wormhole, Wormhole, [$file $(, $strings)?] }
         for_each_map! { strings, cuckoo_trie, CuckooTrie, [$file $(, $strings)?] }
+        for_each_map! { numbers, mlp_index, MlpIndex, [$file $(, $numbers)?] }
     };
     (strings, $module:ident, $map:ident, $files:tt) => {
         mod $module {

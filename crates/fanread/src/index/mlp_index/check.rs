@@ -1,0 +1,170 @@
+//! Verifies the invariants of a map at rest.
+
+use core::fmt;
+use std::collections::BTreeSet;
+
+use super::edit::View;
+use super::layout::{
+    Entry, GROUP, Image, Kind, LEVELS, Node, SLOTS, UNITS, child_of, prefix_of, same_prefix,
+};
+use super::raw::{Bucket, Directory};
+use super::search::What;
+use super::{MlpIndex, Pinned};
+
+/// The first invariant found broken.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Broken {
+    invariant: &'static str,
+    found: String,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is broken: {}", self.invariant, self.found)
+    }
+}
+
+impl std::error::Error for Broken {}
+
+fn broken(invariant: &'static str, found: impl Into<String>) -> Broken {
+    Broken { invariant, found: found.into() }
+}
+
+/// A look at buckets that nobody changes.
+struct AtRest;
+
+impl<'g> View<'g> for AtRest {
+    fn image(&mut self, bucket: &'g Bucket) -> Result<Image, super::edit::Again> {
+        Ok(bucket.image())
+    }
+}
+
+impl<V> Pinned<'_, V> {
+    /// Verifies the structure of the map, which no other thread is writing to.
+    ///
+    /// # Errors
+    ///
+    /// The first invariant found broken.
+    pub fn check(&self) -> Result<(), Broken> {
+        let Some(directory) = self.map.root.get(&self.guard) else { return Ok(()) };
+        let stored = self.map.check_buckets(directory)?;
+        let mut reached = 0;
+        let root = self.map.entry_at(directory, &mut AtRest, 0, 0);
+        if let Ok(Some(_)) = root {
+            self.map.check_below(directory, (0, 0), &mut reached)?;
+        }
+        if reached != stored {
+            return Err(broken("T1", format!("{stored} entries, {reached} of them reached")));
+        }
+        let keys = self.iter().count();
+        if keys != self.len() {
+            return Err(broken("T1", format!("{keys} keys, {} counted", self.len())));
+        }
+        Ok(())
+    }
+}
+
+impl<V> MlpIndex<V> {
+    /// Checks what can be said of buckets alone: B1 to B3, S1, S2. Returns how many entries there are.
+    fn check_buckets(&self, directory: &Directory) -> Result<usize, Broken> {
+        let (mut entries, mut keys) = (0, BTreeSet::new());
+        for segment in directory.all() {
+            let mut used = 0;
+            for bucket in segment.buckets() {
+                let seen = bucket.version.begin();
+                if seen.is_changing() || seen.is_locked() || seen.is_dead() {
+                    return Err(broken("S1", format!("a bucket at rest has version {seen:?}")));
+                }
+                let image = bucket.image();
+                Self::check_units(&image)?;
+                used += image.kinds.used();
+                for slot in image.heads() {
+                    entries += 1;
+                    let entry = image.entry(slot, Self::HAS_VALUES);
+                    let (level, prefix) = entry.home();
+                    let (home, pair) = self.pair(directory, level, prefix);
+                    let is_home = core::ptr::eq(home, segment)
+                        && pair.iter().any(|place| core::ptr::eq(*place, bucket));
+                    if !is_home {
+                        return Err(broken("B2", format!("{entry:?} is in a foreign bucket")));
+                    }
+                    let is_new = match entry {
+                        Entry::Leaf { key, .. } => keys.insert((LEVELS + 1, key)),
+                        Entry::Node(_) => keys.insert((level, prefix)),
+                    };
+                    if !is_new {
+                        return Err(broken("B2", format!("{entry:?} is there twice")));
+                    }
+                }
+            }
+            if used != segment.used() {
+                return Err(broken("S1", format!("{used} slots, {} counted", segment.used())));
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Checks B3.
+    fn check_units(image: &Image) -> Result<(), Broken> {
+        let mut owned = [false; SLOTS];
+        for slot in image.heads() {
+            let units = match image.kinds.of(slot) {
+                Kind::Node(_) => image.node(slot).units(),
+                _ if Self::HAS_VALUES => 1,
+                _ => 0,
+            };
+            owned[slot] = true;
+            for unit in slot..slot + units {
+                if unit >= UNITS {
+                    return Err(broken("B3", format!("{image:?} has a unit beyond its end")));
+                }
+                (owned[unit], owned[unit + UNITS]) = (true, true);
+            }
+        }
+        match (0..SLOTS).find(|slot| owned[*slot] == (image.kinds.of(*slot) == Kind::Free)) {
+            Some(slot) => Err(broken("B3", format!("slot {slot} of {image:?}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks T1 to T3 of the entry under a prefix and of all below it, and counts them.
+    fn check_below(
+        &self,
+        directory: &Directory,
+        (level, prefix): (usize, u64),
+        reached: &mut usize,
+    ) -> Result<(), Broken> {
+        let found = match self.entry_at(directory, &mut AtRest, level, prefix) {
+            Ok(Some(found)) => found,
+            _ => return Err(broken("T1", format!("nothing under {prefix:#x} of level {level}"))),
+        };
+        let group = found.group(prefix).count();
+        let What::Node(_, _, node) = found.what else {
+            if group > if level == LEVELS { 1 } else { GROUP } {
+                return Err(broken("T2", format!("{group} keys under {prefix:#x}")));
+            }
+            *reached += group;
+            return Ok(());
+        };
+        if group > 0 {
+            return Err(broken("T1", format!("a group and a node under {prefix:#x}")));
+        }
+        *reached += 1;
+        let Node { depth, children, .. } = node;
+        let is_whole = level <= depth
+            && depth < LEVELS
+            && prefix_of(node.prefix, depth) == node.prefix
+            && same_prefix(node.prefix, prefix, level)
+            && children.count() > 0;
+        if !is_whole {
+            return Err(broken("T3", format!("{node:?}")));
+        }
+        let mut next = children.next(0);
+        while let Some(byte) = next {
+            let child = child_of(node.prefix, depth, byte);
+            self.check_below(directory, (depth + 1, child), reached)?;
+            next = children.next(usize::from(byte) + 1);
+        }
+        Ok(())
+    }
+}

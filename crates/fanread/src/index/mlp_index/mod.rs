@@ -1,0 +1,288 @@
+//! An ordered map on `u64` whose searches ask for all levels at once.
+//!
+//! A trie over the bytes of its keys. Every node, and every group of up to four keys that share a prefix, is found in one
+//! hash table under its prefix, so nothing has to be followed: a search computes where all of them would be and asks for
+//! them together.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `layout.rs` | the bytes of a bucket |
+//! | `raw.rs` | shared memory: buckets, segments, the directory, boxes |
+//! | `edit.rs` | several buckets at one instant: trails of readers, edits of writers |
+//! | `search.rs` | a key, its place, its neighbours |
+//! | `insert.rs`, `remove.rs` | writes |
+//! | `resize.rs` | copies of segments |
+//! | `iter.rs` | walks |
+//! | `check.rs` | the verifier |
+//!
+//! Invariants, the protocol and the budget of line fetches are in `docs/design/mlp-index.md`; B1 to B3 and T1 to T3 are tested
+//! by `check.rs`.
+//!
+//! PAPER: Xu, "Efficient Data Structures via Memory Level Parallelism", sections 4.1 to 4.4.
+
+mod check;
+mod edit;
+mod insert;
+mod iter;
+mod layout;
+mod raw;
+mod remove;
+mod resize;
+mod search;
+#[cfg(test)]
+mod tests;
+
+use core::marker::PhantomData;
+use std::hash::{BuildHasher, RandomState};
+
+pub use crate::api::Ref;
+use crate::api::{InsertError, LoadError, MemoryUsage, Options};
+use crate::mem;
+use crate::mem::word;
+use crate::shards::Shards;
+use crate::sync::epoch::{self, Guard};
+use crate::sync::lock::Lock;
+use crate::sync::shim::{AtomicU32, AtomicU64};
+use crate::sync::thread;
+
+pub use check::Broken;
+pub use iter::Range;
+use layout::{Entry, LEVELS, SLOTS};
+use raw::{Garbage, Root};
+use search::Secret;
+
+/// An ordered map on `u64`: all levels of a search at once.
+///
+/// A [`get`](Pinned::get) waits once, and so does the search for a key's place; the next key behind an absent one is one more
+/// wait away. Typed keys come through [`key::U64Key`](crate::key::U64Key). For byte strings take
+/// [`Wormhole`](crate::Wormhole).
+///
+/// Shared by threads through a shared reference; see [`pin`](Self::pin).
+///
+/// # Examples
+///
+/// ```
+/// use fanread::MlpIndex;
+///
+/// let map = MlpIndex::new();
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| map.pin().insert(30, 'c').is_none());
+///     scope.spawn(|| map.pin().insert(10, 'a').is_none());
+/// });
+/// let pinned = map.pin();
+/// let all: Vec<_> = pinned.iter().map(|(key, value)| (key, *value)).collect();
+/// assert_eq!(all, [(10, 'a'), (30, 'c')]);
+/// ```
+///
+/// # Paper
+///
+/// Xu, "Efficient Data Structures via Memory Level Parallelism", section 4.
+pub struct MlpIndex<V> {
+    root: Root,
+    /// The levels where most keys are, a bit for each.
+    usual: AtomicU32,
+    secret: Secret,
+    /// Held by who replaces segments or the directory.
+    structure: Lock<()>,
+    /// How many of the counted keys are on each level.
+    counts: [AtomicU64; LEVELS + 1],
+    shards: Shards<(), Garbage<V>>,
+    values: PhantomData<OwnsAndTakes<V>>,
+}
+
+/// A map owns values, and takes them through a shared reference: a map of long-lived values must not pass for one of
+/// shorter-lived ones, so `V` is invariant.
+type OwnsAndTakes<V> = (V, fn(V) -> V);
+
+impl<V> Default for MlpIndex<V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<V> core::fmt::Debug for MlpIndex<V> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("MlpIndex").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+impl<V> MlpIndex<V> {
+    /// Makes an empty map, which allocates nothing.
+    pub fn new() -> Self {
+        Self::with_options(Options::new())
+    }
+
+    /// Makes an empty map.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "options are made for one map and handed over"
+    )]
+    pub fn with_options(options: Options) -> Self {
+        let seed = options.seed.unwrap_or_else(|| RandomState::new().hash_one(0_u64));
+        Self {
+            root: Root::none(),
+            usual: AtomicU32::new(0),
+            secret: Secret::new(seed),
+            structure: Lock::new(()),
+            counts: [const { AtomicU64::new(0) }; LEVELS + 1],
+            shards: Shards::new(),
+            values: PhantomData,
+        }
+    }
+
+    /// Makes a map of entries whose keys ascend.
+    ///
+    /// # Cost
+    ///
+    /// As many insertions, whose lines are cached from the one before.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError::NotAscending`] if a key is not above the one before it, [`LoadError::OutOfMemory`] if there is no memory.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::MlpIndex;
+    ///
+    /// let map = MlpIndex::from_sorted([(1, 'a'), (2, 'b')])?;
+    /// assert_eq!(map.len(), 2);
+    /// assert!(MlpIndex::from_sorted([(2, 'b'), (1, 'a')]).is_err());
+    /// # Ok::<(), fanread::LoadError>(())
+    /// ```
+    pub fn from_sorted(entries: impl IntoIterator<Item = (u64, V)>) -> Result<Self, LoadError>
+    where
+        V: Send + Sync,
+    {
+        let map = Self::new();
+        let mut last = None;
+        for (index, (key, value)) in entries.into_iter().enumerate() {
+            if last.is_some_and(|last| last >= key) {
+                return Err(LoadError::NotAscending { index });
+            }
+            last = Some(key);
+            match map.pin().try_insert(key, value) {
+                Ok(_) => {}
+                Err(
+                    InsertError::OutOfMemory { bytes, .. }
+                    | InsertError::KeyTooLong { key_bytes: bytes, .. },
+                ) => {
+                    return Err(LoadError::OutOfMemory { bytes });
+                }
+            }
+        }
+        Ok(map)
+    }
+
+    /// Returns the handle through which the map is used.
+    ///
+    /// While the handle lives, memory that any map of this process gives up is not used again; nothing else waits
+    /// for it. Call [`Pinned::repin`] now and then in a long loop.
+    ///
+    /// # Cost
+    ///
+    /// No line fetches beyond the thread's own; about as long as two uncontended locks.
+    #[inline]
+    pub fn pin(&self) -> Pinned<'_, V> {
+        Pinned { map: self, guard: epoch::pin(), thread: thread::index() }
+    }
+
+    /// Returns how many entries the map has. Exact when no writer is active.
+    pub fn len(&self) -> usize {
+        self.shards.entries()
+    }
+
+    /// Returns whether the map has no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns what the map takes in memory.
+    pub fn memory_usage(&self) -> MemoryUsage {
+        let guard = epoch::pin();
+        let boxes = if const { word::is_inline::<V>() } { 0 } else { self.len() * size_of::<V>() };
+        MemoryUsage {
+            leaf_bytes: 0,
+            record_bytes: boxes,
+            table_bytes: self.table_bytes(&guard),
+            idle_bytes: self.free_slots(&guard) * (mem::LINE_BYTES / (SLOTS + 2)),
+            process_huge_page_bytes: mem::pages::huge_bytes_granted(),
+        }
+    }
+
+    /// Takes what has been unlinked, and frees what nobody can be reading any more.
+    fn retire(&self, pinned: &Pinned<'_, V>, garbage: impl IntoIterator<Item = Garbage<V>>) {
+        // User code runs here, in `Drop` of values: no lock is held.
+        self.exchange(pinned, garbage).run();
+    }
+
+    /// Takes what has been unlinked; returns what nobody can be reading any more. The caller drops its locks before it
+    /// runs that.
+    fn exchange(
+        &self,
+        pinned: &Pinned<'_, V>,
+        garbage: impl IntoIterator<Item = Garbage<V>>,
+    ) -> Recycle<V> {
+        Recycle(self.shards.exchange(pinned.thread, &pinned.guard, garbage))
+    }
+}
+
+/// Garbage that nobody reads any more: dropped one by one, all of it even if one panics.
+struct Recycle<V>(Vec<Garbage<V>>);
+
+impl<V> Recycle<V> {
+    fn run(&mut self) {
+        while let Some(item) = self.0.pop() {
+            drop(item);
+        }
+    }
+}
+
+impl<V> Drop for Recycle<V> {
+    fn drop(&mut self) {
+        // After a panic of one value: the rest. A second panic aborts, as in std's collections.
+        self.run();
+    }
+}
+
+impl<V> Drop for MlpIndex<V> {
+    fn drop(&mut self) {
+        let unlinked = Recycle(self.shards.drain());
+        let segments = self.root.take();
+        if const { word::is_inline::<V>() } {
+            return;
+        }
+        let mut values = Vec::new();
+        for segment in &segments {
+            for bucket in segment.buckets() {
+                let image = bucket.image();
+                for slot in image.heads() {
+                    if let Entry::Leaf { value, .. } = image.entry(slot, Self::HAS_VALUES) {
+                        values.extend(raw::garbage_of::<V>(value));
+                    }
+                }
+            }
+        }
+        let mut values = Recycle(values);
+        values.run();
+        drop(unlinked);
+    }
+}
+
+/// The handle through which an [`MlpIndex`] is used; see [`MlpIndex::pin`].
+///
+/// It belongs to its thread. What it hands out lives as long as the handle.
+pub struct Pinned<'m, V> {
+    map: &'m MlpIndex<V>,
+    guard: Guard,
+    thread: usize,
+}
+crate::api::u64_map_methods! {
+    MlpIndex,
+    insert: "The line fetches of [`get`](Self::get) for an absent key. A full bucket moves another entry to its other bucket, \
+             which is one more wait; one insertion in many copies a segment of the table to make room.",
+    range: "The fetches of [`lower_bound`](Self::lower_bound) to begin; then two lines for each group of keys that share a \
+            prefix, those of the next eight groups asked for ahead. Each group is seen as it was at one instant.",
+    bound: "The lines of all prefixes of the key, asked for at once; if the answer is not among the keys that share the \
+            longest of them, the two lines of the next ones: one wait or two, seldom three. Takes effect at one instant.",
+}

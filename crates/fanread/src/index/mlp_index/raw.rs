@@ -1,0 +1,369 @@
+//! The shared memory: buckets, segments of them, the directory of segments, and values in boxes.
+//!
+//! # Invariants
+//!
+//! * **M1** The memory of a segment is zeroed at first, made of whole buckets, and only accessed as [`Bucket`]s. Any bits
+//!   are a valid bucket, because it is made of atomics.
+//! * **M2** A pointer in a directory comes from `Box::into_raw` of a segment. A segment that was replaced is handed out once,
+//!   as [`Garbage`], and freed only when every guard that existed at that time is gone.
+//! * **M3** The same of the directory and the pointer to it. Both pointers are stored by the holder of the map's lock alone.
+//! * **M4** A value word of a map whose values are not inline is the address of a box; the word is taken out of the map
+//!   once, and the box freed when nobody can be reading it.
+//!
+//! The sanitizer runs and the drop-counting tests watch M2 to M4.
+
+#![expect(unsafe_code, reason = "views memory as buckets and follows pointers to segments")]
+
+use core::marker::PhantomData;
+use core::ptr::{self, NonNull};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::alloc::Layout;
+
+use super::layout::{Image, Kinds, SLOTS};
+use crate::mem::pages::Pages;
+use crate::mem::word::{self, Read, Word};
+use crate::mem::{AllocError, LINE_BYTES};
+use crate::sync::backoff::Backoff;
+use crate::sync::epoch::Guard;
+use crate::sync::shim::{AtomicPtr, AtomicU64};
+use crate::sync::version::{Seen, Version};
+
+/// A bucket in shared memory; see `layout.rs` for what is in it.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct Bucket {
+    pub(super) version: Version,
+    kinds: AtomicU64,
+    slots: [AtomicPtr<()>; SLOTS],
+}
+
+const _: () = assert!(size_of::<Bucket>() == LINE_BYTES && align_of::<Bucket>() == LINE_BYTES);
+
+impl Bucket {
+    /// The kinds. Relaxed, as the slots: whoever reads them validates the version.
+    #[inline(always)]
+    pub(super) fn kinds(&self) -> Kinds {
+        Kinds(self.kinds.load(Relaxed))
+    }
+
+    #[inline(always)]
+    pub(super) fn slot(&self, slot: usize) -> Word {
+        // Relaxed: as `kinds`.
+        self.slots[slot].load(Relaxed)
+    }
+
+    /// Waits until the bucket is not being changed, which is a matter of some ten stores, and begins a read.
+    #[inline(always)]
+    pub(super) fn begin(&self) -> Seen {
+        let seen = self.version.begin();
+        if seen.is_changing() { self.begin_again() } else { seen }
+    }
+
+    #[cold]
+    fn begin_again(&self) -> Seen {
+        let mut backoff = Backoff::new();
+        loop {
+            let seen = self.version.begin();
+            if !seen.is_changing() {
+                return seen;
+            }
+            backoff.wait();
+        }
+    }
+
+    /// What the bucket holds at one instant, and its version then.
+    #[inline(always)]
+    pub(super) fn read(&self) -> (Image, Seen) {
+        loop {
+            let seen = self.begin();
+            let image = self.image();
+            if self.version.end(seen).is_some() {
+                return (image, seen);
+            }
+        }
+    }
+
+    /// A copy, for who has locked the bucket or validates it.
+    #[inline(always)]
+    pub(super) fn image(&self) -> Image {
+        Image { kinds: self.kinds(), slots: core::array::from_fn(|slot| self.slot(slot)) }
+    }
+
+    /// Stores an image. The caller has the bucket for itself or has announced a change.
+    #[inline]
+    pub(super) fn store(&self, image: &Image) {
+        // Relaxed: published by the version's `end_change`, or with the whole segment.
+        self.kinds.store(image.kinds.0, Relaxed);
+        for (slot, word) in self.slots.iter().zip(image.slots) {
+            slot.store(word, Relaxed);
+        }
+    }
+}
+
+/// A part of the table.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct Segment {
+    pages: Pages,
+    buckets: usize,
+    /// By how many top bits of a hash the segment is named.
+    bits: u32,
+    /// How many slots are in use.
+    used: AtomicU64,
+}
+
+impl Segment {
+    /// Allocates an empty segment.
+    ///
+    /// # Errors
+    ///
+    /// If the system gives no memory.
+    pub(super) fn new(buckets: usize, bits: u32) -> Result<Box<Self>, AllocError> {
+        assert!(buckets >= 2 && buckets >> 32 == 0, "a pair, and 32 bits of a hash");
+        let pages = Pages::zeroed(buckets * LINE_BYTES)?;
+        Ok(Box::new(Self { pages, buckets, bits, used: AtomicU64::new(0) }))
+    }
+
+    #[inline(always)]
+    pub(super) fn buckets(&self) -> &[Bucket] {
+        let base: NonNull<Bucket> = self.pages.base().cast();
+        // SAFETY: the segment has room for so many buckets, is aligned to a line, initialised, and shared as buckets only,
+        // which are made of atomics (M1).
+        unsafe { core::slice::from_raw_parts(base.as_ptr(), self.buckets) }
+    }
+
+    /// The two buckets of a hash; different ones.
+    #[inline(always)]
+    pub(super) fn pair(&self, hash: u64) -> [&Bucket; 2] {
+        let n = self.buckets as u64;
+        let first = ((hash << self.bits >> 32) * n) >> 32;
+        let second = ((hash & 0xffff_ffff) * n) >> 32;
+        let other = if first + 1 == n { 0 } else { first + 1 };
+        let second = core::hint::select_unpredictable(first == second, other, second);
+        let buckets = self.buckets();
+        debug_assert!(first < n && second < n);
+        // SAFETY: the product of a number below 2^32 and `n`, divided by 2^32, is below `n`, and so is `other`.
+        unsafe { [buckets.get_unchecked(first as usize), buckets.get_unchecked(second as usize)] }
+    }
+
+    #[inline(always)]
+    pub(super) fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// How many slots are in use. Relaxed: a figure to decide on a size by.
+    pub(super) fn used(&self) -> usize {
+        usize::try_from(self.used.load(Relaxed).cast_signed()).unwrap_or(0)
+    }
+
+    /// Counts slots that are in use from now on, or no longer.
+    #[inline]
+    pub(super) fn count(&self, change: isize) {
+        if change != 0 {
+            // Relaxed: as `used`.
+            self.used.fetch_add(change as u64, Relaxed);
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.buckets * LINE_BYTES
+    }
+}
+
+/// Which segment a hash belongs to.
+#[derive(Debug)]
+pub(super) struct Directory {
+    bits: u32,
+    segments: Box<[AtomicPtr<Segment>]>,
+}
+
+impl Directory {
+    /// Makes the directory of a map's first segment.
+    pub(super) fn of(segment: Box<Segment>) -> Box<Self> {
+        let segments = Box::new([AtomicPtr::new(Box::into_raw(segment))]);
+        Box::new(Self { bits: 0, segments })
+    }
+
+    /// A directory of one bit more that names the same segments.
+    pub(super) fn doubled(&self) -> Box<Self> {
+        // Relaxed: the holder of the map's lock made these stores or came after who did.
+        let twice = |at: usize| AtomicPtr::new(self.segments[at / 2].load(Relaxed));
+        Box::new(Self {
+            bits: self.bits + 1,
+            segments: (0..2 * self.segments.len()).map(twice).collect(),
+        })
+    }
+
+    #[inline(always)]
+    pub(super) fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Self>() + size_of_val(&*self.segments)
+    }
+
+    #[inline(always)]
+    fn index(&self, hash: u64) -> usize {
+        (hash >> 1 >> (63 - self.bits)) as usize
+    }
+
+    /// The segment of a hash.
+    #[inline(always)]
+    pub(super) fn segment(&self, hash: u64) -> &Segment {
+        let index = self.index(hash);
+        debug_assert!(index < self.segments.len());
+        // SAFETY: the top `bits` bits of a hash are below the number of segments, which is 2^bits.
+        let segment = unsafe { self.segments.get_unchecked(index) };
+        // ORDER: Acquire, pairs with the Release store in `replace`: the segment is filled.
+        let segment = segment.load(Acquire);
+        // SAFETY: never null, and a segment that was named while the directory was borrowed under a guard is not freed
+        // before the guard is gone (M2).
+        unsafe { &*segment }
+    }
+
+    /// Each segment once.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Segment> {
+        let mut at = 0;
+        core::iter::from_fn(move || {
+            let hash = (at < self.segments.len()).then(|| (at as u64) << 1 << (63 - self.bits))?;
+            let segment = self.segment(hash);
+            at += 1 << (self.bits - segment.bits);
+            Some(segment)
+        })
+    }
+
+    /// Names `segment`, which has the hashes of the one named for `hash` so far or half of them, in the place of that
+    /// one. The caller holds the map's lock.
+    pub(super) fn replace(&self, hash: u64, segment: Box<Segment>) {
+        let names = 1 << (self.bits - segment.bits);
+        let first = self.index(hash) / names * names;
+        let segment = Box::into_raw(segment);
+        for name in &self.segments[first..first + names] {
+            // ORDER: Release, pairs with `segment`.
+            name.store(segment, Release);
+        }
+    }
+}
+
+/// What a map no longer uses, to be dropped when nobody can be reading it (M2 to M4).
+#[derive(Debug)]
+#[must_use = "readers may still be there: put it into the limbo"]
+pub(super) enum Garbage<V> {
+    Segment(#[expect(dead_code, reason = "kept to be dropped")] Box<Segment>),
+    Directory(#[expect(dead_code, reason = "kept to be dropped")] Box<Directory>),
+    Value(#[expect(dead_code, reason = "kept to be dropped")] Boxed<V>),
+}
+
+/// The pointer to the directory; null in a map that never had an entry.
+#[derive(Debug)]
+pub(super) struct Root(AtomicPtr<Directory>);
+
+impl Root {
+    pub(super) const fn none() -> Self {
+        Self(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    #[inline(always)]
+    pub(super) fn get<'g>(&self, _pinned: &'g Guard) -> Option<&'g Directory> {
+        // ORDER: Acquire, pairs with the Release store in `replace`: the directory is filled.
+        let directory = self.0.load(Acquire);
+        // SAFETY: null, or a directory that was current after the guard was made (M3).
+        unsafe { directory.as_ref() }
+    }
+
+    /// Makes `directory` the current one and returns the one before. The caller holds the map's lock.
+    pub(super) fn replace<V>(&self, directory: Box<Directory>) -> Option<Garbage<V>> {
+        // Relaxed: only the holder of the lock stores here.
+        let old = self.0.load(Relaxed);
+        // ORDER: Release, pairs with `get`.
+        self.0.store(Box::into_raw(directory), Release);
+        // SAFETY: not null, so it came from `Box::into_raw`, and it is taken back once, here (M3).
+        NonNull::new(old).map(|old| Garbage::Directory(unsafe { Box::from_raw(old.as_ptr()) }))
+    }
+
+    /// Takes a segment out of use that the directory no longer names. The caller holds the map's lock.
+    pub(super) fn retire<V>(&self, segment: &Segment) -> Garbage<V> {
+        // SAFETY: every segment a directory named came from `Box::into_raw`, and is taken back once: by who replaced it (M2).
+        Garbage::Segment(unsafe { Box::from_raw(ptr::from_ref(segment).cast_mut()) })
+    }
+
+    /// Takes everything out of a map that nobody uses any more.
+    pub(super) fn take(&mut self) -> Vec<Box<Segment>> {
+        let directory = core::mem::replace(self.0.get_mut(), ptr::null_mut());
+        let Some(directory) = NonNull::new(directory) else { return Vec::new() };
+        // SAFETY: it came from `Box::into_raw` (M3) and nobody reads it any more.
+        let directory = unsafe { Box::from_raw(directory.as_ptr()) };
+        let segments: Vec<*mut Segment> =
+            directory.all().map(|segment| ptr::from_ref(segment).cast_mut()).collect();
+        // SAFETY: as in `retire`; `all` names each segment once.
+        segments.into_iter().map(|segment| unsafe { Box::from_raw(segment) }).collect()
+    }
+}
+
+/// A box that was in a map as a word.
+#[derive(Debug)]
+pub(super) struct Boxed<V>(Word, PhantomData<V>);
+
+// SAFETY: it is an owned `V`.
+unsafe impl<V: Send> Send for Boxed<V> {}
+
+impl<V> Drop for Boxed<V> {
+    fn drop(&mut self) {
+        // SAFETY: the word was made by `word_of_value` as the address of a box, and is taken back once (M4).
+        drop(unsafe { Box::from_raw(self.0.cast::<V>()) });
+    }
+}
+
+/// Makes the word of a value: the value itself if it is inline, else the address of a box.
+///
+/// # Errors
+///
+/// The value, if the system gives no memory.
+#[inline(always)]
+pub(super) fn word_of_value<V>(value: V) -> Result<Word, (AllocError, V)> {
+    if const { word::is_inline::<V>() } {
+        return Ok(word::pack(value));
+    }
+    let layout = Layout::new::<V>();
+    if layout.size() == 0 {
+        // A value that is dropped and has no bytes: its box allocates nothing.
+        return Ok(Box::into_raw(Box::new(value)).cast());
+    }
+    let failed = AllocError { bytes: layout.size() };
+    #[cfg(test)]
+    if crate::mem::failing::fails_now() {
+        return Err((failed, value));
+    }
+    // SAFETY: the layout is not empty.
+    let Some(place) = NonNull::new(unsafe { std::alloc::alloc(layout) }) else {
+        return Err((failed, value));
+    };
+    let place = place.cast::<V>();
+    // SAFETY: fresh memory of the type's layout.
+    unsafe { place.write(value) };
+    Ok(place.as_ptr().cast())
+}
+
+/// Takes a value back that was never put into the map.
+pub(super) fn value_of_word<V>(word: Word) -> V {
+    if const { word::is_inline::<V>() } {
+        // SAFETY: the word was packed from a `V`, which has nothing to drop and is read once.
+        unsafe { core::ptr::from_ref(&word).cast::<V>().read() }
+    } else {
+        // SAFETY: as in `Boxed::drop`.
+        *unsafe { Box::from_raw(word.cast::<V>()) }
+    }
+}
+
+/// The value behind a word that was read from the map.
+#[inline(always)]
+pub(super) fn read_value<'g, V>(word: Word) -> Read<'g, V> {
+    // SAFETY: a validated value word was made by `word_of_value`, and its box is not freed while the reader is pinned (M4).
+    unsafe { Read::new(word) }
+}
+
+/// What is to become of a value word that was taken out of the map.
+pub(super) fn garbage_of<V>(word: Word) -> Option<Garbage<V>> {
+    (!const { word::is_inline::<V>() }).then(|| Garbage::Value(Boxed(word, PhantomData)))
+}

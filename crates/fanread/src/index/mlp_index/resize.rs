@@ -1,0 +1,286 @@
+//! Growing and shrinking: one segment at a time, copied beside its readers.
+//!
+//! A segment is locked bucket by bucket, which readers do not notice, and copied into a new one, or into two, each with the
+//! hashes of one more bit. Then the directory names the copies, and the old buckets die. Only who writes to that segment
+//! waits.
+//!
+//! A prefix's buckets are shares of the segment's length, so an entry keeps its place relative to it: the copy goes through
+//! both segments from front to back.
+//!
+//! PAPER: none; its table has a fixed size.
+
+use super::edit::{Again, View};
+use super::insert::{Pages, Stop};
+use super::layout::{Entry, Image, SLOTS};
+use super::raw::{Bucket, Directory, Garbage, Segment};
+use super::{MlpIndex, Pinned};
+use crate::mem::pages::HUGE_BYTES;
+use crate::mem::{AllocError, LINE_BYTES};
+use crate::sync::epoch::{self, Guard};
+
+/// Buckets of a map's first segment.
+const FIRST: usize = 2;
+
+/// How much larger a full segment becomes, as a fraction.
+///
+/// A table is nine tenths full when it has no room left, and six tenths after. A smaller step saves memory and copies
+/// every entry more often: at 1.25 four times in all, at 1.5 twice.
+const STEP: (usize, usize) = (3, 2);
+
+/// Buckets from which a segment becomes two instead of a larger one: 12 MB.
+///
+/// Larger ones keep their writers waiting for longer, some 10 ms for each 12 MB; smaller ones make the directory larger.
+const MOST: usize =
+    if cfg!(any(shuttle, small_leaves, miri)) { 8 } else { 6 * HUGE_BYTES / LINE_BYTES };
+
+/// A segment shrinks when less than one in so many of its slots is in use.
+const SPARSE: usize = 5;
+
+/// The number of buckets of a segment that ought to have so many.
+fn rounded(buckets: usize) -> usize {
+    let huge = HUGE_BYTES / LINE_BYTES;
+    if buckets < huge / 2 { buckets.max(FIRST) } else { buckets.next_multiple_of(huge) }
+}
+
+/// Segments that nobody else knows, as they are filled.
+struct Filling {
+    has_values: bool,
+}
+
+impl<'g> View<'g> for Filling {
+    #[inline]
+    fn image(&mut self, bucket: &'g Bucket) -> Result<Image, Again> {
+        Ok(bucket.image())
+    }
+}
+
+impl<'g> Pages<'g> for Filling {
+    #[inline]
+    fn add(
+        &mut self,
+        segment: &'g Segment,
+        bucket: &'g Bucket,
+        entry: &Entry,
+    ) -> Result<bool, Again> {
+        let slots = entry.slots(self.has_values);
+        if SLOTS - bucket.kinds().used() < slots {
+            return Ok(false);
+        }
+        let mut image = bucket.image();
+        image.add(entry, self.has_values);
+        bucket.store(&image);
+        segment.count(slots.cast_signed());
+        Ok(true)
+    }
+
+    fn take(
+        &mut self,
+        segment: &'g Segment,
+        bucket: &'g Bucket,
+        slot: usize,
+    ) -> Result<Entry, Again> {
+        let mut image = bucket.image();
+        let entry = image.entry(slot, self.has_values);
+        image.remove(slot, self.has_values);
+        bucket.store(&image);
+        segment.count(-entry.slots(self.has_values).cast_signed());
+        Ok(entry)
+    }
+}
+
+/// Buckets that are locked for a copy.
+struct Frozen<'s>(&'s Segment);
+
+impl<'s> Frozen<'s> {
+    fn new(segment: &'s Segment) -> Self {
+        segment.buckets().iter().for_each(|bucket| bucket.version.freeze());
+        Self(segment)
+    }
+
+    /// The directory has others in their place.
+    fn kill(self) {
+        self.0.buckets().iter().for_each(|bucket| bucket.version.kill());
+        core::mem::forget(self);
+    }
+}
+
+impl Drop for Frozen<'_> {
+    fn drop(&mut self) {
+        self.0.buckets().iter().for_each(|bucket| bucket.version.thaw());
+    }
+}
+
+impl<V> MlpIndex<V> {
+    /// Makes the first segment of a map.
+    #[cold]
+    pub(super) fn make_first(&self) -> Result<(), AllocError> {
+        let _lock = self.structure.lock();
+        if self.root.get(&epoch::pin()).is_none() {
+            let directory = Directory::of(Segment::new(FIRST, 0)?);
+            // There was none before.
+            let none = self.root.replace::<V>(directory);
+            debug_assert!(none.is_none());
+        }
+        Ok(())
+    }
+
+    /// Gives the segment of a hash, in which an entry found no room, more room.
+    #[cold]
+    pub(super) fn grow(
+        &self,
+        pinned: &Pinned<'_, V>,
+        full: &Segment,
+        hash: u64,
+    ) -> Result<(), AllocError> {
+        let garbage = {
+            let _lock = self.structure.lock();
+            let Some(directory) = self.root.get(&pinned.guard) else { return Ok(()) };
+            let segment = directory.segment(hash);
+            if !core::ptr::eq(segment, full) {
+                // Somebody else did it.
+                return Ok(());
+            }
+            let buckets = segment.buckets().len();
+            if buckets > 64 && segment.used() * 4 < buckets * SLOTS {
+                // Keys that collide so often are no accident, and room does not help.
+                return Err(AllocError { bytes: 2 * segment.bytes() });
+            }
+            let wanted = rounded((buckets * STEP.0).div_ceil(STEP.1).max(buckets + 1));
+            self.replace(&pinned.guard, segment, hash, wanted)?
+        };
+        self.grow_shards(&pinned.guard);
+        self.retire(pinned, garbage);
+        Ok(())
+    }
+
+    /// Lets a segment shrink if little of it is in use: any one, which differs from key to key.
+    #[inline]
+    pub(super) fn shrink(&self, pinned: &Pinned<'_, V>, directory: &Directory, key: u64) {
+        let hash = self.secret.hash(0, key);
+        let segment = directory.segment(hash);
+        let (used, slots) = (segment.used(), segment.buckets().len() * SLOTS);
+        if used * SPARSE < slots && slots > 16 * SLOTS {
+            self.shrink_now(pinned, hash);
+        }
+    }
+
+    #[cold]
+    fn shrink_now(&self, pinned: &Pinned<'_, V>, hash: u64) {
+        let garbage = {
+            let _lock = self.structure.lock();
+            let Some(directory) = self.root.get(&pinned.guard) else { return };
+            let segment = directory.segment(hash);
+            let buckets = segment.buckets().len();
+            let wanted = rounded(segment.used() * 2 / SLOTS);
+            if wanted * 2 > buckets {
+                return;
+            }
+            // Without memory for a smaller one it stays as it is.
+            self.replace(&pinned.guard, segment, hash, wanted).unwrap_or_default()
+        };
+        self.retire(pinned, garbage);
+    }
+
+    /// Replaces a segment by one of so many buckets, or more if that does not do, or by two. The caller holds the lock.
+    fn replace(
+        &self,
+        guard: &Guard,
+        segment: &Segment,
+        hash: u64,
+        wanted: usize,
+    ) -> Result<Vec<Garbage<V>>, AllocError> {
+        let mut garbage = Vec::new();
+        let mut wanted = wanted;
+        let Some(mut directory) = self.root.get(guard) else { return Ok(garbage) };
+        let frozen = Frozen::new(segment);
+        let copies = loop {
+            let splits = wanted > MOST;
+            let (parts, bits) = if splits { (2, segment.bits() + 1) } else { (1, segment.bits()) };
+            let size = if splits { rounded(wanted.div_ceil(2)) } else { wanted };
+            let copies: Vec<Box<Segment>> =
+                (0..parts).map(|_| Segment::new(size, bits)).collect::<Result<_, _>>()?;
+            if self.copy(segment, &copies) {
+                break copies;
+            }
+            // It does not fit by bad luck.
+            wanted += wanted / 8 + 1;
+        };
+        if copies.len() == 2 && directory.bits() == segment.bits() {
+            garbage.extend(self.root.replace(directory.doubled()));
+            let Some(doubled) = self.root.get(guard) else { return Ok(garbage) };
+            directory = doubled;
+        }
+        let first = hash & !(u64::MAX >> segment.bits());
+        for (at, copy) in (0_u64..).zip(copies) {
+            // The hashes of the second copy have one more bit set.
+            directory.replace(first | at << 63 >> segment.bits(), copy);
+        }
+        frozen.kill();
+        garbage.push(self.root.retire(segment));
+        Ok(garbage)
+    }
+
+    /// Copies all entries of a segment; tells whether there was room for all.
+    fn copy(&self, from: &Segment, to: &[Box<Segment>]) -> bool {
+        let mut filling = Filling { has_values: Self::HAS_VALUES };
+        for bucket in from.buckets() {
+            let image = bucket.image();
+            for slot in image.heads() {
+                let entry = image.entry(slot, Self::HAS_VALUES);
+                let (level, prefix) = entry.home();
+                let hash = self.secret.hash(level, prefix);
+                let at = if to.len() == 2 { (hash << from.bits() >> 63) as usize } else { 0 };
+                if !self.put(&to[at], &mut filling, entry, hash, from.pair(hash)[0], bucket) {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Puts an entry into the bucket that answers to the one it was in, if there is room, else into the other one.
+    fn put<'t>(
+        &self,
+        to: &'t Segment,
+        filling: &mut impl Pages<'t>,
+        entry: Entry,
+        hash: u64,
+        first: &Bucket,
+        bucket: &Bucket,
+    ) -> bool {
+        let mut pair = to.pair(hash);
+        if !core::ptr::eq(first, bucket) {
+            pair.swap(0, 1);
+        }
+        let done = match filling.add(to, pair[0], &entry) {
+            Ok(true) => Ok(()),
+            Ok(false) => self.place_in(to, filling, entry, hash),
+            Err(Again) => Err(Stop::Again),
+        };
+        done.is_ok()
+    }
+
+    /// Gives a map that has grown its shards.
+    fn grow_shards(&self, guard: &Guard) {
+        let bytes = self.root.get(guard).map_or(0, |directory| directory.segment(0).bytes());
+        if bytes >= SHARDS_FROM_BYTES {
+            self.shards.grow();
+        }
+    }
+
+    /// Bytes of all segments.
+    pub(super) fn table_bytes(&self, guard: &Guard) -> usize {
+        let Some(directory) = self.root.get(guard) else { return 0 };
+        directory.all().map(Segment::bytes).sum::<usize>() + directory.bytes()
+    }
+
+    /// How many slots of all segments are free.
+    pub(super) fn free_slots(&self, guard: &Guard) -> usize {
+        let Some(directory) = self.root.get(guard) else { return 0 };
+        let free = |segment: &Segment| segment.buckets().len() * SLOTS - segment.used();
+        directory.all().map(free).sum()
+    }
+}
+
+/// Bytes of a segment from which a map is worth its own shards for threads.
+const SHARDS_FROM_BYTES: usize = 256 << 10;
