@@ -60,6 +60,15 @@ impl<K: Form> Handle for &SkipMap<K> {
     }
 
     #[inline]
+    fn lower_bound(&mut self, from: &[u8], mut visit: impl FnMut(&[u8], u64)) {
+        K::with(from, |from| {
+            if let Some(entry) = self.0.lower_bound(Included(from)) {
+                entry.key().show(|key| visit(key, *entry.value()));
+            }
+        });
+    }
+
+    #[inline]
     fn scan(&mut self, from: &[u8], count: usize, mut visit: impl FnMut(&[u8], u64)) {
         K::with(from, |from| {
             for entry in self.0.range::<K::Query, _>((Included(from), Unbounded)).take(count) {

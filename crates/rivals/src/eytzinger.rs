@@ -20,6 +20,9 @@
 //! PAPER: Zhou, "Memory parallelism" (paper 001), section 4.4, measures such an array with nodes
 //! of 16 32-bit keys, one line as here, as the best search in sorted data.
 
+use std::marker::PhantomData;
+
+use bytemuck::Pod;
 use memmap2::{Advice, MmapMut};
 use workload::subject::{Handle, Subject};
 
@@ -27,6 +30,9 @@ use crate::form::{Form, Word};
 
 /// Keys of a node: a line of them.
 const KEYS: usize = 8;
+
+/// Entries that there is room for at first: a huge page of them.
+const LEAST_ROOM: usize = (2 << 20) / size_of::<[u64; 2]>();
 
 /// The value of what is no key. Values of the benchmark have a clear top bit.
 const NO_VALUE: u64 = u64::MAX;
@@ -36,31 +42,33 @@ type Node = [[u64; KEYS]; 2];
 
 /// The array.
 pub struct Eytzinger {
-    /// What was inserted since the array was made.
-    inserted: Vec<(u64, u64)>,
-    nodes: Nodes,
+    /// Keys and values that were inserted since the array was made, and room for more.
+    inserted: Pages<[u64; 2]>,
+    count: usize,
+    nodes: Pages<Node>,
 }
 
-/// Nodes on huge pages.
-struct Nodes(Option<MmapMut>);
+/// Zeroed memory on huge pages. All of it goes back to the system at once, so that what the sorting
+/// took does not pass for memory of the array.
+struct Pages<T>(Option<MmapMut>, PhantomData<T>);
 
-impl Nodes {
-    fn new(nodes: usize) -> Self {
-        if nodes == 0 {
-            return Self(None);
+impl<T: Pod> Pages<T> {
+    fn new(length: usize) -> Self {
+        if length == 0 {
+            return Self(None, PhantomData);
         }
-        let map = MmapMut::map_anon(nodes * size_of::<Node>()).expect("memory for the array");
+        let map = MmapMut::map_anon(length * size_of::<T>()).expect("memory for the array");
         // Refused where the kernel has no huge pages; then small ones serve.
         let _ = map.advise(Advice::HugePage);
-        Self(Some(map))
+        Self(Some(map), PhantomData)
     }
 
     #[inline]
-    fn all(&self) -> &[Node] {
+    fn all(&self) -> &[T] {
         self.0.as_ref().map_or(&[], |map| bytemuck::cast_slice(map))
     }
 
-    fn all_mut(&mut self) -> &mut [Node] {
+    fn all_mut(&mut self) -> &mut [T] {
         self.0.as_mut().map_or(&mut [], |map| bytemuck::cast_slice_mut(map))
     }
 }
@@ -105,20 +113,33 @@ impl Place {
 }
 
 impl Eytzinger {
+    /// Keeps an entry for the array.
+    fn add(&mut self, key: u64, value: u64) {
+        let full = self.inserted.all().len();
+        if self.count == full {
+            let mut larger = Pages::new((2 * full).max(LEAST_ROOM));
+            larger.all_mut()[..full].copy_from_slice(self.inserted.all());
+            self.inserted = larger;
+        }
+        self.inserted.all_mut()[self.count] = [key, value];
+        self.count += 1;
+    }
+
     /// Makes the array of what was inserted.
     fn make(&mut self) {
-        let mut sorted = std::mem::take(&mut self.inserted);
+        let sorted = &mut self.inserted.all_mut()[..self.count];
         sorted.sort_unstable();
         let nodes = sorted.len().div_ceil(KEYS);
-        self.nodes = Nodes::new(nodes);
+        self.nodes = Pages::new(nodes);
         let all = self.nodes.all_mut();
-        let mut entries = sorted.into_iter();
+        let mut entries = sorted.iter();
         let mut place = (nodes > 0).then(|| Place::leftmost(0, nodes));
         while let Some(Place { node, slot }) = place {
-            let (key, value) = entries.next().unwrap_or((u64::MAX, NO_VALUE));
+            let [key, value] = *entries.next().unwrap_or(&[u64::MAX, NO_VALUE]);
             (all[node][0][slot], all[node][1][slot]) = (key, value);
             place = Place { node, slot }.next(nodes);
         }
+        (self.inserted, self.count) = (Pages::new(0), 0);
     }
 
     /// Returns the place of the first key that is not less than `key`, if there is one.
@@ -157,7 +178,7 @@ pub struct EytzingerMaker<'a>(&'a mut Eytzinger);
 
 impl Drop for EytzingerMaker<'_> {
     fn drop(&mut self) {
-        if !self.0.inserted.is_empty() {
+        if self.0.count > 0 {
             self.0.make();
         }
     }
@@ -173,7 +194,7 @@ impl Subject for Eytzinger {
     type Shared<'a> = &'a Self;
 
     fn new() -> Self {
-        Self { inserted: Vec::new(), nodes: Nodes::new(0) }
+        Self { inserted: Pages::new(0), count: 0, nodes: Pages::new(0) }
     }
 
     fn own(&mut self) -> EytzingerMaker<'_> {
@@ -187,7 +208,7 @@ impl Subject for Eytzinger {
 
 impl Handle for EytzingerMaker<'_> {
     fn insert(&mut self, key: &[u8], value: u64) -> bool {
-        self.0.inserted.push((Word::make(key), value));
+        self.0.add(Word::make(key), value);
         true
     }
 

@@ -27,6 +27,7 @@ macro_rules! for_each_map {
         mod $module {
             #[allow(unused_imports, reason = "each suite uses its part")]
             pub(crate) use self::map::{Key, Map};
+            #[allow(unused_imports, reason = "each suite uses its part")]
             pub(crate) use fanread::$map as Whole;
 
             #[allow(dead_code, reason = "each suite uses its part")]
@@ -35,7 +36,8 @@ macro_rules! for_each_map {
             #[allow(dead_code, reason = "each suite uses its part")]
             #[allow(clippy::missing_errors_doc, reason = "each error is that of the map's method")]
             mod map {
-                use fanread::$module as library;
+                use fanread::{$map as Whole, $module as library};
+                use fanread::{InsertError, LoadError, MemoryUsage, Options, Ref};
 
                 include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/maps/numbers.rs"));
             }

@@ -1,13 +1,11 @@
 // A map on numbers as the suites see it: its keys are byte strings of eight bytes, the most significant one first, so that
-// they have the order of the numbers. Included by `mod.rs` for each such map; `library` is its module, `Whole` its type.
+// they have the order of the numbers. Included for each such map, by `mod.rs` and by its unit tests; `library` is its module,
+// `Whole` its type, and the names of the crate's front page that are used here are imported beside them.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, Deref, RangeBounds};
 use std::sync::Arc;
-
-use super::Whole;
-use fanread::{InsertError, LoadError, MemoryUsage, Options, Ref};
 
 /// The longest key, and the shortest.
 pub(crate) const MAX_KEY_BYTES: usize = 8;

@@ -2,6 +2,9 @@
 
 use super::{CuckooTrie as Map, Pinned};
 
+/// Whether keys are numbers.
+const NUMBERS: bool = false;
+
 #[path = "../out_of_memory.rs"]
 #[allow(clippy::duplicate_mod, reason = "the same tests for every map")]
 mod out_of_memory;

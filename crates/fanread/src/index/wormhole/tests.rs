@@ -6,6 +6,9 @@ use super::layout::Tag;
 use super::{Pinned, Wormhole, Wormhole as Map};
 use crate::api::Options;
 
+/// Whether keys are numbers.
+const NUMBERS: bool = false;
+
 #[path = "../out_of_memory.rs"]
 #[allow(clippy::duplicate_mod, reason = "the same tests for every map")]
 mod out_of_memory;
