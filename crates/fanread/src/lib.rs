@@ -35,10 +35,12 @@ mod mem;
 mod prefix;
 mod shards;
 mod sync;
+pub mod table;
 
 pub use api::{InsertError, Key, LoadError, MemoryUsage, Options, Ref};
 pub use index::cuckoo_trie::{self, CuckooTrie};
 pub use index::wormhole::{self, Wormhole};
+pub use table::{CuckooTable, TableBuilder};
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
