@@ -127,7 +127,7 @@ fn entries(
     let mut rng = Rng::new(seed);
     let mut entries = Entries::new();
     while entries.len() < count {
-        let key = if key_bytes >= 4 && seed % 3 == 0 {
+        let key = if key_bytes >= 4 && seed.is_multiple_of(3) {
             let mut key = vec![7; key_bytes];
             key[key_bytes - 4..].copy_from_slice(&(entries.len() as u32).to_be_bytes());
             key

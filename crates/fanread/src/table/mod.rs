@@ -21,6 +21,10 @@
 //! Every number in a file is checked when it is opened, and no file makes a lookup read outside of it, run for ever, or
 //! panic. A file can still hold wrong entries: [`CuckooTable::check`] looks at all of it.
 
+#![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
+#![allow(clippy::missing_errors_doc, reason = "fires on private items too; public ones say theirs")]
+#![allow(clippy::struct_excessive_bools, reason = "the format has that many flags")]
+
 mod block;
 mod builder;
 mod check;
