@@ -12,7 +12,7 @@ use comfy_table::{Table, presets::NOTHING};
 use fanread::table::{Broken, BuildError, CuckooTable, TableBuilder, TableError, TableOptions};
 
 use self::input::{Columns, From, each_entry};
-use self::text::Text;
+use self::text::Form;
 use crate::failure::Failure;
 
 /// How many keys from standard input are looked up together.
@@ -56,14 +56,15 @@ enum Verb {
 struct Texts {
     /// How keys are written; numbers are big-endian in the file unless it says le
     #[arg(long, value_name = "TYPE", default_value = "text")]
-    keys: Text,
+    keys: Form,
 
     /// How values are written
     #[arg(long, value_name = "TYPE", default_value = "text")]
-    values: Text,
+    values: Form,
 }
 
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each flag")]
 #[command(after_help = "\
 Examples:
   fanread table build words.tsv words.sst
@@ -344,12 +345,11 @@ fn get_lines(
         let mut found = vec![None; keys.len()];
         table.get_batch(&keys, &mut found);
         for (key, value) in keys.iter().zip(found) {
-            match value {
-                Some(value) => texts.write_entry(out, key, value)?,
-                None => {
-                    missed += 1;
-                    writeln!(out, "(none)")?;
-                }
+            if let Some(value) = value {
+                texts.write_entry(out, key, value)?;
+            } else {
+                missed += 1;
+                writeln!(out, "(none)")?;
             }
         }
         asked += keys.len();

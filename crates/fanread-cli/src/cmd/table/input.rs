@@ -7,7 +7,7 @@ use std::path::Path;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
-use super::text::Text;
+use super::text::Form;
 use crate::failure::Failure;
 
 /// What the input is.
@@ -27,8 +27,8 @@ pub(super) enum From {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Columns<'a> {
     pub(super) from: From,
-    pub(super) keys: Text,
-    pub(super) values: Text,
+    pub(super) keys: Form,
+    pub(super) values: Form,
     pub(super) header: bool,
     pub(super) key_field: &'a str,
     pub(super) value_field: &'a str,
@@ -158,9 +158,9 @@ fn csv_rows(input: &mut impl BufRead, columns: &Columns<'_>, add: Add<'_>) -> Re
 fn ndjson(input: &mut impl BufRead, columns: &Columns<'_>, add: Add<'_>) -> Result<(), Stop> {
     lines(input, |_, line| {
         let object: Value = serde_json::from_slice(line).map_err(|e| e.to_string())?;
-        let field = |name: &str, text: Text| match object.get(name) {
-            Some(Value::String(string)) => text.parse(string.as_bytes()),
-            Some(Value::Number(number)) => text.parse(number.to_string().as_bytes()),
+        let field = |name: &str, form: Form| match object.get(name) {
+            Some(Value::String(string)) => form.parse(string.as_bytes()),
+            Some(Value::Number(number)) => form.parse(number.to_string().as_bytes()),
             Some(other) => Err(format!("{name} is neither text nor a number: {other}")),
             None => Err(format!("there is no {name}")),
         };

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 /// How bytes are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub(super) enum Text {
+pub(super) enum Form {
     /// The bytes themselves
     Text,
     /// Two hexadecimal digits a byte
@@ -19,7 +19,7 @@ pub(super) enum Text {
     U64le,
 }
 
-impl Text {
+impl Form {
     /// Understands what was written, or says in one line what is wrong.
     pub(super) fn parse(self, text: &[u8]) -> Result<Vec<u8>, String> {
         Ok(match self {
@@ -50,7 +50,7 @@ impl Text {
 fn hex(text: &[u8]) -> Result<Vec<u8>, String> {
     let wrong = || format!("{:?} is not hexadecimal", String::from_utf8_lossy(text));
     let digit = |byte: u8| char::from(byte).to_digit(16).ok_or_else(wrong);
-    if text.len() % 2 != 0 {
+    if !text.len().is_multiple_of(2) {
         return Err(wrong());
     }
     text.chunks_exact(2).map(|pair| Ok((digit(pair[0])? * 16 + digit(pair[1])?) as u8)).collect()
@@ -68,32 +68,32 @@ mod tests {
 
     #[test]
     fn what_was_written_is_understood() {
-        let cases: [(Text, &str, &[u8]); 7] = [
-            (Text::Text, "a b", b"a b"),
-            (Text::Text, "", b""),
-            (Text::Hex, "00ff1a", &[0, 255, 26]),
-            (Text::U32, "258", &[0, 0, 1, 2]),
-            (Text::U64, "258", &[0, 0, 0, 0, 0, 0, 1, 2]),
-            (Text::U32le, "258", &[2, 1, 0, 0]),
-            (Text::U64le, "258", &[2, 1, 0, 0, 0, 0, 0, 0]),
+        let cases: [(Form, &str, &[u8]); 7] = [
+            (Form::Text, "a b", b"a b"),
+            (Form::Text, "", b""),
+            (Form::Hex, "00ff1a", &[0, 255, 26]),
+            (Form::U32, "258", &[0, 0, 1, 2]),
+            (Form::U64, "258", &[0, 0, 0, 0, 0, 0, 1, 2]),
+            (Form::U32le, "258", &[2, 1, 0, 0]),
+            (Form::U64le, "258", &[2, 1, 0, 0, 0, 0, 0, 0]),
         ];
-        for (text, written, bytes) in cases {
-            assert_eq!(text.parse(written.as_bytes()).as_deref(), Ok(bytes), "{written}");
+        for (form, written, bytes) in cases {
+            assert_eq!(form.parse(written.as_bytes()).as_deref(), Ok(bytes), "{written}");
             let mut out = Vec::new();
-            text.write(&mut out, bytes).unwrap();
+            form.write(&mut out, bytes).unwrap();
             assert_eq!(out, written.as_bytes());
         }
-        for (text, wrong) in
-            [(Text::Hex, "0"), (Text::Hex, "0g"), (Text::U32, "4294967296"), (Text::U64, "x")]
+        for (form, wrong) in
+            [(Form::Hex, "0"), (Form::Hex, "0g"), (Form::U32, "4294967296"), (Form::U64, "x")]
         {
-            assert!(text.parse(wrong.as_bytes()).is_err(), "{wrong}");
+            assert!(form.parse(wrong.as_bytes()).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn bytes_that_are_no_number_are_shown_as_they_are() {
         let mut out = Vec::new();
-        Text::U32.write(&mut out, &[1, 2]).unwrap();
+        Form::U32.write(&mut out, &[1, 2]).unwrap();
         assert_eq!(out, b"0102");
     }
 }
