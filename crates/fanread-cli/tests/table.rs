@@ -153,6 +153,7 @@ fn options_of_the_format_reach_the_file() {
         "3",
         "--identity",
         "--power-of-two",
+        "--first-blocks",
         "--no-checksums",
     ];
     assert_eq!(folder.run(&options, b"").status, 0);

@@ -306,7 +306,9 @@ fn files_with_sequences_are_those_of_rocksdb() {
 
 /// Builds a file of ours and adds keys to ask for that it does not have.
 fn ours(shape: Shape, path: &Path, entries: &Entries, sequences: bool) -> Entries {
-    let mut builder = TableBuilder::new(shape.options().sequences(sequences));
+    // Both placements, in turn.
+    let options = shape.options().first_blocks(entries.len().is_multiple_of(2));
+    let mut builder = TableBuilder::new(options.sequences(sequences));
     for (number, (key, entry)) in (1_u64..).zip(entries) {
         match entry {
             Entry::Value(value) if sequences => builder.insert_at(key, value, number).unwrap(),

@@ -115,7 +115,8 @@ fn tables_of_all_options_agree_with_a_btreemap() {
                 .block_buckets(block)
                 .power_of_two(power_of_two)
                 .search_depth(depth)
-                .identity_first(key_bytes >= 8 && block == 5);
+                .identity_first(key_bytes >= 8 && block == 5)
+                .first_blocks(seed.is_multiple_of(3));
             if model.len() == 256 && key_bytes == 1 {
                 continue;
             }
@@ -123,6 +124,23 @@ fn tables_of_all_options_agree_with_a_btreemap() {
             assert_holds(&table, &model, seed);
         }
     }
+}
+
+#[test]
+fn first_blocks_hold_more_keys_if_asked_to() {
+    let model = model(2, 50_000, 8, 4);
+    let share = |first: bool| {
+        let file = build(&TableOptions::new().first_blocks(first), &model);
+        let table = CuckooTable::from_bytes(file).unwrap();
+        table.check().unwrap();
+        let by_block = table.entries_by_block();
+        assert_eq!(by_block.iter().sum::<u64>(), 50_000);
+        assert_eq!(by_block.len(), 2);
+        by_block[0] as f64 / 50_000.0
+    };
+    let (theirs, ours) = (share(false), share(true));
+    assert!((0.84..0.87).contains(&theirs), "{theirs}");
+    assert!(ours > 0.93, "{ours}");
 }
 
 #[test]
@@ -421,4 +439,45 @@ fn damaged_entries_are_reported() {
     let table = CuckooTable::from_bytes(changed).unwrap();
     assert!(matches!(table.verify(), Err(TableError::Checksum { offset: 0, .. })));
     assert!(matches!(table.check(), Err(Broken::File(_))));
+}
+
+#[test]
+fn golden_files_of_rocksdb_are_read() {
+    // Written by RocksDB 7.8.3 with `rocksdb/rocks.cc`: squares of 0 to 39 with their roots, in `sequences.sst` every fifth
+    // one deleted.
+    let golden = |name: &str| {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+        let table = CuckooTable::open(path).unwrap();
+        table.check().unwrap();
+        assert_eq!(table.len(), 40);
+        table
+    };
+    let entry = |root: u64| ((root * root).to_be_bytes(), (root as u32).to_le_bytes());
+    for (name, deleted) in [("last-level.sst", 41), ("power-of-two.sst", 41), ("sequences.sst", 5)]
+    {
+        let table = golden(name);
+        let present: Vec<u64> = (0..40).filter(|root| (root + 1) % deleted != 0).collect();
+        assert_eq!(table.iter().count(), present.len());
+        for (root, (key, value)) in present.iter().zip(&table) {
+            assert_eq!((key, value), (&entry(*root).0[..], &entry(*root).1[..]), "{name}");
+        }
+        for number in 0..1600_u64 {
+            let root = number.isqrt();
+            let expected = root * root == number && present.contains(&root);
+            let value = table.get(&number.to_be_bytes());
+            assert_eq!(value, expected.then_some(&entry(root).1[..]), "{name}: {number}");
+        }
+    }
+    assert!(golden("power-of-two.sst").stats().power_of_two);
+    assert!(golden("power-of-two.sst").stats().identity_first);
+    // The builder makes the buckets of the golden file.
+    let mut builder = TableBuilder::new(TableOptions::new());
+    for root in 0..40 {
+        builder.insert(&entry(root).0, &entry(root).1).unwrap();
+    }
+    let mut file = Vec::new();
+    builder.finish(&mut file).unwrap();
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/last-level.sst");
+    let data = 12 * CuckooTable::open(&path).unwrap().stats().buckets as usize;
+    assert_eq!(file[..data], fs::read(path).unwrap()[..data]);
 }

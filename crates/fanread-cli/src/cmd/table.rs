@@ -129,6 +129,10 @@ struct BuildArgs {
     #[arg(long)]
     power_of_two: bool,
 
+    /// Puts more keys into their first block than RocksDB's own builder does
+    #[arg(long)]
+    first_blocks: bool,
+
     /// Leaves out the checksums, which only this program reads
     #[arg(long)]
     no_checksums: bool,
@@ -247,6 +251,7 @@ fn build(args: &BuildArgs) -> Result<(), Failure> {
         .block_buckets(args.block)
         .identity_first(args.identity)
         .power_of_two(args.power_of_two)
+        .first_blocks(args.first_blocks)
         .checksums(!args.no_checksums)
         .point_lookups_only(args.point_lookups_only);
     if args.ratio.is_nan() || args.ratio <= 0.0 {

@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::layout::{KIND_DELETION, KIND_VALUE, Layout, MAX_SEQUENCE, Shape, TRAILER_BYTES};
-use super::place::{self, FIRST_HASHES, FREE, PlaceError};
+use super::place::{self, FIRST_HASHES, FREE, PlaceError, Way};
 use super::properties::{self, Written, trailer};
 use super::records::Records;
 use super::{BuildError, TableOptions};
@@ -212,7 +212,8 @@ impl TableBuilder {
             let last = key(entries as u32 - 1);
             return Err(BuildError::TooManyCollisions { key: last.into() });
         }
-        let placed = place::place(&mut layout, key, entries as u32, self.options.search_depth);
+        let way = if self.options.first_blocks { Way::FirstBlocks } else { Way::RocksDb };
+        let placed = place::place(&mut layout, key, entries as u32, self.options.search_depth, way);
         let taken = placed.map_err(|error| match error {
             PlaceError::OutOfMemory { bytes } => BuildError::OutOfMemory { bytes },
             PlaceError::NoBucket(id) => BuildError::TooManyCollisions { key: key(id).into() },

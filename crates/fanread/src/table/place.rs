@@ -1,8 +1,15 @@
-//! Finds a bucket for every entry, as `RocksDB` does: the same entries in the same order get the same buckets.
+//! Finds a bucket for every entry, in one of two ways.
 //!
-//! An entry takes the first free bucket in its probe order. If there is none, a breadth-first search over buckets looks
-//! for the shortest chain of entries that can each move to another bucket of theirs, the last one to a free bucket. If
-//! there is no such chain within the depth allowed, the table gets one more hash function.
+//! *As `RocksDB` does*, so that the same entries in the same order get the same buckets. An entry takes the first free
+//! bucket in its probe order. If there is none, a breadth-first search over buckets looks for the shortest chain of
+//! entries that can each move to another bucket of theirs, the last one to a free bucket. If there is no such chain within
+//! the depth allowed, the table gets one more hash function.
+//!
+//! *First blocks first*: as many entries as can be are put into their first block, and only the others take the way above.
+//! An entry's first block is an interval of buckets, all of one length. Going through the buckets in order and giving each
+//! to the waiting entry whose interval began first fills the most: no other choice of an entry leaves more time to those
+//! that wait. Entries that are waiting when their interval ends are the others; the chains that make room for them may move a
+//! few entries out of their first blocks again.
 //!
 //! # Invariants
 //!
@@ -10,9 +17,14 @@
 //!   readers stop at the first free one.
 //! * **P2** Each entry is in one bucket, and in one of its blocks.
 //!
+//! The second way keeps P1, since a bucket stays free only if no entry waits: an entry passes no free bucket of its first
+//! block.
+//!
 //! PAPER: "Cuckoo Hashing Table Format" (`RocksDB` blog, 2014): blocks of adjacent buckets, shortest displacement path.
 //! Roots of a search are the first buckets of the *first* block (as many as there are hash functions), not one for each
 //! function: that is what `RocksDB` does, and files are to be the same byte for byte.
+
+use std::collections::VecDeque;
 
 use super::layout::{Layout, MAX_HASHES};
 use crate::arch;
@@ -26,6 +38,13 @@ pub(super) const FIRST_HASHES: u32 = 2;
 /// How many entries ahead buckets are asked for. An entry waits for one line of a table far larger than the cache; 16 of
 /// them are about what a core can wait for at once.
 const AHEAD: usize = 16;
+
+/// How buckets are chosen; see the module.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Way {
+    RocksDb,
+    FirstBlocks,
+}
 
 /// Why entries could not be placed.
 #[derive(Debug, PartialEq, Eq)]
@@ -67,6 +86,7 @@ pub(super) fn place<'k, F: Fn(u32) -> &'k [u8]>(
     key: F,
     count: u32,
     max_depth: u32,
+    way: Way,
 ) -> Result<Vec<u32>, PlaceError> {
     let buckets = layout.buckets();
     layout.hashes = FIRST_HASHES;
@@ -80,21 +100,14 @@ pub(super) fn place<'k, F: Fn(u32) -> &'k [u8]>(
         nodes: Vec::new(),
         candidates: Vec::new(),
     };
-    let mut homes = [0; AHEAD];
-    let ahead = count.min(AHEAD as u32);
-    for entry in 0..ahead {
-        homes[entry as usize % AHEAD] = placer.home(entry);
-    }
-    for entry in 0..count {
-        let home = homes[entry as usize % AHEAD];
-        if entry + ahead < count {
-            homes[entry as usize % AHEAD] = placer.home(entry + ahead);
+    match way {
+        Way::RocksDb => placer.one_by_one(count)?,
+        Way::FirstBlocks => {
+            for entry in placer.fill_first_blocks(count)? {
+                let bucket = placer.find(entry)?;
+                placer.taken[bucket] = entry;
+            }
         }
-        let bucket = match placer.free_in(home..home + placer.layout.block_buckets) {
-            Some(bucket) => bucket,
-            None => placer.find(entry)?,
-        };
-        placer.taken[bucket] = entry;
     }
     Ok(placer.taken)
 }
@@ -109,6 +122,66 @@ fn words(count: usize, word: u32) -> Result<Vec<u32>, PlaceError> {
 }
 
 impl<'k, F: Fn(u32) -> &'k [u8]> Placer<'_, F> {
+    /// Places entries in their order, each where it finds room.
+    fn one_by_one(&mut self, count: u32) -> Result<(), PlaceError> {
+        let mut homes = [0; AHEAD];
+        let ahead = count.min(AHEAD as u32);
+        for entry in 0..ahead {
+            homes[entry as usize % AHEAD] = self.home(entry);
+        }
+        for entry in 0..count {
+            let home = homes[entry as usize % AHEAD];
+            if entry + ahead < count {
+                homes[entry as usize % AHEAD] = self.home(entry + ahead);
+            }
+            let bucket = match self.free_in(home..home + self.layout.block_buckets) {
+                Some(bucket) => bucket,
+                None => self.find(entry)?,
+            };
+            self.taken[bucket] = entry;
+        }
+        Ok(())
+    }
+
+    /// Puts as many entries as possible into their first blocks; returns the others.
+    fn fill_first_blocks(&mut self, count: u32) -> Result<Vec<u32>, PlaceError> {
+        // Entries by the bucket at which their first block begins: `taken` has the first one of each list until the
+        // bucket is given away, `next` the one behind each entry.
+        let mut next = words(count as usize, FREE)?;
+        let mut homes = [0; AHEAD];
+        let ahead = count.min(AHEAD as u32);
+        for entry in 0..count + ahead {
+            let slot = entry as usize % AHEAD;
+            if let Some(arrived) = entry.checked_sub(ahead) {
+                let first = &mut self.taken[homes[arrived as usize % AHEAD]];
+                next[arrived as usize] = core::mem::replace(first, arrived);
+            }
+            if entry < count {
+                homes[slot] = self.home(entry);
+            }
+        }
+        let (mut waiting, mut left) = (VecDeque::new(), Vec::new());
+        for bucket in 0..self.taken.len() {
+            if let Some(entry) = self.taken.get(bucket + AHEAD).filter(|entry| **entry != FREE) {
+                arch::prefetch(&raw const next[*entry as usize]);
+            }
+            let mut entry = core::mem::replace(&mut self.taken[bucket], FREE);
+            while entry != FREE {
+                waiting.push_back((entry, bucket));
+                entry = next[entry as usize];
+            }
+            while let Some((entry, home)) = waiting.pop_front() {
+                if home + self.layout.block_buckets > bucket {
+                    self.taken[bucket] = entry;
+                    break;
+                }
+                left.push(entry);
+            }
+        }
+        left.extend(waiting.into_iter().map(|(entry, _)| entry));
+        Ok(left)
+    }
+
     /// Returns where the first block of an entry begins, and asks for its line.
     fn home(&self, entry: u32) -> usize {
         let home = self.layout.block_at(0, (self.key)(entry));
@@ -250,11 +323,72 @@ mod tests {
         {
             let keys: Vec<[u8; 8]> = (0..count).map(|i: u64| i.to_be_bytes()).collect();
             for depth in [0, 1, 3, 100] {
-                let mut layout = layout(table, block);
-                let placed = place(&mut layout, |i| &keys[i as usize][..], count as u32, depth);
-                let taken =
-                    placed.unwrap_or_else(|e| panic!("{count} {table} {block} {depth}: {e:?}"));
-                assert_placed(&layout, &keys, &taken);
+                for way in [Way::RocksDb, Way::FirstBlocks] {
+                    let mut layout = layout(table, block);
+                    let key = |i: u32| &keys[i as usize][..];
+                    let placed = place(&mut layout, key, count as u32, depth, way);
+                    let at = || format!("{count} {table} {block} {depth} {way:?}");
+                    let taken = placed.unwrap_or_else(|e| panic!("{}: {e:?}", at()));
+                    assert_placed(&layout, &keys, &taken);
+                }
+            }
+        }
+    }
+
+    /// Returns the most entries that can be in their first block, by augmenting paths.
+    fn most_in_first_block(layout: &Layout, keys: &[[u8; 8]]) -> usize {
+        fn augment(
+            layout: &Layout,
+            keys: &[[u8; 8]],
+            entry: usize,
+            taken: &mut [u32],
+            seen: &mut [bool],
+        ) -> bool {
+            layout.block(0, &keys[entry]).any(|bucket| {
+                if core::mem::replace(&mut seen[bucket], true) {
+                    return false;
+                }
+                let other = taken[bucket];
+                let free = other == FREE || augment(layout, keys, other as usize, taken, seen);
+                if free {
+                    taken[bucket] = entry as u32;
+                }
+                free
+            })
+        }
+        let mut taken = vec![FREE; layout.buckets()];
+        let mut seen = vec![false; layout.buckets()];
+        let augments = |entry: &usize| {
+            seen.fill(false);
+            augment(layout, keys, *entry, &mut taken, &mut seen)
+        };
+        (0..keys.len()).filter(augments).count()
+    }
+
+    #[test]
+    fn first_blocks_are_filled_with_as_many_entries_as_can_be() {
+        let cases =
+            [(1, 1, 1), (7, 7, 9), (90, 100, 5), (95, 100, 3), (500, 600, 1), (990, 1000, 4)];
+        for (seed, (count, table, block)) in (0..).zip(cases) {
+            let keys: Vec<[u8; 8]> =
+                (0..count).map(|i: u64| ((i << 8) | seed).to_be_bytes()).collect();
+            let mut layout = layout(table, block);
+            let most = most_in_first_block(&layout, &keys);
+            let buckets = layout.buckets();
+            let mut placer = Placer {
+                layout: &mut layout,
+                key: |i: u32| &keys[i as usize][..],
+                max_depth: 100,
+                taken: vec![FREE; buckets],
+                reached: vec![0; buckets],
+                search: 0,
+                nodes: Vec::new(),
+                candidates: Vec::new(),
+            };
+            let left = placer.fill_first_blocks(count as u32).unwrap();
+            assert_eq!(left.len(), keys.len() - most, "{count} {table} {block}");
+            for (bucket, entry) in placer.taken.iter().enumerate().filter(|slot| *slot.1 != FREE) {
+                assert!(placer.layout.block(0, &keys[*entry as usize]).contains(&bucket));
             }
         }
     }
@@ -262,8 +396,10 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         let keys: Vec<[u8; 8]> = (0..12).map(|i: u64| i.to_be_bytes()).collect();
-        let mut layout = layout(10, 2);
-        let refused = place(&mut layout, |i| &keys[i as usize][..], 12, 100);
-        assert_eq!(refused, Err(PlaceError::NoBucket(11)));
+        for way in [Way::RocksDb, Way::FirstBlocks] {
+            let mut layout = layout(10, 2);
+            let refused = place(&mut layout, |i| &keys[i as usize][..], 12, 100, way);
+            assert!(matches!(refused, Err(PlaceError::NoBucket(_))));
+        }
     }
 }
