@@ -131,6 +131,15 @@ impl<'k, F: Fn(u32) -> &'k [u8]> Placer<'_, F> {
         }
         for entry in 0..count {
             let home = homes[entry as usize % AHEAD];
+            // Half way: the first block has arrived, and if it is full the second one will be needed.
+            let soon = entry + ahead / 2;
+            if soon < count {
+                let home = homes[soon as usize % AHEAD];
+                if self.free_in(home..home + self.layout.block_buckets).is_none() {
+                    let second = self.layout.block_at(1, (self.key)(soon));
+                    arch::prefetch(&raw const self.taken[second]);
+                }
+            }
             if entry + ahead < count {
                 homes[entry as usize % AHEAD] = self.home(entry + ahead);
             }
@@ -262,9 +271,12 @@ impl<'k, F: Fn(u32) -> &'k [u8]> Placer<'_, F> {
                 self.reached[bucket] = self.search;
                 let node = Node { bucket: bucket as u32, depth: depth + 1, parent: at as u32 };
                 self.nodes.push(node);
-                if self.taken[bucket] == FREE {
+                let other = self.taken[bucket];
+                if other == FREE {
                     return true;
                 }
+                // Its turn may come.
+                arch::prefetch((self.key)(other).as_ptr());
             }
         }
         false
