@@ -442,6 +442,41 @@ fn damaged_entries_are_reported() {
 }
 
 #[test]
+fn a_kept_order_is_taken_and_another_is_refused() {
+    let model = model(4, 20_000, 8, 4);
+    let file = build(&TableOptions::new(), &model);
+    let mut order = Vec::new();
+    CuckooTable::from_bytes(&file[..]).unwrap().write_order(&mut order).unwrap();
+    assert_eq!(order.len(), 16 + 4 * model.len());
+    let table = CuckooTable::from_bytes(&file[..]).unwrap();
+    table.read_order(&order[..]).unwrap();
+    assert_holds(&table, &model, 4);
+    let refused = |order: &[u8]| {
+        let table = CuckooTable::from_bytes(&file[..]).unwrap();
+        let refused = table.read_order(order).unwrap_err();
+        // It sorts for itself then.
+        assert_eq!(table.iter().count(), model.len());
+        refused
+    };
+    assert!(matches!(refused(&order[..order.len() - 1]), TableError::Io(_)));
+    for at in (0..16).chain([16, 17, 18, 19, 16 + 4 * 700, order.len() - 1]) {
+        let mut changed = order.clone();
+        changed[at] ^= 1;
+        let refused = refused(&changed);
+        match at {
+            0..16 => assert!(matches!(refused, TableError::NotAnOrder { .. }), "{at}: {refused:?}"),
+            _ => assert!(matches!(refused, TableError::OrderBucket { .. }), "{at}: {refused:?}"),
+        }
+    }
+    let mut exchanged = order.clone();
+    let (low, high) = exchanged[16..].split_at_mut(4);
+    low.swap_with_slice(&mut high[..4]);
+    assert!(matches!(refused(&exchanged), TableError::OrderBucket { offset: 20, .. }));
+    exchanged.copy_within(16..20, 20);
+    assert!(matches!(refused(&exchanged), TableError::OrderBucket { offset: 20, .. }));
+}
+
+#[test]
 fn golden_files_of_rocksdb_are_read() {
     // Written by RocksDB 7.8.3 with `rocksdb/rocks.cc`: squares of 0 to 39 with their roots, in `sequences.sst` every fifth
     // one deleted.

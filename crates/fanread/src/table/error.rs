@@ -119,6 +119,22 @@ pub enum TableError {
         /// The checksum of the bytes that were read.
         computed: u32,
     },
+    /// What was read as the key order of a table is not one, or has another number of entries.
+    NotAnOrder {
+        /// The eight bytes found where the magic number belongs.
+        magic: u64,
+        /// How many entries it says it has.
+        entries: u64,
+        /// How many entries the table has.
+        expected: u64,
+    },
+    /// A bucket in the key order of a table has no entry, or one whose key is not above the one before it.
+    OrderBucket {
+        /// Where the bucket is in the file of the order.
+        offset: u64,
+        /// The bucket found.
+        found: u32,
+    },
 }
 
 impl fmt::Display for TableError {
@@ -171,6 +187,16 @@ impl fmt::Display for TableError {
                 f,
                 "damaged bytes from byte {offset} on: checksum {computed:#010x}, stored {stored:#010x}"
             ),
+            Self::NotAnOrder { magic, entries, expected } => write!(
+                f,
+                "not the order of this table: it begins with {magic:#018x} and has {entries} entries, not {expected}"
+            ),
+            Self::OrderBucket { offset, found } => {
+                write!(
+                    f,
+                    "not the order of this table: bucket {found} at byte {offset} is out of order"
+                )
+            }
         }
     }
 }

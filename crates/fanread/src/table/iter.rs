@@ -1,7 +1,8 @@
 //! Entries in the order of their keys.
 //!
 //! A table is in the order of hashes. The first scan sorts: it keeps the bucket of each entry, 4 bytes an entry, for as
-//! long as the table lives, and takes 16 bytes an entry while it sorts. Lookups need none of it.
+//! long as the table lives, and takes 16 bytes an entry while it sorts. `order.rs` keeps the result in a file. Lookups need
+//! none of it.
 
 use core::iter::FusedIterator;
 use core::ops::{Bound, RangeBounds};
@@ -10,7 +11,7 @@ use super::{CuckooTable, Entry};
 use crate::arch;
 
 /// How many entries ahead a scan asks for buckets: each is on a line of its own, and one step of a scan is short.
-const AHEAD: usize = 16;
+pub(super) const AHEAD: usize = 16;
 
 /// Entries in key order, deletions included; see [`CuckooTable::entries`].
 #[derive(Clone, Debug)]
@@ -36,7 +37,7 @@ impl CuckooTable {
     ///
     /// # Cost
     ///
-    /// The first scan of a table reads and sorts all of it. After that, finding the start takes a line fetch for each
+    /// The first scan of a table reads and sorts all of it, unless it has [`read_order`](Self::read_order). After that, finding the start takes a line fetch for each
     /// halving of the table, and an entry one, which was asked for 16 entries ahead.
     ///
     /// # Examples
@@ -80,7 +81,7 @@ impl CuckooTable {
     }
 
     /// Returns the buckets of all entries in key order.
-    fn order(&self) -> &[u32] {
+    pub(super) fn order(&self) -> &[u32] {
         self.order.get_or_init(|| {
             let taken = |bucket: &usize| !self.is_free(*bucket);
             let count = (0..self.layout.buckets()).filter(taken).count();

@@ -32,6 +32,7 @@ mod error;
 mod iter;
 mod layout;
 mod options;
+mod order;
 mod place;
 mod properties;
 mod reader;
