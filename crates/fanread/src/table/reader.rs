@@ -33,6 +33,10 @@ use crate::mem::file::FileBytes;
 /// that current cores keep track of, and the keys' state is still a small part of L1.
 const WIDTH: usize = 2 * batch::DEPTH;
 
+/// How many keys of a batch wait for their second block. Where one key in seven needs it, the wait is over by the time
+/// that this many have come together.
+const LATER: usize = batch::DEPTH / 2;
+
 /// The most lines of a block that are asked for ahead. Longer blocks are read from front to back, which the processor
 /// notices by itself.
 const BLOCK_LINES: usize = 8;
@@ -319,13 +323,12 @@ impl CuckooTable {
     /// ```
     pub fn get_batch<'t, K: AsRef<[u8]>>(&'t self, keys: &[K], found: &mut [Option<&'t [u8]>]) {
         assert_eq!(keys.len(), found.len(), "as many answers as keys");
-        for (keys, found) in keys.chunks(WIDTH).zip(found.chunks_mut(WIDTH)) {
-            for_key_length!(self, get_group, keys, found);
-        }
+        for_key_length!(self, get_all, keys, found);
     }
 
-    /// Looks up at most [`WIDTH`] keys.
-    fn get_group<'t, 'k, S: Sought<'k>>(
+    /// Looks at each key's first block [`WIDTH`] keys after it was asked for, and at further blocks [`LATER`] such keys
+    /// after.
+    fn get_all<'t, 'k, S: Sought<'k>>(
         &'t self,
         keys: &'k [impl AsRef<[u8]>],
         found: &mut [Option<&'t [u8]>],
@@ -333,31 +336,58 @@ impl CuckooTable {
         't: 'k,
     {
         let Some(empty) = self.empty_key::<S>() else { return };
-        // Keys that are still looked for: which one, itself, and where the block begins that was asked for.
-        let mut open = [(0, empty, 0); WIDTH];
-        let mut count = 0;
-        for (index, key) in keys.iter().enumerate() {
-            found[index] = None;
-            if let Some(key) = S::of(key.as_ref(), self.layout.user_key_bytes) {
-                open[count] = (index, key, self.ask(0, key));
-                count += 1;
-            }
-        }
-        for number in 1..=self.layout.hashes {
-            let mut left = 0;
-            for at in 0..count {
-                let (index, key, block) = open[at];
+        let mut asked = [None; WIDTH];
+        // Keys whose first block was full, oldest first from `oldest` on: which one, itself, and its next block.
+        let mut later = [(0, empty, 0, 0); LATER];
+        let (mut oldest, mut waiting) = (0, 0);
+        for at in 0..keys.len() + WIDTH {
+            if let (Some(index), Some((key, block))) = (at.checked_sub(WIDTH), asked[at % WIDTH]) {
                 match self.look(block, key, empty) {
                     Look::Found(bucket) => found[index] = self.value_at(bucket),
-                    Look::Full if number < self.layout.hashes => {
-                        open[left] = (index, key, self.ask(number, key));
-                        left += 1;
+                    Look::Absent => {}
+                    Look::Full if self.layout.hashes == 1 => {}
+                    Look::Full => {
+                        if waiting == LATER {
+                            let (index, key, block, number) = later[oldest];
+                            found[index] = self.get_from(block, number, key, empty);
+                            (oldest, waiting) = ((oldest + 1) % LATER, waiting - 1);
+                        }
+                        later[(oldest + waiting) % LATER] = (index, key, self.ask(1, key), 1);
+                        waiting += 1;
                     }
-                    Look::Absent | Look::Full => {}
                 }
             }
-            count = left;
+            asked[at % WIDTH] = None;
+            if let Some(key) = keys.get(at) {
+                found[at] = None;
+                asked[at % WIDTH] = S::of(key.as_ref(), self.layout.user_key_bytes)
+                    .map(|key| (key, self.ask(0, key)));
+            }
         }
+        for at in 0..waiting {
+            let (index, key, block, number) = later[(oldest + at) % LATER];
+            found[index] = self.get_from(block, number, key, empty);
+        }
+    }
+
+    /// Looks for a key from block `number` on, which was asked for and begins at byte `block`.
+    #[inline(always)]
+    fn get_from<'k, S: Sought<'k>>(
+        &self,
+        mut block: usize,
+        number: u32,
+        key: S,
+        empty: S,
+    ) -> Option<&[u8]> {
+        for next in number + 1..=self.layout.hashes {
+            match self.look(block, key, empty) {
+                Look::Found(bucket) => return self.value_at(bucket),
+                Look::Absent => return None,
+                Look::Full if next < self.layout.hashes => block = self.ask(next, key),
+                Look::Full => {}
+            }
+        }
+        None
     }
 
     /// Returns the byte at which the bucket of `key` begins.
