@@ -76,6 +76,15 @@ if ! has cc; then
   has apt-get || fail "install a C compiler: gcc and the C library's headers"
   apt_install gcc libc6-dev
 fi
+# Table files are compared with RocksDB's own; the tests compile a program against it.
+if ! has "${CXX:-c++}"; then
+  has apt-get || fail "install a C++ compiler"
+  apt_install g++
+fi
+if ! printf '#include <rocksdb/db.h>\n' | "${CXX:-c++}" -std=c++17 -fsyntax-only -x c++ - 2>/dev/null; then
+  has apt-get || fail "install RocksDB 7.8 with its headers (librocksdb-dev)"
+  apt_install librocksdb-dev
+fi
 for component in rustfmt clippy; do
   tool=cargo-${component/rustfmt/fmt}
   if ! has "$tool" || ! "$tool" --version >/dev/null 2>&1; then

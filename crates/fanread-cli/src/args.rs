@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::cmd::{bench::BenchArgs, probe::ProbeArgs, query::QueryArgs};
+use crate::cmd::{bench::BenchArgs, probe::ProbeArgs, query::QueryArgs, table::TableArgs};
 
 /// Indexes that keep many memory reads in flight: measure them, and query your own keys.
 #[derive(Debug, Parser)]
@@ -21,4 +21,6 @@ pub(crate) enum Command {
     Probe(ProbeArgs),
     /// Loads keys from a file and answers questions about them
     Query(QueryArgs),
+    /// Writes table files, which RocksDB reads too, and answers from them
+    Table(TableArgs),
 }

@@ -10,6 +10,7 @@
 //! | byte strings, in order | [`Wormhole`] | 2, or 3 where the key is in a record of its own |
 //! | the same, to compare | [`CuckooTrie`] | 2, and 1 more for each 8 levels of a long path |
 //! | anything typed, in order | [`Wormhole`] with the encoders of [`key`] | the same |
+//! | of one length, with values of one length, in a file that never changes | [`CuckooTable`] | 1, sometimes 2 |
 //!
 //! # Example
 //!
@@ -35,11 +36,13 @@ mod mem;
 mod prefix;
 mod shards;
 mod sync;
+pub mod table;
 
 pub use api::{InsertError, Key, LoadError, MemoryUsage, Options, Ref};
 pub use index::cuckoo_trie::{self, CuckooTrie};
 pub use index::mlp_index::{self, MlpIndex};
 pub use index::wormhole::{self, Wormhole};
+pub use table::{CuckooTable, TableBuilder};
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

@@ -3,3 +3,4 @@
 pub(crate) mod bench;
 pub(crate) mod probe;
 pub(crate) mod query;
+pub(crate) mod table;
