@@ -37,11 +37,13 @@ const NAMES: [&str; 10] =
     ["mod", "layout", "raw", "search", "insert", "remove", "resize", "iter", "check", "tests"];
 
 /// Files beside those of the list, each for a reason.
-const EXTRA_FILES: [&str; 14] = [
+const EXTRA_FILES: [&str; 15] = [
     // The prefix table has nodes in a table where an index has only one kind of bytes.
     "prefix/node.rs",
     // What every ordered map does when memory runs out.
     "index/out_of_memory.rs",
+    // Reading several buckets at one instant and changing several at once, which no other index does.
+    "index/mlp_index/edit.rs",
     // A forest of tries: the files of the list are the forest's, and these the single trie's, from its bytes to its
     // searches (descend), writes (edit), scans (walk) and growth (build).
     "index/cuckoo_trie/bucket.rs",

@@ -83,7 +83,7 @@ fn every_twin_finds_the_lanes_that_a_plain_comparison_finds() {
         let shared = line.map(AtomicU64::new);
         for twin in twins() {
             for tag in lanes.iter().copied().chain([0, 1, 0x7fff, 0x8000, 0xffff]) {
-                let expected = (0..32).map(|i| u32::from(lanes[i] == tag) << i).sum();
+                let expected: u32 = (0..32).map(|i| u32::from(lanes[i] == tag) << i).sum();
                 assert_eq!(
                     (twin.match_u16)(&shared, tag),
                     expected,

@@ -134,9 +134,8 @@ impl<V> MlpIndex<V> {
         (level, prefix): (usize, u64),
         reached: &mut usize,
     ) -> Result<(), Broken> {
-        let found = match self.entry_at(directory, &mut AtRest, level, prefix) {
-            Ok(Some(found)) => found,
-            _ => return Err(broken("T1", format!("nothing under {prefix:#x} of level {level}"))),
+        let Ok(Some(found)) = self.entry_at(directory, &mut AtRest, level, prefix) else {
+            return Err(broken("T1", format!("nothing under {prefix:#x} of level {level}")));
         };
         let group = found.group(prefix).count();
         let What::Node(_, _, node) = found.what else {

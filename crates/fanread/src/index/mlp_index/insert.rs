@@ -214,7 +214,9 @@ impl<V: Send + Sync> MlpIndex<V> {
         let differ = keys.iter().fold(0, |bits, (other, _)| bits | (other ^ key));
         let depth = shared_bytes(differ, 0);
         let mut children = Children::default();
-        keys.iter().for_each(|(key, _)| children.insert(byte_of(*key, depth)));
+        for (key, _) in &keys {
+            children.insert(byte_of(*key, depth));
+        }
         let node = Node { level: found.level, depth, prefix: prefix_of(key, depth), children };
         self.place(directory, edit, Entry::Node(node))?;
         for (n, (key, value)) in keys.into_iter().enumerate() {
@@ -322,7 +324,7 @@ impl<V> MlpIndex<V> {
         let heads = image.heads().count();
         let mut victims = [None; SLOTS];
         let mut missing = entry.slots(Self::HAS_VALUES).saturating_sub(image.free());
-        for n in 0..heads {
+        for (n, place) in victims.iter_mut().enumerate().take(heads) {
             if missing == 0 {
                 break;
             }
@@ -333,7 +335,7 @@ impl<V> MlpIndex<V> {
             if home.iter().all(|place| pair.iter().any(|taken| core::ptr::eq(*taken, *place))) {
                 continue;
             }
-            victims[n] = Some(slot);
+            *place = Some(slot);
             missing = missing.saturating_sub(victim.slots(Self::HAS_VALUES));
         }
         Ok((missing == 0).then_some(victims))

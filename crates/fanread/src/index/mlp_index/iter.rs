@@ -192,12 +192,11 @@ impl Walk {
         if !trail.holds() {
             return Err(Again);
         }
-        match &place.what {
-            What::Node(_, _, node) => self.push(map, directory, node, node.children),
-            _ => {
-                Self::read_group::<V>(&place, prefix, way, |_| true, found);
-                self.from = (self.end_of(prefix, level), false);
-            }
+        if let What::Node(_, _, node) = &place.what {
+            self.push(map, directory, node, node.children);
+        } else {
+            Self::read_group::<V>(&place, prefix, way, |_| true, found);
+            self.from = (self.end_of(prefix, level), false);
         }
         Ok(())
     }

@@ -228,11 +228,8 @@ pub(super) struct Node {
 impl Node {
     /// How many units it takes.
     pub(super) fn units(&self) -> usize {
-        match self.children.count() {
-            0..=SMALL => 1,
-            0..=MEDIUM => 2,
-            _ => 3,
-        }
+        let count = self.children.count();
+        1 + usize::from(count > SMALL) + usize::from(count > MEDIUM)
     }
 }
 
@@ -523,7 +520,9 @@ mod tests {
             let (small, medium) = (Entry::Node(node(0..3)), Entry::Node(node(0..20)));
             let mut image = Image::EMPTY;
             // The middle unit is taken, so the node of two units makes the leaf move.
-            [leaf(7), leaf(8)].iter().for_each(|leaf| image.add(leaf, has_values));
+            for leaf in [leaf(7), leaf(8)] {
+                image.add(&leaf, has_values);
+            }
             image.remove(0, has_values);
             image.add(&medium, has_values);
             assert!(image.find_key(8).is_some() && image.find_key(7).is_none());

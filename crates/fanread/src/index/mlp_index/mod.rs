@@ -20,6 +20,9 @@
 //!
 //! PAPER: Xu, "Efficient Data Structures via Memory Level Parallelism", sections 4.1 to 4.4.
 
+#![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
+#![allow(clippy::missing_errors_doc, reason = "inside, the errors are: begin again, and no room")]
+
 mod check;
 mod edit;
 mod insert;

@@ -118,10 +118,10 @@ impl Segment {
     /// # Errors
     ///
     /// If the system gives no memory.
-    pub(super) fn new(buckets: usize, bits: u32) -> Result<Box<Self>, AllocError> {
+    pub(super) fn new(buckets: usize, bits: u32) -> Result<Self, AllocError> {
         assert!(buckets >= 2 && buckets >> 32 == 0, "a pair, and 32 bits of a hash");
         let pages = Pages::zeroed(buckets * LINE_BYTES)?;
-        Ok(Box::new(Self { pages, buckets, bits, used: AtomicU64::new(0) }))
+        Ok(Self { pages, buckets, bits, used: AtomicU64::new(0) })
     }
 
     #[inline(always)]
@@ -179,19 +179,17 @@ pub(super) struct Directory {
 
 impl Directory {
     /// Makes the directory of a map's first segment.
-    pub(super) fn of(segment: Box<Segment>) -> Box<Self> {
-        let segments = Box::new([AtomicPtr::new(Box::into_raw(segment))]);
-        Box::new(Self { bits: 0, segments })
+    pub(super) fn of(segment: Segment) -> Self {
+        let segments = Box::new([AtomicPtr::new(Box::into_raw(Box::new(segment)))]);
+        Self { bits: 0, segments }
     }
 
     /// A directory of one bit more that names the same segments.
-    pub(super) fn doubled(&self) -> Box<Self> {
+    pub(super) fn doubled(&self) -> Self {
         // Relaxed: the holder of the map's lock made these stores or came after who did.
         let twice = |at: usize| AtomicPtr::new(self.segments[at / 2].load(Relaxed));
-        Box::new(Self {
-            bits: self.bits + 1,
-            segments: (0..2 * self.segments.len()).map(twice).collect(),
-        })
+        let segments = (0..2 * self.segments.len()).map(twice).collect();
+        Self { bits: self.bits + 1, segments }
     }
 
     #[inline(always)]
@@ -235,10 +233,10 @@ impl Directory {
 
     /// Names `segment`, which has the hashes of the one named for `hash` so far or half of them, in the place of that
     /// one. The caller holds the map's lock.
-    pub(super) fn replace(&self, hash: u64, segment: Box<Segment>) {
+    pub(super) fn replace(&self, hash: u64, segment: Segment) {
         let names = 1 << (self.bits - segment.bits);
         let first = self.index(hash) / names * names;
-        let segment = Box::into_raw(segment);
+        let segment = Box::into_raw(Box::new(segment));
         for name in &self.segments[first..first + names] {
             // ORDER: Release, pairs with `segment`.
             name.store(segment, Release);
@@ -273,23 +271,23 @@ impl Root {
     }
 
     /// Makes `directory` the current one and returns the one before. The caller holds the map's lock.
-    pub(super) fn replace<V>(&self, directory: Box<Directory>) -> Option<Garbage<V>> {
+    pub(super) fn replace<V>(&self, directory: Directory) -> Option<Garbage<V>> {
         // Relaxed: only the holder of the lock stores here.
         let old = self.0.load(Relaxed);
         // ORDER: Release, pairs with `get`.
-        self.0.store(Box::into_raw(directory), Release);
+        self.0.store(Box::into_raw(Box::new(directory)), Release);
         // SAFETY: not null, so it came from `Box::into_raw`, and it is taken back once, here (M3).
         NonNull::new(old).map(|old| Garbage::Directory(unsafe { Box::from_raw(old.as_ptr()) }))
     }
 
     /// Takes a segment out of use that the directory no longer names. The caller holds the map's lock.
-    pub(super) fn retire<V>(&self, segment: &Segment) -> Garbage<V> {
+    pub(super) fn retire<V>(segment: &Segment) -> Garbage<V> {
         // SAFETY: every segment a directory named came from `Box::into_raw`, and is taken back once: by who replaced it (M2).
         Garbage::Segment(unsafe { Box::from_raw(ptr::from_ref(segment).cast_mut()) })
     }
 
     /// Takes everything out of a map that nobody uses any more.
-    pub(super) fn take(&mut self) -> Vec<Box<Segment>> {
+    pub(super) fn take(&mut self) -> Vec<Segment> {
         let directory = core::mem::replace(self.0.get_mut(), ptr::null_mut());
         let Some(directory) = NonNull::new(directory) else { return Vec::new() };
         // SAFETY: it came from `Box::into_raw` (M3) and nobody reads it any more.
@@ -297,7 +295,7 @@ impl Root {
         let segments: Vec<*mut Segment> =
             directory.all().map(|segment| ptr::from_ref(segment).cast_mut()).collect();
         // SAFETY: as in `retire`; `all` names each segment once.
-        segments.into_iter().map(|segment| unsafe { Box::from_raw(segment) }).collect()
+        segments.into_iter().map(|segment| *unsafe { Box::from_raw(segment) }).collect()
     }
 }
 

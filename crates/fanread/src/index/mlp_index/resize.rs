@@ -12,7 +12,7 @@
 use super::edit::{Again, View};
 use super::insert::{Pages, Stop};
 use super::layout::{Entry, Image, SLOTS};
-use super::raw::{Bucket, Directory, Garbage, Segment};
+use super::raw::{Bucket, Directory, Garbage, Root, Segment};
 use super::{MlpIndex, Pinned};
 use crate::mem::pages::HUGE_BYTES;
 use crate::mem::{AllocError, LINE_BYTES};
@@ -197,7 +197,7 @@ impl<V> MlpIndex<V> {
             let splits = wanted > MOST;
             let (parts, bits) = if splits { (2, segment.bits() + 1) } else { (1, segment.bits()) };
             let size = if splits { rounded(wanted.div_ceil(2)) } else { wanted };
-            let copies: Vec<Box<Segment>> =
+            let copies: Vec<Segment> =
                 (0..parts).map(|_| Segment::new(size, bits)).collect::<Result<_, _>>()?;
             if self.copy(segment, &copies) {
                 break copies;
@@ -216,12 +216,12 @@ impl<V> MlpIndex<V> {
             directory.replace(first | at << 63 >> segment.bits(), copy);
         }
         frozen.kill();
-        garbage.push(self.root.retire(segment));
+        garbage.push(Root::retire(segment));
         Ok(garbage)
     }
 
     /// Copies all entries of a segment; tells whether there was room for all.
-    fn copy(&self, from: &Segment, to: &[Box<Segment>]) -> bool {
+    fn copy(&self, from: &Segment, to: &[Segment]) -> bool {
         let mut filling = Filling { has_values: Self::HAS_VALUES };
         for bucket in from.buckets() {
             let image = bucket.image();

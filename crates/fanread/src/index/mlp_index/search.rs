@@ -464,7 +464,7 @@ impl<V> Pinned<'_, V> {
 }
 
 /// The levels of a set of levels, the deepest first.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Levels(pub(super) u32);
 
 impl Iterator for Levels {
