@@ -215,7 +215,7 @@ impl Walk {
             let image = &place.images[at];
             let value =
                 if MlpIndex::<V>::HAS_VALUES { image.value(slot) } else { core::ptr::null_mut() };
-            // A group has four keys at most.
+            // A group has a few keys at most.
             let place = found[start..].iter().position(|(other, _)| way.is_before(key, *other));
             found.insert(place.map_or(found.len(), |place| start + place), (key, value));
         }

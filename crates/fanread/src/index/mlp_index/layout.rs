@@ -38,8 +38,9 @@ pub(super) const LEVELS: usize = 8;
 
 /// How many keys may share a prefix before a node is made for it.
 ///
-/// A pair of buckets has room for six. More make fewer nodes and more unequal pairs, which fill a table less well: at 4
-/// it fills to nine tenths as with single keys; at 5 to some four fifths.
+/// A pair of buckets has room for six, and each key of a group is in one of these two. More keys make fewer nodes, but a table
+/// fills less well: of four, a chain of five groups that meet in their buckets has more keys than its buckets have room,
+/// and maps of some hundreds of keys then grow below a third of their room. With fewer, more keys need nodes.
 pub(super) const GROUP: usize = 3;
 
 /// Children in a node of one unit, and of two.

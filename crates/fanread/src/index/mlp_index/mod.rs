@@ -1,6 +1,6 @@
 //! An ordered map on `u64` whose searches ask for all levels at once.
 //!
-//! A trie over the bytes of its keys. Every node, and every group of up to four keys that share a prefix, is found in one
+//! A trie over the bytes of its keys. Every node, and every group of up to three keys that share a prefix, is found in one
 //! hash table under its prefix, so nothing has to be followed: a search computes where all of them would be and asks for
 //! them together.
 //!
