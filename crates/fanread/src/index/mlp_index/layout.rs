@@ -22,7 +22,7 @@
 //! # Invariants
 //!
 //! * **B3** A slot of kind 0 is free and may hold anything; units of a node lie side by side.
-//! * **T3** A node has `L <= D <= 7`, at least two children once it is shared, and the first `D` bytes of all keys below it,
+//! * **T3** A node has `L <= D <= 7`, at least one child once it is shared, and the first `D` bytes of all keys below it,
 //!   zeros behind them.
 //!
 //! `check.rs` tests both. PAPER: section 4.3, "Bucketized Cuckoo Hashing"; its buckets have four units and no version.
