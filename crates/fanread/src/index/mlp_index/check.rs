@@ -1,11 +1,11 @@
 //! Verifies the invariants of a map at rest.
 
 use core::fmt;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
-use super::edit::View;
+use super::edit::{Again, View};
 use super::layout::{
-    Entry, GROUP, Image, Kind, LEVELS, Node, SLOTS, UNITS, child_of, prefix_of, same_prefix,
+    Entry, GROUP, Image, Kind, LEVELS, Node, SLOTS, UNITS, Words, child_of, prefix_of, same_prefix,
 };
 use super::raw::{Bucket, Directory};
 use super::search::What;
@@ -34,8 +34,12 @@ fn broken(invariant: &'static str, found: impl Into<String>) -> Broken {
 struct AtRest;
 
 impl<'g> View<'g> for AtRest {
-    fn image(&mut self, bucket: &'g Bucket) -> Result<Image, super::edit::Again> {
-        Ok(bucket.image())
+    fn look<T>(
+        &mut self,
+        bucket: &'g Bucket,
+        mut read: impl FnMut(Words<'_>) -> T,
+    ) -> Result<T, Again> {
+        Ok(read(Words::of(bucket)))
     }
 }
 
@@ -50,7 +54,7 @@ impl<V> Pinned<'_, V> {
         let stored = self.map.check_buckets(directory)?;
         let mut reached = 0;
         let root = self.map.entry_at(directory, &mut AtRest, 0, 0);
-        if let Ok(Some(_)) = root {
+        if root.is_ok_and(|root| root.what != What::Nothing) {
             self.map.check_below(directory, (0, 0), &mut reached)?;
         }
         if reached != stored {
@@ -65,11 +69,11 @@ impl<V> Pinned<'_, V> {
 }
 
 impl<V> MlpIndex<V> {
-    /// Checks what can be said of buckets alone: B1 to B3, S1, S2. Returns how many entries there are.
+    /// Checks what can be said of buckets alone: B1 to B4, S1, S2. Returns how many entries there are.
     fn check_buckets(&self, directory: &Directory) -> Result<usize, Broken> {
         let (mut entries, mut keys) = (0, BTreeSet::new());
         for segment in directory.all() {
-            let mut used = 0;
+            let (mut used, mut away) = (0, HashMap::<_, u64>::new());
             for bucket in segment.buckets() {
                 let seen = bucket.version.begin();
                 if seen.is_changing() || seen.is_locked() || seen.is_dead() {
@@ -78,13 +82,13 @@ impl<V> MlpIndex<V> {
                 let image = bucket.image();
                 Self::check_units(&image)?;
                 used += image.kinds.used();
-                for slot in image.heads() {
+                for slot in image.kinds.heads() {
                     entries += 1;
-                    let entry = image.entry(slot, Self::HAS_VALUES);
+                    let entry = image.words().entry(slot, Self::HAS_VALUES);
                     let (level, prefix) = entry.home();
-                    let (home, pair) = self.pair(directory, level, prefix);
-                    let is_home = core::ptr::eq(home, segment)
-                        && pair.iter().any(|place| core::ptr::eq(*place, bucket));
+                    let home = self.home(directory, level, prefix);
+                    let is_home = core::ptr::eq(home.segment, segment)
+                        && home.pair.iter().any(|place| core::ptr::eq(*place, bucket));
                     if !is_home {
                         return Err(broken("B2", format!("{entry:?} is in a foreign bucket")));
                     }
@@ -95,6 +99,19 @@ impl<V> MlpIndex<V> {
                     if !is_new {
                         return Err(broken("B2", format!("{entry:?} is there twice")));
                     }
+                    let first = home.pair[0];
+                    if !core::ptr::eq(first, bucket) {
+                        *away.entry(core::ptr::from_ref(first)).or_default() += 1;
+                        if !first.kinds().may_be_away(home.hash) {
+                            return Err(broken("B4", format!("{entry:?} has left no mark")));
+                        }
+                    }
+                }
+            }
+            for bucket in segment.buckets() {
+                let away = away.get(&core::ptr::from_ref(bucket)).copied().unwrap_or(0);
+                if !bucket.kinds().agrees_with(away) {
+                    return Err(broken("B4", format!("{away} are away, {:?}", bucket.kinds())));
                 }
             }
             if used != segment.used() {
@@ -107,9 +124,9 @@ impl<V> MlpIndex<V> {
     /// Checks B3.
     fn check_units(image: &Image) -> Result<(), Broken> {
         let mut owned = [false; SLOTS];
-        for slot in image.heads() {
+        for slot in image.kinds.heads() {
             let units = match image.kinds.of(slot) {
-                Kind::Node(_) => image.node(slot).units(),
+                Kind::Node(level) => image.words().node(slot, level).units(),
                 _ if Self::HAS_VALUES => 1,
                 _ => 0,
             };
@@ -134,20 +151,21 @@ impl<V> MlpIndex<V> {
         (level, prefix): (usize, u64),
         reached: &mut usize,
     ) -> Result<(), Broken> {
-        let Ok(Some(found)) = self.entry_at(directory, &mut AtRest, level, prefix) else {
+        let Ok(found) = self.entry_at(directory, &mut AtRest, level, prefix) else {
             return Err(broken("T1", format!("nothing under {prefix:#x} of level {level}")));
         };
-        let group = found.group(prefix).count();
-        let What::Node(_, _, node) = found.what else {
-            if group > if level == LEVELS { 1 } else { GROUP } {
-                return Err(broken("T2", format!("{group} keys under {prefix:#x}")));
+        // Of a group and a node under one prefix, or a fourth key, one is not reached.
+        let node = match found.what {
+            What::Node => found.node(),
+            What::Group => {
+                if found.group.len() > if level == LEVELS { 1 } else { GROUP } {
+                    return Err(broken("T2", format!("{:?} under {prefix:#x}", found.group)));
+                }
+                *reached += found.group.len();
+                return Ok(());
             }
-            *reached += group;
-            return Ok(());
+            What::Nothing => return Err(broken("T1", format!("nothing under {prefix:#x}"))),
         };
-        if group > 0 {
-            return Err(broken("T1", format!("a group and a node under {prefix:#x}")));
-        }
         *reached += 1;
         let Node { depth, children, .. } = node;
         let is_whole = level <= depth

@@ -1,8 +1,8 @@
 //! Reading several buckets as of one instant, and changing several at once.
 //!
-//! A search looks at buckets through a [`View`]. A [`Trail`] only remembers the versions it has seen; an [`Edit`] keeps the
-//! images too, lets them be changed, and puts the changes into effect all at once or not at all. So whatever is done to the
-//! trie is written as if nobody else were there.
+//! A search looks at buckets through a [`View`]. A [`Trail`] remembers the versions it has seen; an [`Edit`] also keeps copies of
+//! buckets that are to change, and puts them into effect all at once or not at all. So whatever is done to the trie is
+//! written as if nobody else were there.
 //!
 //! `commit` locks the buckets that were changed, none of which it waits for, and then makes sure that those it only read
 //! are as they were and that nobody else has locked them: of two edits of which each has read what the other changes, at
@@ -11,15 +11,17 @@
 //!
 //! # Invariants
 //!
-//! * **E1** Every image of an edit that was not changed is that of the bucket at the version that was seen.
+//! * **E1** What a look returns was so in its bucket at the version that the trail notes, but for the edit's own changes.
 //! * **E2** Nothing waits while it holds a lock of a bucket.
 //!
 //! The loom models of `sync::version` and the shuttle scenes of the suites run these protocols.
 
 use core::sync::atomic::Ordering::SeqCst;
 
-use super::layout::{Entry, Image, UNITS};
-use super::raw::{Bucket, Segment};
+use smallvec::SmallVec;
+
+use super::layout::{Entry, Image, UNITS, Words};
+use super::raw::{Bucket, Home, Segment};
 use crate::mem::word::Word;
 use crate::sync::shim;
 use crate::sync::version::{Locked, Seen};
@@ -30,166 +32,172 @@ pub(super) struct Again;
 
 /// How a search looks at buckets.
 pub(super) trait View<'g> {
-    /// What `bucket` holds.
+    /// Lets `read` look at what `bucket` holds at one instant. It may be called on words that do not belong together, whose
+    /// answer is thrown away.
     ///
     /// # Errors
     ///
-    /// If its segment was replaced.
-    fn image(&mut self, bucket: &'g Bucket) -> Result<Image, Again>;
+    /// If the bucket has changed since another look, or its segment was replaced.
+    fn look<T>(&mut self, bucket: &'g Bucket, read: impl FnMut(Words<'_>) -> T)
+    -> Result<T, Again>;
 }
 
-/// Buckets that a reader's answer rests on. More than a search of the deepest trie reads: nine levels, twice, and the
-/// way down to a neighbour.
-const TRAIL: usize = 64;
-
-/// The versions a reader has seen, of `N` buckets at most.
+/// The versions a reader has seen.
 #[derive(Debug)]
-pub(super) struct Trail<'g, const N: usize = TRAIL> {
-    seen: [Option<(&'g Bucket, Seen)>; N],
-    len: usize,
+pub(super) struct Trail<'g> {
+    seen: SmallVec<[(&'g Bucket, Seen); 8]>,
 }
 
-impl<const N: usize> Trail<'_, N> {
+impl Trail<'_> {
     #[inline(always)]
     pub(super) fn new() -> Self {
-        Self { seen: [None; N], len: 0 }
+        Self { seen: SmallVec::new() }
     }
 
     /// Whether all that was read was so at one instant: now.
     #[inline]
     pub(super) fn holds(&self) -> bool {
-        self.seen[..self.len]
+        self.seen
             .iter()
-            .flatten()
             .all(|(bucket, seen)| bucket.version.end(*seen).is_some_and(|now| !now.is_dead()))
     }
 }
 
-impl<'g, const N: usize> View<'g> for Trail<'g, N> {
+impl<'g> View<'g> for Trail<'g> {
     #[inline(always)]
-    fn image(&mut self, bucket: &'g Bucket) -> Result<Image, Again> {
-        let (image, seen) = bucket.read();
-        if seen.is_dead() || self.len == N {
-            return Err(Again);
-        }
-        self.seen[self.len] = Some((bucket, seen));
-        self.len += 1;
-        Ok(image)
+    fn look<T>(
+        &mut self,
+        bucket: &'g Bucket,
+        read: impl FnMut(Words<'_>) -> T,
+    ) -> Result<T, Again> {
+        let (answer, seen) = read_at_once(bucket, read)?;
+        self.seen.push((bucket, seen));
+        Ok(answer)
     }
 }
 
-/// A bucket in an edit.
+/// What `read` makes of a bucket at one instant, and its version then.
+#[inline(always)]
+fn read_at_once<T>(
+    bucket: &Bucket,
+    mut read: impl FnMut(Words<'_>) -> T,
+) -> Result<(T, Seen), Again> {
+    loop {
+        let seen = bucket.begin();
+        if seen.is_dead() {
+            return Err(Again);
+        }
+        let answer = read(Words::of(bucket));
+        if bucket.version.end(seen).is_some() {
+            return Ok((answer, seen));
+        }
+    }
+}
+
+/// A bucket that an edit changes.
 #[derive(Debug)]
-struct Page<'g> {
+struct Change<'g> {
     bucket: &'g Bucket,
     seen: Seen,
+    segment: &'g Segment,
+    /// How many slots were in use before.
+    used: usize,
     image: Image,
-    /// The segment, of a bucket that was changed, and how many slots were in use before.
-    changed: Option<(&'g Segment, usize)>,
     lock: Option<Locked<'g>>,
 }
 
 /// A change in the making.
 #[derive(Debug)]
 pub(super) struct Edit<'g> {
-    pages: Vec<Page<'g>>,
+    /// What was read and is not to be changed.
+    read: SmallVec<[(&'g Bucket, Seen); 8]>,
+    changes: SmallVec<[Change<'g>; 4]>,
     has_values: bool,
 }
 
 impl<'g> View<'g> for Edit<'g> {
-    #[inline]
-    fn image(&mut self, bucket: &'g Bucket) -> Result<Image, Again> {
-        let at = self.page(bucket)?;
-        Ok(self.pages[at].image)
+    #[inline(always)]
+    fn look<T>(
+        &mut self,
+        bucket: &'g Bucket,
+        mut read: impl FnMut(Words<'_>) -> T,
+    ) -> Result<T, Again> {
+        if let Some(change) = self.changes.iter().find(|c| core::ptr::eq(c.bucket, bucket)) {
+            return Ok(read(change.image.words()));
+        }
+        let (answer, seen) = read_at_once(bucket, read)?;
+        match self.read.iter().find(|(other, _)| core::ptr::eq(*other, bucket)) {
+            Some((_, before)) if !before.same_changes(seen) => return Err(Again),
+            Some(_) => {}
+            None => self.read.push((bucket, seen)),
+        }
+        Ok(answer)
     }
 }
 
 impl<'g> Edit<'g> {
     #[inline]
     pub(super) fn new(has_values: bool) -> Self {
-        Self { pages: Vec::with_capacity(8), has_values }
+        Self { read: SmallVec::new(), changes: SmallVec::new(), has_values }
     }
 
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
-        self.pages.clear();
-    }
-
-    #[inline]
-    fn page(&mut self, bucket: &'g Bucket) -> Result<usize, Again> {
-        if let Some(at) = self.pages.iter().position(|page| core::ptr::eq(page.bucket, bucket)) {
-            return Ok(at);
-        }
-        let (image, seen) = bucket.read();
-        if seen.is_dead() {
-            return Err(Again);
-        }
-        self.pages.push(Page { bucket, seen, image, changed: None, lock: None });
-        Ok(self.pages.len() - 1)
+        self.read.clear();
+        self.changes.clear();
     }
 
     /// The image of a bucket of `segment`, to be changed.
     fn change(&mut self, segment: &'g Segment, bucket: &'g Bucket) -> Result<&mut Image, Again> {
-        let at = self.page(bucket)?;
-        let page = &mut self.pages[at];
-        if page.changed.is_none() {
-            page.changed = Some((segment, page.image.kinds.used()));
-        }
-        Ok(&mut page.image)
+        let at = self.changes.iter().position(|change| core::ptr::eq(change.bucket, bucket));
+        let at = match at {
+            Some(at) => at,
+            None => self.begin_change(segment, bucket)?,
+        };
+        Ok(&mut self.changes[at].image)
     }
 
-    /// Puts an entry into a bucket, if it has room; tells whether it had.
+    fn begin_change(&mut self, segment: &'g Segment, bucket: &'g Bucket) -> Result<usize, Again> {
+        let (image, seen) = read_at_once(bucket, |_| bucket.image())?;
+        if let Some(at) = self.read.iter().position(|(other, _)| core::ptr::eq(*other, bucket)) {
+            let (_, before) = self.read.swap_remove(at);
+            if !before.same_changes(seen) {
+                return Err(Again);
+            }
+        }
+        let used = image.kinds.used();
+        self.changes.push(Change { bucket, seen, segment, used, image, lock: None });
+        Ok(self.changes.len() - 1)
+    }
+
+    /// Changes the value of a leaf in a slot of a bucket.
     ///
     /// # Errors
     ///
-    /// If the bucket's segment was replaced.
-    pub(super) fn add(
-        &mut self,
-        segment: &'g Segment,
-        bucket: &'g Bucket,
-        entry: &Entry,
-    ) -> Result<bool, Again> {
-        let has_values = self.has_values;
-        let at = self.page(bucket)?;
-        if self.pages[at].image.free() < entry.slots(has_values) {
-            return Ok(false);
-        }
-        self.change(segment, bucket)?.add(entry, has_values);
-        Ok(true)
-    }
-
-    /// Changes the value of the leaf in a slot of a bucket.
-    ///
-    /// # Errors
-    ///
-    /// If the bucket's segment was replaced.
+    /// If the bucket was changed.
     pub(super) fn set_value(
         &mut self,
-        segment: &'g Segment,
-        bucket: &'g Bucket,
-        slot: usize,
+        home: &Home<'g>,
+        (at, slot): (usize, usize),
         value: Word,
     ) -> Result<(), Again> {
-        self.change(segment, bucket)?.slots[slot % UNITS + UNITS] = value;
+        self.change(home.segment, home.pair[at])?.slots[slot % UNITS + UNITS] = value;
         Ok(())
     }
 
-    /// Takes the entry that begins in a slot out of a bucket and returns it.
+    /// Gives a node, whose level this is, one more child, if it has room for that where it is; tells whether it has.
     ///
     /// # Errors
     ///
-    /// If the bucket's segment was replaced.
-    pub(super) fn take(
+    /// If the bucket was changed.
+    pub(super) fn add_child(
         &mut self,
-        segment: &'g Segment,
-        bucket: &'g Bucket,
-        slot: usize,
-    ) -> Result<Entry, Again> {
-        let has_values = self.has_values;
-        let image = self.change(segment, bucket)?;
-        let entry = image.entry(slot, has_values);
-        image.remove(slot, has_values);
-        Ok(entry)
+        home: &Home<'g>,
+        level: usize,
+        (at, slot): (usize, usize),
+        byte: u8,
+    ) -> Result<bool, Again> {
+        Ok(self.change(home.segment, home.pair[at])?.add_child((level, slot), byte))
     }
 
     /// Puts the changes into effect.
@@ -200,42 +208,85 @@ impl<'g> Edit<'g> {
     pub(super) fn commit(&mut self) -> Result<(), Again> {
         let done = self.try_commit();
         // Unlocks whatever was locked.
-        self.pages.clear();
+        self.clear();
         done
     }
 
     fn try_commit(&mut self) -> Result<(), Again> {
-        for page in self.pages.iter_mut().filter(|page| page.changed.is_some()) {
-            let lock = page.bucket.version.try_lock().ok_or(Again)?;
+        for change in &mut self.changes {
+            let lock = change.bucket.version.try_lock().ok_or(Again)?;
             let now = lock.seen();
-            let same = now.same_changes(page.seen) && !now.is_dead();
-            page.lock = Some(lock);
+            let same = now.same_changes(change.seen) && !now.is_dead();
+            change.lock = Some(lock);
             if !same {
                 return Err(Again);
             }
         }
-        // ORDER: SeqCst fence between our locks and the loads below. Of two edits that do this, one at least sees the
-        // other's lock.
-        shim::fence(SeqCst);
-        for page in self.pages.iter().filter(|page| page.changed.is_none()) {
-            let now = page.bucket.version.end(page.seen).ok_or(Again)?;
-            if now.is_locked() || now.is_dead() {
-                return Err(Again);
+        if !self.read.is_empty() {
+            // ORDER: SeqCst fence between our locks and the loads below. Of two edits that do this, one at least sees the
+            // other's lock.
+            shim::fence(SeqCst);
+            for (bucket, seen) in &self.read {
+                let now = bucket.version.end(*seen).ok_or(Again)?;
+                if now.is_locked() || now.is_dead() {
+                    return Err(Again);
+                }
             }
         }
-        // E1 holds for all pages at this instant, and for those locked until they are unlocked.
-        for lock in self.pages.iter_mut().filter_map(|page| page.lock.as_mut()) {
-            lock.begin_change();
+        // E1 holds for all that was read at this instant, and for what is locked until it is unlocked.
+        for change in &mut self.changes {
+            change.lock.as_mut().into_iter().for_each(Locked::begin_change);
         }
-        for page in &self.pages {
-            if let Some((segment, used)) = page.changed {
-                page.bucket.store(&page.image);
-                segment.count(page.image.kinds.used().cast_signed() - used.cast_signed());
-            }
+        for change in &self.changes {
+            change.bucket.store(&change.image);
+            let used = change.image.kinds.used();
+            change.segment.count(used.cast_signed() - change.used.cast_signed());
         }
-        for lock in self.pages.iter_mut().filter_map(|page| page.lock.as_mut()) {
-            lock.end_change();
+        for change in &mut self.changes {
+            change.lock.as_mut().into_iter().for_each(Locked::end_change);
         }
         Ok(())
+    }
+}
+
+/// Buckets in which entries are placed: those of an edit, or of a segment that nobody else knows.
+pub(super) trait Pages<'g>: View<'g> {
+    /// Puts an entry into its first or second bucket, if that has room; tells whether it had.
+    ///
+    /// # Errors
+    ///
+    /// If the bucket has changed since a look, or its segment was replaced.
+    fn add(&mut self, home: &Home<'g>, at: usize, entry: &Entry) -> Result<bool, Again>;
+
+    /// Takes the entry out that is in its first or second bucket, and begins in a slot there.
+    ///
+    /// # Errors
+    ///
+    /// As `add`.
+    fn take(&mut self, home: &Home<'g>, at: (usize, usize)) -> Result<Entry, Again>;
+}
+
+impl<'g> Pages<'g> for Edit<'g> {
+    fn add(&mut self, home: &Home<'g>, at: usize, entry: &Entry) -> Result<bool, Again> {
+        let has_values = self.has_values;
+        if self.look(home.pair[at], |words| words.kinds.free())? < entry.slots(has_values) {
+            return Ok(false);
+        }
+        self.change(home.segment, home.pair[at])?.add(entry, has_values);
+        if at == 1 {
+            self.change(home.segment, home.pair[0])?.kinds.sent_away(home.hash);
+        }
+        Ok(true)
+    }
+
+    fn take(&mut self, home: &Home<'g>, (at, slot): (usize, usize)) -> Result<Entry, Again> {
+        let has_values = self.has_values;
+        let image = self.change(home.segment, home.pair[at])?;
+        let entry = image.words().entry(slot, has_values);
+        image.remove(slot, has_values);
+        if at == 1 {
+            self.change(home.segment, home.pair[0])?.kinds.back();
+        }
+        Ok(entry)
     }
 }

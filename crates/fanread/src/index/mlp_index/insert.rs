@@ -9,11 +9,12 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::edit::{Again, Edit, View};
+use super::edit::{Again, Edit, Pages};
 use super::layout::{
-    Children, Entry, GROUP, LEVELS, Node, SLOTS, byte_of, prefix_of, same_prefix, shared_bytes,
+    Children, Entry, GROUP, LEVELS, Member, Node, SLOTS, byte_of, prefix_of, same_prefix,
+    shared_bytes,
 };
-use super::raw::{self, Bucket, Directory, Segment, read_value};
+use super::raw::{self, Bucket, Directory, Home, read_value};
 use super::search::{BATCH, Found, What};
 use super::{MlpIndex, Pinned};
 use crate::api::{InsertError, Rule, Written};
@@ -47,7 +48,7 @@ enum Outcome {
 ///
 /// At nine tenths of a table's room one step suffices mostly. More steps let a table fill further, where each insertion
 /// moves several entries, each of which is a wait.
-const MOVES: usize = 24;
+const MOVES: usize = 160;
 
 impl<V: Send + Sync> MlpIndex<V> {
     /// Maps `key` to `value` if the rule allows it.
@@ -121,13 +122,8 @@ impl<V: Send + Sync> MlpIndex<V> {
         rule: Rule,
     ) -> Result<Outcome, Stop> {
         let found = self.locate(directory, edit, key)?;
-        let place = match found.what {
-            What::Group => found.group(key).find(|(other, ..)| *other == key),
-            _ => None,
-        };
-        if let Some((_, at, slot)) = place {
-            let image = &found.images[at];
-            let old = if Self::HAS_VALUES { image.value(slot) } else { core::ptr::null_mut() };
+        if let Some(member) = found.member(key) {
+            let old = member.value;
             let allowed = match rule {
                 Rule::Always => true,
                 Rule::Absent => false,
@@ -138,7 +134,7 @@ impl<V: Send + Sync> MlpIndex<V> {
                 return Ok(Outcome::Refused(Some(old)));
             }
             if Self::HAS_VALUES {
-                edit.set_value(found.segment, found.pair[at], slot, word)?;
+                edit.set_value(&found.home, member.at, word)?;
             }
             edit.commit()?;
             return Ok(Outcome::Replaced(old));
@@ -163,36 +159,43 @@ impl<V: Send + Sync> MlpIndex<V> {
         (key, value): (u64, Word),
         moved: &mut Moved,
     ) -> Result<(), Stop> {
-        let leaf = |level| Entry::Leaf { level, key, value };
-        let level = match &found.what {
+        let (home, node) = (&found.home, found.node());
+        let level = match found.what {
             What::Nothing => 0,
-            What::Group if found.group(key).count() < GROUP => found.level,
-            What::Group => return self.split_group(directory, edit, found, (key, value), moved),
-            What::Node(at, slot, node) if !same_prefix(node.prefix, key, node.depth) => {
+            What::Group if found.group.len() < GROUP => {
+                moved.add(key, found.level, 1);
+                return self.place_at(edit, home, Entry::Leaf { level: found.level, key, value });
+            }
+            What::Group => {
+                return self.split_group(directory, edit, found, (key, value), moved);
+            }
+            What::Node if !same_prefix(node.prefix, key, node.depth) => {
                 let depth = shared_bytes(node.prefix, key);
                 let mut children = Children::default();
                 children.insert(byte_of(key, depth));
                 children.insert(byte_of(node.prefix, depth));
-                edit.take(found.segment, found.pair[*at], *slot)?;
+                edit.take(home, found.packed.at)?;
                 let prefix = prefix_of(key, depth);
                 let above = Node { level: found.level, depth, prefix, children };
-                self.place(directory, edit, Entry::Node(above))?;
-                self.place(directory, edit, Entry::Node(Node { level: depth + 1, ..*node }))?;
+                self.place_at(edit, home, Entry::Node(above))?;
+                self.place(directory, edit, Entry::Node(Node { level: depth + 1, ..node }))?;
                 depth + 1
             }
-            What::Node(at, slot, node) => {
-                let mut grown = *node;
-                grown.children.insert(byte_of(key, node.depth));
-                let (segment, bucket) = (found.segment, found.pair[*at]);
-                edit.take(segment, bucket, *slot)?;
-                if !edit.add(segment, bucket, &Entry::Node(grown))? {
-                    self.place(directory, edit, Entry::Node(grown))?;
+            What::Node => {
+                let (at, byte) = (found.packed.at, byte_of(key, node.depth));
+                if !edit.add_child(home, found.level, at, byte)? {
+                    let mut grown = node;
+                    grown.children.insert(byte);
+                    edit.take(home, at)?;
+                    if !edit.add(home, at.0, &Entry::Node(grown))? {
+                        self.place_at(edit, home, Entry::Node(grown))?;
+                    }
                 }
                 node.depth + 1
             }
         };
         moved.add(key, level, 1);
-        self.place(directory, edit, leaf(level))
+        self.place(directory, edit, Entry::Leaf { level, key, value })
     }
 
     /// Makes a node of a full group and one more key, with groups below it.
@@ -205,29 +208,33 @@ impl<V: Send + Sync> MlpIndex<V> {
         moved: &mut Moved,
     ) -> Result<(), Stop> {
         debug_assert!(found.level < LEVELS, "a group of level 8 has one key");
-        let mut keys = [(key, value); GROUP + 1];
-        for ((old, at, slot), place) in found.group(key).zip(&mut keys[1..]) {
-            if let Entry::Leaf { value, .. } = edit.take(found.segment, found.pair[at], slot)? {
-                *place = (old, value);
-            }
-        }
-        let differ = keys.iter().fold(0, |bits, (other, _)| bits | (other ^ key));
+        let group = &found.group;
+        let differ = group.members().fold(0, |bits, member| bits | (member.key ^ key));
         let depth = shared_bytes(differ, 0);
         let mut children = Children::default();
-        for (key, _) in &keys {
-            children.insert(byte_of(*key, depth));
+        children.insert(byte_of(key, depth));
+        for member in group.members() {
+            edit.take(&found.home, member.at)?;
+            children.insert(byte_of(member.key, depth));
         }
         let node = Node { level: found.level, depth, prefix: prefix_of(key, depth), children };
-        self.place(directory, edit, Entry::Node(node))?;
-        for (n, (key, value)) in keys.into_iter().enumerate() {
-            if n > 0 {
-                moved.add(key, found.level, -1);
-            }
-            moved.add(key, depth + 1, 1);
-            self.place(directory, edit, Entry::Leaf { level: depth + 1, key, value })?;
+        self.place_at(edit, &found.home, Entry::Node(node))?;
+        let level = depth + 1;
+        for Member { key, value, .. } in group.members() {
+            moved.add(key, found.level, -1);
+            moved.add(key, level, 1);
+            self.place(directory, edit, Entry::Leaf { level, key, value })?;
         }
-        Ok(())
+        moved.add(key, level, 1);
+        self.place(directory, edit, Entry::Leaf { level, key, value })
     }
+}
+
+/// Entries that have to leave a bucket.
+#[derive(Default)]
+struct Victims {
+    slots: [Option<usize>; SLOTS],
+    has_node: bool,
 }
 
 impl<V> MlpIndex<V> {
@@ -239,45 +246,39 @@ impl<V> MlpIndex<V> {
         entry: Entry,
     ) -> Result<(), Stop> {
         let (level, prefix) = entry.home();
-        let hash = self.secret.hash(level, prefix);
-        let segment = directory.segment(hash);
-        self.place_in(segment, pages, entry, hash)
+        self.place_at(pages, &self.home(directory, level, prefix), entry)
     }
 
-    /// As `place`, in the segment of the entry's hash.
+    /// As `place`, where the entry's buckets are known.
     #[inline]
-    pub(super) fn place_in<'g>(
+    pub(super) fn place_at<'g>(
         &self,
-        segment: &'g Segment,
         pages: &mut impl Pages<'g>,
+        home: &Home<'g>,
         entry: Entry,
-        hash: u64,
     ) -> Result<(), Stop> {
-        for bucket in segment.pair(hash) {
-            if pages.add(segment, bucket, &entry)? {
-                return Ok(());
-            }
+        if pages.add(home, 0, &entry)? || pages.add(home, 1, &entry)? {
+            return Ok(());
         }
-        self.make_room(segment, pages, entry, hash)
+        self.make_room(pages, home, entry)
     }
 
     /// Puts an entry into one of its two buckets, both of which are full, and moves others for it.
     #[cold]
     fn make_room<'g>(
         &self,
-        segment: &'g Segment,
         pages: &mut impl Pages<'g>,
+        home: &Home<'g>,
         entry: Entry,
-        hash: u64,
     ) -> Result<(), Stop> {
-        let mut homeless = vec![(entry, hash, None)];
-        let mut random = hash;
+        let segment = home.segment;
+        let mut homeless = vec![(entry, *home, None)];
+        let mut random = home.hash;
         for _ in 0..MOVES {
-            let Some((entry, hash, from)) = homeless.pop() else { return Ok(()) };
-            let pair = segment.pair(hash);
-            if pages.add(segment, pair[0], &entry)?
-                || pages.add(segment, pair[1], &entry)?
-                || self.move_one(segment, pages, &entry, pair)?
+            let Some((entry, home, from)) = homeless.pop() else { return Ok(()) };
+            if pages.add(&home, 0, &entry)?
+                || pages.add(&home, 1, &entry)?
+                || self.move_one(pages, &home, &entry)?
             {
                 continue;
             }
@@ -285,136 +286,119 @@ impl<V> MlpIndex<V> {
             // the entry comes from.
             random = random.rotate_left(17).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let first = match from {
-                Some(from) => usize::from(core::ptr::eq::<Bucket>(from, pair[0])),
+                Some((bucket, _)) => 1 - home.which(bucket),
                 None => (random >> 32) as usize & 1,
             };
             let skip = (random >> 33) as usize;
-            let mut done = false;
-            for bucket in [pair[first], pair[1 - first]] {
-                let Some(victims) = self.victims(segment, pages, &entry, (bucket, pair), skip)?
-                else {
-                    continue;
-                };
-                for slot in victims.into_iter().flatten() {
-                    let victim = pages.take(segment, bucket, slot)?;
-                    let (level, prefix) = victim.home();
-                    homeless.push((victim, self.secret.hash(level, prefix), Some(bucket)));
+            let mut best = None;
+            for at in [first, 1 - first] {
+                let victims = self.victims(pages, &entry, (&home, at), (skip, from))?;
+                // Not back where it came from. Nodes need all the room of a bucket, and seldom find it.
+                let back = from.is_some() && at != first;
+                let cost = |victims: &Victims| (back, victims.has_node, at != first);
+                let best_cost = best.as_ref().map(|(_, cost)| *cost);
+                if let Some(victims) = victims
+                    && best_cost.is_none_or(|best| cost(&victims) < best)
+                {
+                    let cost = cost(&victims);
+                    best = Some(((at, victims.slots), cost));
                 }
-                done = pages.add(segment, bucket, &entry)?;
-                break;
             }
-            if !done {
-                return Err(Stop::Full(hash));
+            let Some(((at, victims), _)) = best else { return Err(Stop::Full(home.hash)) };
+            let bucket = home.pair[at];
+            for slot in victims.into_iter().flatten() {
+                let place = pages.look(bucket, |words| {
+                    let (level, prefix, _) = words.name(slot, Self::HAS_VALUES);
+                    segment.home(self.secret.hash(level, prefix))
+                })?;
+                let victim = pages.take(&place, (place.which(bucket), slot))?;
+                homeless.push((victim, place, Some((bucket, entry.number()))));
+            }
+            if !pages.add(&home, at, &entry)? {
+                return Err(Stop::Full(home.hash));
             }
         }
-        if homeless.is_empty() { Ok(()) } else { Err(Stop::Full(hash)) }
+        if homeless.is_empty() { Ok(()) } else { Err(Stop::Full(home.hash)) }
     }
 
-    /// The slots of entries of a bucket that have to leave it for `entry`, whose buckets are `pair`; `None` if that does not
-    /// do. Who has no other place than these two would only come back.
+    /// The entries of a bucket that have to leave it for `entry`, whose first or second it is and who comes `from` there or
+    /// not; `None` if that does not do. Who has no other place than these two would only come back.
     fn victims<'g>(
         &self,
-        segment: &'g Segment,
         pages: &mut impl Pages<'g>,
         entry: &Entry,
-        (bucket, pair): (&'g Bucket, [&'g Bucket; 2]),
-        skip: usize,
-    ) -> Result<Option<[Option<usize>; SLOTS]>, Stop> {
-        let image = pages.image(bucket)?;
-        let heads = image.heads().count();
-        let mut victims = [None; SLOTS];
-        let mut missing = entry.slots(Self::HAS_VALUES).saturating_sub(image.free());
-        for (n, place) in victims.iter_mut().enumerate().take(heads) {
-            if missing == 0 {
-                break;
+        (home, at): (&Home<'g>, usize),
+        (skip, from): (usize, Option<(&'g Bucket, u64)>),
+    ) -> Result<Option<Victims>, Stop> {
+        let needed = entry.slots(Self::HAS_VALUES);
+        // Who has just taken its place does not have to leave for it again.
+        let stays = from.filter(|(bucket, _)| core::ptr::eq(*bucket, home.pair[at]));
+        let stays = stays.map(|(_, number)| number);
+        let victims = pages.look(home.pair[at], |words| {
+            let heads = words.kinds.heads().count().max(1);
+            let mut missing = needed.saturating_sub(words.kinds.free());
+            let mut victims = Victims::default();
+            let mut count = 0;
+            for wants_leaf in [true, false] {
+                let order = words.kinds.heads().chain(words.kinds.heads()).skip(skip % heads);
+                for slot in order.take(heads).filter(|s| words.kinds.is_leaf(*s) == wants_leaf) {
+                    if missing == 0 {
+                        break;
+                    }
+                    if stays == Some(words.number(slot)) {
+                        continue;
+                    }
+                    let (level, prefix, slots) = words.name(slot, Self::HAS_VALUES);
+                    let other = home.segment.pair(self.secret.hash(level, prefix));
+                    let is_own =
+                        |place: &Bucket| home.pair.iter().any(|own| core::ptr::eq(*own, place));
+                    if !other.into_iter().all(is_own) {
+                        victims.slots[count] = Some(slot);
+                        victims.has_node |= !wants_leaf;
+                        count += 1;
+                        missing = missing.saturating_sub(slots);
+                    }
+                }
             }
-            let Some(slot) = image.heads().nth((skip + n) % heads) else { break };
-            let victim = image.entry(slot, Self::HAS_VALUES);
-            let (level, prefix) = victim.home();
-            let home = segment.pair(self.secret.hash(level, prefix));
-            if home.iter().all(|place| pair.iter().any(|taken| core::ptr::eq(*taken, *place))) {
-                continue;
-            }
-            *place = Some(slot);
-            missing = missing.saturating_sub(victim.slots(Self::HAS_VALUES));
-        }
-        Ok((missing == 0).then_some(victims))
+            (missing == 0).then_some(victims)
+        })?;
+        Ok(victims)
     }
 
     /// Moves an entry of one of the buckets to its other bucket, if that makes room, and puts `entry` in its place. Tells
     /// whether it did.
     fn move_one<'g>(
         &self,
-        segment: &'g Segment,
         pages: &mut impl Pages<'g>,
+        home: &Home<'g>,
         entry: &Entry,
-        pair: [&'g Bucket; 2],
     ) -> Result<bool, Stop> {
         let needed = entry.slots(Self::HAS_VALUES);
-        for bucket in pair {
-            let image = pages.image(bucket)?;
-            for slot in image.heads() {
-                let victim = image.entry(slot, Self::HAS_VALUES);
-                let room = victim.slots(Self::HAS_VALUES);
-                if image.free() + room < needed {
-                    continue;
-                }
-                let (level, prefix) = victim.home();
-                let [a, b] = segment.pair(self.secret.hash(level, prefix));
-                let other = if core::ptr::eq(a, bucket) { b } else { a };
-                // A look that nothing rests on: `add` looks again.
-                if SLOTS - other.kinds().used() < room || !pages.add(segment, other, &victim)? {
-                    continue;
-                }
-                pages.take(segment, bucket, slot)?;
-                if pages.add(segment, bucket, entry)? {
-                    return Ok(true);
-                }
+        for (at, bucket) in home.pair.into_iter().enumerate() {
+            let moved = pages.look(bucket, |words| {
+                let free = words.kinds.free();
+                words.kinds.heads().find_map(|slot| {
+                    let (level, prefix, slots) = words.name(slot, Self::HAS_VALUES);
+                    if free + slots < needed {
+                        return None;
+                    }
+                    let place = home.segment.home(self.secret.hash(level, prefix));
+                    let other = 1 - place.which(bucket);
+                    // A look that nothing rests on: `add` looks again.
+                    (place.pair[other].kinds().free() >= slots).then_some((place, other, slot))
+                })
+            })?;
+            let Some((place, other, slot)) = moved else { continue };
+            let victim = pages.take(&place, (1 - other, slot))?;
+            let moved = pages.add(&place, other, &victim)?;
+            if !moved && !pages.add(&place, 1 - other, &victim)? {
                 return Err(Stop::Again);
+            }
+            if moved && pages.add(home, at, entry)? {
+                return Ok(true);
             }
         }
         Ok(false)
-    }
-}
-
-/// Buckets in which entries are placed: those of an edit, or of a segment that nobody else knows.
-pub(super) trait Pages<'g>: View<'g> {
-    /// Puts an entry into a bucket, if it has room; tells whether it had.
-    fn add(
-        &mut self,
-        segment: &'g Segment,
-        bucket: &'g Bucket,
-        entry: &Entry,
-    ) -> Result<bool, Again>;
-
-    /// Takes the entry that begins in a slot out.
-    fn take(
-        &mut self,
-        segment: &'g Segment,
-        bucket: &'g Bucket,
-        slot: usize,
-    ) -> Result<Entry, Again>;
-}
-
-impl<'g> Pages<'g> for Edit<'g> {
-    #[inline]
-    fn add(
-        &mut self,
-        segment: &'g Segment,
-        bucket: &'g Bucket,
-        entry: &Entry,
-    ) -> Result<bool, Again> {
-        Edit::add(self, segment, bucket, entry)
-    }
-
-    #[inline]
-    fn take(
-        &mut self,
-        segment: &'g Segment,
-        bucket: &'g Bucket,
-        slot: usize,
-    ) -> Result<Entry, Again> {
-        Edit::take(self, segment, bucket, slot)
     }
 }
 

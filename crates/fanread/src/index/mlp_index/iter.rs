@@ -11,11 +11,14 @@
 
 use core::ops::Bound;
 
-use super::edit::{Again, Trail};
-use super::layout::{Children, GROUP, LEVELS, Node, byte_of, child_of, same_prefix};
-use super::raw::{Directory, read_value};
-use super::search::{Found, Way, What};
+use super::edit::{Again, Trail, View};
+use super::layout::{
+    Children, LEVELS, Member, Node, Packed, SLOTS, byte_of, child_of, same_prefix,
+};
+use super::raw::{Directory, Home, read_value};
+use super::search::{Way, What};
 use super::{MlpIndex, Pinned, Ref};
+use crate::arch::prefetch;
 use crate::mem::word::Word;
 use crate::sync::backoff::Backoff;
 
@@ -24,17 +27,25 @@ const STEP: usize = 16;
 
 /// How many children of a node are asked for ahead.
 ///
-/// Two lines each. Fewer leave the walk waiting, more fetch for nothing where a walk is short.
-const AHEAD: usize = 8;
+/// A line each. Fewer leave the walk waiting, more fetch for nothing where a walk is short.
+const AHEAD: usize = 12;
+/// Places in the ring of these.
+const RING: usize = AHEAD.next_power_of_two();
+/// Entries that a walk has room for: words that do not belong together may look like a key in every slot.
+const READY: usize = STEP + 2 * SLOTS;
 
-/// A node on the way, and which of its children are still to come.
+/// A node on the way.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     prefix: u64,
     depth: usize,
-    rest: Children,
-    /// Those of `rest` that were not asked for yet.
-    unasked: Children,
+    children: Children,
+    /// From where on children are still to be read.
+    next: usize,
+}
+
+impl Frame {
+    const NONE: Self = Self { prefix: 0, depth: 0, children: Children([0; 4]), next: 0 };
 }
 
 /// Where a walk is.
@@ -50,50 +61,70 @@ enum State {
 
 /// A walk in one direction.
 #[derive(Debug)]
-struct Walk {
-    way: Way,
+struct Walk<'g, const UP: bool> {
     state: State,
     /// All before this key has been read, and the key itself if the second is false.
     from: (u64, bool),
-    frames: [Option<Frame>; LEVELS],
+    frames: [Frame; LEVELS],
     depth: usize,
-    /// Entries that were read, the next one last.
-    ready: Vec<(u64, Word)>,
+    /// Children of the last node that were asked for, in a ring: their bytes, and where they are.
+    asked: [(u8, Option<Home<'g>>); RING],
+    /// Which of them is read next, and how many there are.
+    first: usize,
+    waiting: usize,
+    /// Entries that were read, from `taken` on.
+    ready: [(u64, Word); READY],
+    taken: usize,
+    len: usize,
 }
 
-impl Walk {
-    fn new(way: Way, bound: Bound<u64>) -> Self {
-        let from = match (bound, way) {
-            (Bound::Included(key), _) => (key, true),
-            (Bound::Excluded(key), _) => (key, false),
-            (Bound::Unbounded, Way::Up) => (0, true),
-            (Bound::Unbounded, Way::Down) => (u64::MAX, true),
+impl<'g, const UP: bool> Walk<'g, UP> {
+    const WAY: Way = if UP { Way::Up } else { Way::Down };
+
+    fn new(bound: Bound<u64>) -> Self {
+        let from = match bound {
+            Bound::Included(key) => (key, true),
+            Bound::Excluded(key) => (key, false),
+            Bound::Unbounded => (if UP { 0 } else { u64::MAX }, true),
         };
-        let frames = [None; LEVELS];
-        Self { way, state: State::From, from, frames, depth: 0, ready: Vec::new() }
+        Self {
+            state: State::From,
+            from,
+            frames: [Frame::NONE; LEVELS],
+            depth: 0,
+            asked: [(0, None); RING],
+            first: 0,
+            waiting: 0,
+            ready: [(0, core::ptr::null_mut()); READY],
+            taken: 0,
+            len: 0,
+        }
     }
 
     /// The next entry.
-    #[inline]
-    fn next<V>(&mut self, pinned: &Pinned<'_, V>) -> Option<(u64, Word)> {
-        if self.ready.is_empty() {
+    #[inline(always)]
+    fn next<V>(&mut self, pinned: &'g Pinned<'g, V>) -> Option<(u64, Word)> {
+        if self.taken == self.len {
             self.fill(pinned);
         }
-        self.ready.pop()
+        let next = self.ready[..self.len].get(self.taken).copied();
+        self.taken += 1;
+        next
     }
 
-    /// Reads some entries.
-    fn fill<V>(&mut self, pinned: &Pinned<'_, V>) {
+    /// Reads some entries, if there are any.
+    #[inline(never)]
+    fn fill<V>(&mut self, pinned: &'g Pinned<'g, V>) {
         let map = pinned.map;
         let mut backoff = Backoff::new();
-        let mut found = core::mem::take(&mut self.ready);
-        found.reserve(STEP + GROUP);
-        while found.len() < STEP {
+        (self.taken, self.len) = (0, 0);
+        while self.len < STEP {
             let Some(directory) = map.root.get(&pinned.guard) else { break };
             let step = match self.state {
                 State::Done => break,
-                State::From => self.begin(map, directory, &mut found),
-                State::Under(key, level) => self.go_on(map, directory, (key, level), &mut found),
+                State::From => self.begin(map, directory),
+                State::Under(..) if self.depth > 0 => self.go_on(map, directory),
+                State::Under(key, level) => self.climb(map, directory, (key, level)),
             };
             if step.is_err() {
                 self.depth = 0;
@@ -101,151 +132,165 @@ impl Walk {
                 backoff.wait();
             }
         }
-        found.reverse();
-        self.ready = found;
     }
 
     /// The last key that has the first `level` bytes of `key`.
-    fn end_of(&self, key: u64, level: usize) -> u64 {
+    #[inline]
+    fn end_of(key: u64, level: usize) -> u64 {
         let half = 4 * level as u32;
         let behind = u64::MAX >> half >> half;
-        match self.way {
-            Way::Up => key | behind,
-            Way::Down => key & !behind,
-        }
+        if UP { key | behind } else { key & !behind }
     }
 
     /// Finds the way to a key, and reads the group there.
-    fn begin<V>(
-        &mut self,
-        map: &MlpIndex<V>,
-        directory: &Directory,
-        found: &mut Vec<(u64, Word)>,
-    ) -> Result<(), Again> {
-        let (way, (key, included)) = (self.way, self.from);
-        map.ask_all(directory, key);
-        let mut trail: Trail<'_> = Trail::new();
-        let place = map.locate(directory, &mut trail, key)?;
+    fn begin<V>(&mut self, map: &MlpIndex<V>, directory: &'g Directory) -> Result<(), Again> {
+        let (key, included) = self.from;
+        let mut trail = Trail::new();
+        let (place, above) = map.approach(directory, &mut trail, key, (Self::WAY, AHEAD))?;
         if !trail.holds() {
             return Err(Again);
-        }
-        match &place.what {
-            What::Nothing => {
-                self.state = State::Done;
-                return Ok(());
-            }
-            What::Group => {
-                let behind = |other| way.is_before(key, other) || (included && other == key);
-                Self::read_group::<V>(&place, key, way, behind, found);
-                self.from = (self.end_of(key, place.level), false);
-            }
-            What::Node(_, _, node) if !same_prefix(node.prefix, key, node.depth) => {
-                if way.is_before(key, node.prefix) {
-                    self.push(map, directory, node, node.children);
-                }
-            }
-            What::Node(_, _, node) => {
-                self.push_behind(map, directory, node, byte_of(key, node.depth));
-            }
         }
         self.state = State::Under(key, place.level);
+        match place.what {
+            What::Nothing => self.state = State::Done,
+            What::Group => {
+                let behind = |other| Self::WAY.is_before(key, other) || (included && other == key);
+                for Member { key, value, .. } in place.group.members() {
+                    if behind(key) {
+                        self.add(0, (key, value));
+                    }
+                }
+                self.from = (Self::end_of(key, place.level), false);
+                if let Some(node) = above {
+                    self.state = State::Under(key, node.level);
+                    self.push(&node, Self::WAY.behind(byte_of(key, node.depth)));
+                }
+            }
+            What::Node => {
+                let node = place.node();
+                if same_prefix(node.prefix, key, node.depth) {
+                    self.push(&node, Self::WAY.behind(byte_of(key, node.depth)));
+                } else if Self::WAY.is_before(key, node.prefix) {
+                    self.push(&node, Self::WAY.before_all());
+                }
+            }
+        }
         Ok(())
     }
 
-    /// Reads what is under the next child; `(key, level)` is what has been read when the frames are empty.
-    fn go_on<V>(
+    /// Goes up to the next node, all under the first `level` bytes of `key` having been read.
+    fn climb<V>(
         &mut self,
         map: &MlpIndex<V>,
-        directory: &Directory,
+        directory: &'g Directory,
         (key, level): (u64, usize),
-        found: &mut Vec<(u64, Word)>,
     ) -> Result<(), Again> {
-        let way = self.way;
-        let Some(frame) = self.depth.checked_sub(1).and_then(|top| self.frames[top].as_mut())
-        else {
-            // Up to the next node that has a child behind.
-            if level == 0 {
-                self.state = State::Done;
-                return Ok(());
-            }
-            let mut trail: Trail<'_> = Trail::new();
-            let (_, node) = map.parent(directory, &mut trail, level, key)?;
-            if !trail.holds() {
-                return Err(Again);
-            }
-            self.push_behind(map, directory, &node, byte_of(key, node.depth));
-            self.state = State::Under(key, node.level);
+        if level == 0 {
+            self.state = State::Done;
             return Ok(());
-        };
-        let Some(byte) = way.first_child(&frame.rest) else {
-            self.depth -= 1;
-            return Ok(());
-        };
-        if let Some(ahead) = way.first_child(&frame.unasked) {
-            frame.unasked.remove(ahead);
-            map.ask(directory, frame.depth + 1, child_of(frame.prefix, frame.depth, ahead));
         }
-        frame.rest.remove(byte);
-        let (level, prefix) = (frame.depth + 1, child_of(frame.prefix, frame.depth, byte));
-        let mut trail: Trail<'_, 2> = Trail::new();
-        let place = map.entry_at(directory, &mut trail, level, prefix)?.ok_or(Again)?;
+        let mut trail = Trail::new();
+        let (_, node) = map.parent(directory, &mut trail, level, key)?;
         if !trail.holds() {
             return Err(Again);
         }
-        if let What::Node(_, _, node) = &place.what {
-            self.push(map, directory, node, node.children);
-        } else {
-            Self::read_group::<V>(&place, prefix, way, |_| true, found);
-            self.from = (self.end_of(prefix, level), false);
+        self.push(&node, Self::WAY.behind(byte_of(key, node.depth)));
+        self.state = State::Under(key, node.level);
+        Ok(())
+    }
+
+    /// Reads what is under the next child of the last node.
+    #[inline(always)]
+    fn go_on<V>(&mut self, map: &MlpIndex<V>, directory: &'g Directory) -> Result<(), Again> {
+        let frame = &mut self.frames[self.depth - 1];
+        let level = frame.depth + 1;
+        while self.waiting < AHEAD
+            && let Some(byte) = Self::WAY.child_from(&frame.children, frame.next)
+        {
+            let prefix = child_of(frame.prefix, frame.depth, byte);
+            let home = map.home(directory, level, prefix);
+            prefetch(home.pair[0]);
+            self.asked[(self.first + self.waiting) % RING] = (byte, Some(home));
+            self.waiting += 1;
+            frame.next = Self::WAY.behind(byte);
+        }
+        if self.waiting == 0 {
+            self.depth -= 1;
+            return Ok(());
+        }
+        let (byte, Some(home)) = self.asked[self.first] else { return Err(Again) };
+        let prefix = child_of(frame.prefix, frame.depth, byte);
+        let start = self.len;
+        let node = match self.read_child::<V>(&home, (level, prefix)) {
+            Ok(node) => node,
+            Err(Again) => {
+                self.len = start;
+                return Err(Again);
+            }
+        };
+        self.first = (self.first + 1) % RING;
+        self.waiting -= 1;
+        match node {
+            Some(node) => self.push(&node.unpacked(level), Self::WAY.before_all()),
+            None => self.from = (Self::end_of(prefix, level), false),
         }
         Ok(())
     }
 
-    /// Appends the keys of a group for which `wanted` holds, in the order of the walk.
-    #[inline]
-    fn read_group<V>(
-        place: &Found<'_>,
-        key: u64,
-        way: Way,
-        wanted: impl Fn(u64) -> bool,
-        found: &mut Vec<(u64, Word)>,
-    ) {
-        let start = found.len();
-        for (key, at, slot) in place.group(key).filter(|(key, ..)| wanted(*key)) {
-            let image = &place.images[at];
-            let value =
-                if MlpIndex::<V>::HAS_VALUES { image.value(slot) } else { core::ptr::null_mut() };
-            // A group has a few keys at most.
-            let place = found[start..].iter().position(|(other, _)| way.is_before(key, *other));
-            found.insert(place.map_or(found.len(), |place| start + place), (key, value));
-        }
-    }
-
-    fn push_behind<V>(&mut self, map: &MlpIndex<V>, directory: &Directory, node: &Node, byte: u8) {
-        let way = self.way;
-        let mut rest = node.children;
-        while let Some(first) = way.first_child(&rest) {
-            let is_behind = match way {
-                Way::Up => first > byte,
-                Way::Down => first < byte,
-            };
-            if is_behind {
+    /// Reads the group under a prefix, or returns the node under it.
+    #[inline(always)]
+    fn read_child<V>(
+        &mut self,
+        home: &Home<'g>,
+        under: (usize, u64),
+    ) -> Result<Option<Packed>, Again> {
+        let has_values = MlpIndex::<V>::HAS_VALUES;
+        let (start, mut node) = (self.len, None);
+        let mut trail = Trail::new();
+        for (at, bucket) in home.pair.into_iter().enumerate() {
+            let before = self.len;
+            let ends = trail.look(bucket, |words| {
+                self.len = before;
+                let found = words.under(under, has_values, |slot| {
+                    self.add(start, (words.number(slot), words.value(slot, has_values)));
+                });
+                node = found.map(|slot| words.packed(slot, at));
+                found.is_some() || !words.kinds.may_be_away(home.hash)
+            })?;
+            if ends {
                 break;
             }
-            rest.remove(first);
         }
-        self.push(map, directory, node, rest);
+        // A child that is not there was moved meanwhile.
+        let is_there = node.is_some() || self.len > start;
+        if trail.holds() && is_there { Ok(node) } else { Err(Again) }
     }
 
-    fn push<V>(&mut self, map: &MlpIndex<V>, directory: &Directory, node: &Node, rest: Children) {
-        let mut unasked = rest;
-        for _ in 0..AHEAD {
-            let Some(ahead) = self.way.first_child(&unasked) else { break };
-            unasked.remove(ahead);
-            map.ask(directory, node.depth + 1, child_of(node.prefix, node.depth, ahead));
+    /// Adds an entry to those that were read, in the order of the walk among those from `start` on.
+    #[inline(always)]
+    fn add(&mut self, start: usize, entry: (u64, Word)) {
+        // A group has a few keys at most.
+        let mut at = self.len;
+        while at > start && Self::WAY.is_before(entry.0, self.ready[at - 1].0) {
+            self.ready[at] = self.ready[at - 1];
+            at -= 1;
         }
-        let frame = Frame { prefix: node.prefix, depth: node.depth, rest, unasked };
-        self.frames[self.depth] = Some(frame);
+        self.ready[at] = entry;
+        self.len += 1;
+    }
+
+    /// Goes down to a node, of whose children those from `next` on are to be read.
+    fn push(&mut self, node: &Node, next: usize) {
+        // Those that were asked for come again when the walk is back.
+        if let Some(frame) = self.depth.checked_sub(1).map(|top| &mut self.frames[top])
+            && self.waiting > 0
+        {
+            let (byte, _) = self.asked[self.first];
+            frame.next = Self::WAY.at(byte);
+        }
+        self.waiting = 0;
+        let &Node { prefix, depth, children, .. } = node;
+        self.frames[self.depth] = Frame { prefix, depth, children, next };
         self.depth += 1;
     }
 }
@@ -254,8 +299,9 @@ impl Walk {
 #[derive(Debug)]
 pub struct Range<'g, V> {
     pinned: &'g Pinned<'g, V>,
-    front: Walk,
-    back: Walk,
+    front: Walk<'g, true>,
+    /// Made when it is first needed, which is seldom.
+    back: Option<Box<Walk<'g, false>>>,
     /// What is still to come lies between these.
     start: Bound<u64>,
     end: Bound<u64>,
@@ -263,8 +309,7 @@ pub struct Range<'g, V> {
 
 impl<'g, V> Range<'g, V> {
     pub(super) fn new(pinned: &'g Pinned<'_, V>, start: Bound<u64>, end: Bound<u64>) -> Self {
-        let (front, back) = (Walk::new(Way::Up, start), Walk::new(Way::Down, end));
-        Self { pinned, front, back, start, end }
+        Self { pinned, front: Walk::new(start), back: None, start, end }
     }
 
     /// Whether a key lies between the bounds.
@@ -300,7 +345,8 @@ impl<'g, V> Iterator for Range<'g, V> {
 impl<V> DoubleEndedIterator for Range<'_, V> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
-        let (key, word) = self.back.next(self.pinned)?;
+        let back = self.back.get_or_insert_with(|| Box::new(Walk::new(self.end)));
+        let (key, word) = back.next(self.pinned)?;
         if !self.is_inside(key) {
             return None;
         }

@@ -1,7 +1,7 @@
 //! The bytes of a bucket: what its six slots hold, as an image apart from the shared line.
 //!
-//! Readers and writers look at a bucket through a copy of its slots, an [`Image`], that was validated as a whole. So all that
-//! is said here is about plain values.
+//! Who searches reads the words of a bucket where they are, as [`Words`], and validates what it made of them: any words at
+//! all give some answer here. Who changes a bucket does so in a copy, an [`Image`].
 //!
 //! ```text
 //! byte 0       8      16     24     32     40     48     56     64
@@ -16,17 +16,21 @@
 //!       2 units    and 16 more children in s[j + 1], s[j + 4]
 //!       3 units    and a bit for each child in s[1], s[2], s[4], s[5]; none in the info
 //! info             D in bits 0 to 3, the number of children in 4 to 15, children from 16 on, ascending
-//! kinds            a byte for each slot: 0 free, 0x10 + L leaf, 0x20 + L node, 0x30 rest of either
+//! kinds            a byte for each slot: 0 free, 0x10 + L leaf, 0x20 + L node, 0x30 rest of either;
+//!                  in bits 48 to 51 how many entries, whose first bucket this is, are in their second, from 15 on
+//!                  "many"; in bits 52 to 63 a mark for each of them
 //! ```
 //!
 //! # Invariants
 //!
 //! * **B3** A slot of kind 0 is free and may hold anything; units of a node lie side by side.
+//! * **B4** An entry in its second bucket is counted in its first, and its mark is set there.
 //! * **T3** A node has `L <= D <= 7`, at least one child once it is shared, and the first `D` bytes of all keys below it,
 //!   zeros behind them.
 //!
-//! `check.rs` tests both. PAPER: section 4.3, "Bucketized Cuckoo Hashing"; its buckets have four units and no version.
+//! `check.rs` tests them. PAPER: section 4.3, "Bucketized Cuckoo Hashing"; its buckets have four units and no version.
 
+use super::raw::Bucket;
 use crate::mem::word::Word;
 
 /// Slots of a bucket.
@@ -114,6 +118,12 @@ impl Kinds {
     const LEAF: u64 = 0x10;
     const NODE: u64 = 0x20;
     const REST: u64 = 0x30;
+    /// One entry that is away, and their number when nobody counts any more.
+    const AWAY: u64 = 1 << 48;
+    const MANY: u64 = 15;
+    /// Where the marks begin, and how many there are.
+    const MARKS_AT: u32 = 52;
+    const MARKS: u64 = 12;
 
     #[inline(always)]
     fn byte(self, slot: usize) -> u64 {
@@ -137,16 +147,44 @@ impl Kinds {
         self.0 >> (8 * slot) & 0xf0 == Self::LEAF
     }
 
-    /// Whether a slot begins a leaf of this level.
+    /// The mark of a hash: bits that say nothing of its buckets, unless there are millions.
     #[inline(always)]
-    pub(super) fn is_leaf_of(self, slot: usize, level: usize) -> bool {
-        self.byte(slot) == Self::LEAF | level as u64
+    fn mark(hash: u64) -> u64 {
+        1 << (Self::MARKS_AT as u64 + ((hash & 0xfff) * Self::MARKS >> 12))
     }
 
-    /// Whether a slot begins a node of this level.
+    /// Whether an entry of this hash may be in its second bucket, this being the first.
     #[inline(always)]
-    pub(super) fn is_node_of(self, slot: usize, level: usize) -> bool {
-        self.byte(slot) == Self::NODE | level as u64
+    pub(super) fn may_be_away(self, hash: u64) -> bool {
+        self.0 & Self::mark(hash) != 0
+    }
+
+    /// Notes that an entry of this hash is in its second bucket.
+    pub(super) fn sent_away(&mut self, hash: u64) {
+        if self.away() < Self::MANY {
+            self.0 += Self::AWAY;
+        }
+        self.0 |= Self::mark(hash);
+    }
+
+    /// Notes that an entry is in its second bucket no longer.
+    pub(super) fn back(&mut self) {
+        match self.away() {
+            // More than can be counted: the marks stay until the segment is copied.
+            Self::MANY => {}
+            1 => self.0 &= Self::AWAY - 1,
+            _ => self.0 -= Self::AWAY,
+        }
+    }
+
+    /// How many entries are away, or `MANY`.
+    fn away(self) -> u64 {
+        self.0 >> 48 & 0xf
+    }
+
+    /// Whether so many entries may be away.
+    pub(super) fn agrees_with(self, away: u64) -> bool {
+        self.away() == Self::MANY || self.away() == away
     }
 
     fn set(&mut self, slot: usize, byte: u64) {
@@ -158,6 +196,17 @@ impl Kinds {
     pub(super) fn used(self) -> usize {
         // Every kind but 0 has bit 4 or bit 5.
         ((self.0 | self.0 >> 1) & 0x1010_1010_1010).count_ones() as usize
+    }
+
+    /// How many slots are free.
+    #[inline(always)]
+    pub(super) fn free(self) -> usize {
+        SLOTS - self.used()
+    }
+
+    /// The slots where entries begin.
+    pub(super) fn heads(self) -> impl Iterator<Item = usize> {
+        (0..SLOTS).filter(move |slot| matches!(self.of(*slot), Kind::Leaf(_) | Kind::Node(_)))
     }
 }
 
@@ -229,9 +278,14 @@ pub(super) struct Node {
 impl Node {
     /// How many units it takes.
     pub(super) fn units(&self) -> usize {
-        let count = self.children.count();
-        1 + usize::from(count > SMALL) + usize::from(count > MEDIUM)
+        units_of(self.children.count())
     }
+}
+
+/// How many units a node of so many children takes.
+#[inline]
+fn units_of(count: usize) -> usize {
+    1 + usize::from(count > SMALL) + usize::from(count > MEDIUM)
 }
 
 /// An entry of a bucket.
@@ -253,6 +307,15 @@ impl Entry {
         }
     }
 
+    /// The number in the slot where it begins.
+    #[inline]
+    pub(super) fn number(&self) -> u64 {
+        match *self {
+            Self::Leaf { key, .. } => key,
+            Self::Node(node) => node.prefix,
+        }
+    }
+
     /// How many slots it takes in a map whose values have bytes or have not.
     #[inline(always)]
     pub(super) fn slots(&self, has_values: bool) -> usize {
@@ -263,7 +326,272 @@ impl Entry {
     }
 }
 
-/// What a bucket held at one instant.
+/// The words of a bucket, to be read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Words<'a> {
+    pub(super) kinds: Kinds,
+    slots: Slots<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Slots<'a> {
+    Shared(&'a Bucket),
+    Copied(&'a [Word; SLOTS]),
+}
+
+/// One key of a group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Member {
+    pub(super) key: u64,
+    pub(super) value: Word,
+    /// Where it is: in the first bucket or the second, and in which slot.
+    pub(super) at: (usize, usize),
+}
+
+/// The keys that share a prefix, in any order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Group {
+    keys: [u64; GROUP],
+    values: [Word; GROUP],
+    at: [(u8, u8); GROUP],
+    len: u8,
+}
+
+impl Group {
+    pub(super) const EMPTY: Self = Self {
+        keys: [0; GROUP],
+        values: [core::ptr::null_mut(); GROUP],
+        at: [(0, 0); GROUP],
+        len: 0,
+    };
+
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        usize::from(self.len)
+    }
+
+    #[inline(always)]
+    pub(super) fn members(&self) -> impl Iterator<Item = Member> {
+        (0..self.len().min(GROUP)).map(|n| {
+            let (bucket, slot) = self.at[n];
+            let at = (usize::from(bucket), usize::from(slot));
+            Member { key: self.keys[n], value: self.values[n], at }
+        })
+    }
+
+    /// Forgets the keys of the second bucket, or of both.
+    #[inline(always)]
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.len = len as u8;
+    }
+}
+
+/// A node as it lies in its bucket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Packed {
+    /// Where it is: in the first bucket or the second, and in which slot.
+    pub(super) at: (usize, usize),
+    pub(super) prefix: u64,
+    info: u64,
+    more: [u64; 4],
+}
+
+impl Packed {
+    pub(super) const NONE: Self = Self { at: (0, 0), prefix: 0, info: 0, more: [0; 4] };
+
+    #[inline(always)]
+    pub(super) fn depth(&self) -> usize {
+        (self.info & 0xf) as usize
+    }
+
+    #[inline(always)]
+    fn count(&self) -> usize {
+        (self.info >> 4 & 0xfff) as usize
+    }
+
+    /// Whether a key goes on below one of the children.
+    #[inline(always)]
+    pub(super) fn leads_to(&self, key: u64) -> bool {
+        same_prefix(self.prefix, key, self.depth()) && self.contains(byte_of(key, self.depth()))
+    }
+
+    #[inline(always)]
+    fn contains(&self, byte: u8) -> bool {
+        let count = self.count();
+        if count > MEDIUM {
+            return Children(self.more).contains(byte);
+        }
+        let few = count.min(SMALL);
+        few > 0 && first_bytes_have(self.info >> 16, few, byte)
+            || count > SMALL && first_bytes_have(self.more[0], (count - SMALL).min(8), byte)
+            || count > SMALL + 8 && first_bytes_have(self.more[1], count - SMALL - 8, byte)
+    }
+
+    /// The node, which is of this level.
+    #[inline]
+    pub(super) fn unpacked(&self, level: usize) -> Node {
+        let count = self.count();
+        let mut children = Children::default();
+        if count > MEDIUM {
+            children.0 = self.more;
+        } else {
+            let mut add = |mut bytes: u64, count: usize| {
+                for _ in 0..count {
+                    children.insert(bytes as u8);
+                    bytes >>= 8;
+                }
+            };
+            add(self.info >> 16, count.min(SMALL));
+            add(self.more[0], count.saturating_sub(SMALL).min(8));
+            add(self.more[1], count.saturating_sub(SMALL + 8));
+        }
+        Node { level, depth: self.depth(), prefix: self.prefix, children }
+    }
+}
+
+/// Whether one of the lowest `count` bytes of a word, one to eight, is `byte`.
+#[inline(always)]
+fn first_bytes_have(word: u64, count: usize, byte: u8) -> bool {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let differ = word ^ ONES * u64::from(byte);
+    // The highest bit of each byte that is zero, and perhaps of some above the first of these.
+    let zero = differ.wrapping_sub(ONES) & !differ & ONES << 7;
+    zero.trailing_zeros() < 8 * count as u32
+}
+
+impl<'a> Words<'a> {
+    #[inline(always)]
+    pub(super) fn of(bucket: &'a Bucket) -> Self {
+        Self { kinds: bucket.kinds(), slots: Slots::Shared(bucket) }
+    }
+
+    #[inline(always)]
+    pub(super) fn slot(self, slot: usize) -> Word {
+        match self.slots {
+            Slots::Shared(bucket) => bucket.slot(slot),
+            Slots::Copied(slots) => slots[slot],
+        }
+    }
+
+    /// The number in a slot.
+    #[inline(always)]
+    pub(super) fn number(self, slot: usize) -> u64 {
+        number_of(self.slot(slot))
+    }
+
+    /// The value of the leaf in a slot.
+    #[inline(always)]
+    pub(super) fn value(self, slot: usize, has_values: bool) -> Word {
+        if has_values { self.slot(slot % UNITS + UNITS) } else { core::ptr::null_mut() }
+    }
+
+    /// The slots whose number shares its first `level` bytes with `key`, a bit for each.
+    ///
+    /// No branch on any of them: which slot it is cannot be guessed.
+    #[inline(always)]
+    fn sharing(self, level: usize, key: u64, slots: usize) -> u32 {
+        (0..slots).fold(0, |found, slot| {
+            found | u32::from(same_prefix(self.number(slot), key, level)) << slot
+        })
+    }
+
+    /// Calls `leaf` with the slot of each key of the group under the first `level` bytes of `key`; returns that of the node
+    /// under them, if there is one.
+    #[inline(always)]
+    pub(super) fn under(
+        self,
+        (level, key): (usize, u64),
+        has_values: bool,
+        mut leaf: impl FnMut(usize),
+    ) -> Option<usize> {
+        let mut sharing = self.sharing(level, key, if has_values { UNITS } else { SLOTS });
+        while sharing != 0 {
+            let slot = sharing.trailing_zeros() as usize;
+            sharing &= sharing - 1;
+            let kind = self.kinds.byte(slot);
+            if kind == Kinds::LEAF | level as u64 {
+                leaf(slot);
+            } else if kind == Kinds::NODE | level as u64 && slot < UNITS {
+                return Some(slot);
+            }
+        }
+        None
+    }
+
+    /// Adds the keys of this bucket, a group's first or second, that share their first `level` bytes with `key`, or if
+    /// there are none, finds the node under these bytes. Tells whether it did.
+    #[inline(always)]
+    pub(super) fn gather(
+        self,
+        (group, node): (&mut Group, &mut Packed),
+        at: (usize, u64),
+        bucket: usize,
+        has_values: bool,
+    ) -> bool {
+        let found = self.under(at, has_values, |slot| {
+            let n = group.len();
+            // Never more in two buckets at one instant.
+            if n < GROUP {
+                group.keys[n] = self.number(slot);
+                group.values[n] = self.value(slot, has_values);
+                group.at[n] = (bucket as u8, slot as u8);
+                group.len += 1;
+            }
+        });
+        match found {
+            Some(slot) if group.len == 0 => *node = self.packed(slot, bucket),
+            _ => return false,
+        }
+        true
+    }
+
+    /// The node that begins in a slot.
+    #[inline(always)]
+    pub(super) fn packed(self, slot: usize, bucket: usize) -> Packed {
+        let (prefix, info) = (self.number(slot), self.number(slot + UNITS));
+        let mut node = Packed { at: (bucket, slot), prefix, info, more: [0; 4] };
+        if node.count() > MEDIUM {
+            node.more = [self.number(1), self.number(2), self.number(4), self.number(5)];
+        } else if node.count() > SMALL {
+            // A node of two units begins in one of the first two.
+            let unit = (slot + 1) % UNITS;
+            (node.more[0], node.more[1]) = (self.number(unit), self.number(unit + UNITS));
+        }
+        node
+    }
+
+    /// The level and the prefix of the entry that begins in a slot, and how many slots it has.
+    #[inline]
+    pub(super) fn name(self, slot: usize, has_values: bool) -> (usize, u64, usize) {
+        let byte = self.kinds.byte(slot);
+        let level = (byte & 0xf) as usize;
+        let slots = match byte & 0xf0 {
+            Kinds::LEAF => 1 + usize::from(has_values),
+            _ => 2 * units_of((self.number(slot % UNITS + UNITS) >> 4 & 0xfff) as usize),
+        };
+        (level, prefix_of(self.number(slot), level.min(LEVELS)), slots)
+    }
+
+    /// The node of this level that begins in a slot.
+    #[inline]
+    pub(super) fn node(self, slot: usize, level: usize) -> Node {
+        self.packed(slot, 0).unpacked(level)
+    }
+
+    /// The entry that begins in a slot.
+    pub(super) fn entry(self, slot: usize, has_values: bool) -> Entry {
+        match self.kinds.of(slot) {
+            Kind::Leaf(level) => {
+                let (key, value) = (self.number(slot), self.value(slot, has_values));
+                Entry::Leaf { level, key, value }
+            }
+            Kind::Node(level) => Entry::Node(self.node(slot, level)),
+            Kind::Free | Kind::Rest => unreachable!("an entry begins here"),
+        }
+    }
+}
+
+/// A copy of a bucket, to be changed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Image {
     pub(super) kinds: Kinds,
@@ -274,84 +602,34 @@ impl Image {
     #[cfg(test)]
     const EMPTY: Self = Self { kinds: Kinds(0), slots: [core::ptr::null_mut(); SLOTS] };
 
+    #[inline(always)]
+    pub(super) fn words(&self) -> Words<'_> {
+        Words { kinds: self.kinds, slots: Slots::Copied(&self.slots) }
+    }
+
     /// How many slots are free.
     #[inline(always)]
     pub(super) fn free(&self) -> usize {
-        SLOTS - self.kinds.used()
+        self.kinds.free()
     }
 
-    /// The number in a slot.
-    #[inline(always)]
-    pub(super) fn number(&self, slot: usize) -> u64 {
-        number_of(self.slots[slot])
-    }
-
-    /// The slots where entries begin.
-    pub(super) fn heads(&self) -> impl Iterator<Item = usize> + use<> {
-        let kinds = self.kinds;
-        (0..SLOTS).filter(move |slot| matches!(kinds.of(*slot), Kind::Leaf(_) | Kind::Node(_)))
-    }
-
-    /// The slots of the keys of a group.
-    #[inline(always)]
-    pub(super) fn group(&self, level: usize, key: u64) -> impl Iterator<Item = usize> + use<'_> {
-        (0..SLOTS).filter(move |slot| {
-            self.kinds.is_leaf_of(*slot, level) && same_prefix(self.number(*slot), key, level)
-        })
-    }
-
-    /// The slot of a key.
-    #[inline(always)]
-    pub(super) fn find_key(&self, key: u64) -> Option<usize> {
-        (0..SLOTS).find(|slot| self.number(*slot) == key && self.kinds.is_leaf(*slot))
-    }
-
-    /// The slot of the node under the first `level` bytes of `key`.
-    #[inline(always)]
-    pub(super) fn find_node(&self, level: usize, key: u64) -> Option<usize> {
-        (0..UNITS).find(|slot| {
-            self.kinds.is_node_of(*slot, level) && same_prefix(self.number(*slot), key, level)
-        })
-    }
-
-    /// The value of the leaf in a slot, of a map whose values have bytes.
-    #[inline(always)]
-    pub(super) fn value(&self, slot: usize) -> Word {
-        self.slots[slot % UNITS + UNITS]
-    }
-
-    /// The entry that begins in a slot.
-    pub(super) fn entry(&self, slot: usize, has_values: bool) -> Entry {
-        match self.kinds.of(slot) {
-            Kind::Leaf(level) => {
-                let value = if has_values { self.value(slot) } else { core::ptr::null_mut() };
-                Entry::Leaf { level, key: self.number(slot), value }
-            }
-            _ => Entry::Node(self.node(slot)),
-        }
-    }
-
-    /// The node that begins in a slot.
-    #[inline]
-    pub(super) fn node(&self, slot: usize) -> Node {
-        let Kind::Node(level) = self.kinds.of(slot) else { unreachable!("a node begins here") };
-        let info = self.number(slot + UNITS);
-        let (depth, count) = ((info & 0xf) as usize, (info >> 4 & 0xfff) as usize);
-        let mut children = Children::default();
+    /// Gives the node of this level that begins in a slot one more child, if that takes no more units; tells whether it does.
+    pub(super) fn add_child(&mut self, (level, slot): (usize, usize), byte: u8) -> bool {
+        let info = number_of(self.slots[slot + UNITS]);
+        let count = (info >> 4 & 0xfff) as usize;
         if count > MEDIUM {
-            children.0 = [self.number(1), self.number(2), self.number(4), self.number(5)];
-        } else {
-            let mut bytes = info >> 16;
-            for _ in 0..count.min(SMALL) {
-                children.insert(bytes as u8);
-                bytes >>= 8;
-            }
-            for more in 0..count.saturating_sub(SMALL) {
-                let word = self.number(slot + 1 + more / 8 * UNITS);
-                children.insert((word >> (more % 8 * 8)) as u8);
-            }
+            let word = &mut self.slots[[1, 2, 4, 5][usize::from(byte >> 6)]];
+            *word = word_of(number_of(*word) | 1 << (byte & 63));
+            self.slots[slot + UNITS] = word_of(info + (1 << 4));
+            return true;
         }
-        Node { level, depth, prefix: self.number(slot), children }
+        if units_of(count + 1) > units_of(count) {
+            return false;
+        }
+        let mut node = self.words().node(slot, level);
+        node.children.insert(byte);
+        self.store_node(slot, &node);
+        true
     }
 
     /// Takes the entry that begins in a slot out.
@@ -362,7 +640,8 @@ impl Image {
                 self.kinds.set(slot, 0);
                 return;
             }
-            _ => self.node(slot).units(),
+            Kind::Node(level) => self.words().node(slot, level).units(),
+            Kind::Free | Kind::Rest => unreachable!("an entry begins here"),
         };
         for unit in slot..slot + units {
             self.kinds.set(unit, 0);
@@ -405,9 +684,11 @@ impl Image {
     /// Moves nodes to the first units and leaves behind them; returns the first unit that has no node.
     fn compact(&mut self, has_values: bool) -> usize {
         let old = *self;
-        self.kinds = Kinds(0);
+        let old = old.words();
+        // Who is away stays so.
+        self.kinds.0 &= !(Kinds::AWAY - 1);
         let mut unit = 0;
-        for slot in old.heads() {
+        for slot in old.kinds.heads() {
             if let Entry::Node(node) = old.entry(slot, has_values) {
                 self.store_node(unit, &node);
                 unit += node.units();
@@ -415,7 +696,7 @@ impl Image {
         }
         // Leaves from the back, so that the units in front of them stay free.
         let mut places = (unit..UNITS).rev().flat_map(|unit| [unit + UNITS, unit]);
-        for slot in old.heads() {
+        for slot in old.kinds.heads() {
             if let Entry::Leaf { level, key, value } = old.entry(slot, has_values) {
                 let mut place = places.next();
                 if has_values {
@@ -507,11 +788,35 @@ mod tests {
             let node = node(children);
             let mut image = Image::EMPTY;
             image.add(&Entry::Node(node), true);
-            assert_eq!(image.node(0), node, "{count} children");
+            assert_eq!(image.words().node(0, 2), node, "{count} children");
+            let packed = image.words().packed(0, 0);
+            for byte in 0..=255 {
+                let key = node.prefix | u64::from(byte) << 32;
+                assert_eq!(packed.leads_to(key), node.children.contains(byte), "{count} {byte}");
+            }
             assert_eq!(image.free(), 6 - 2 * node.units());
             image.remove(0, true);
             assert_eq!(image.free(), 6);
         }
+    }
+
+    fn find_key(image: &Image, key: u64) -> Option<usize> {
+        (0..SLOTS).find(|slot| image.kinds.is_leaf(*slot) && image.words().number(*slot) == key)
+    }
+
+    #[test]
+    fn who_is_away_is_counted_up_to_many() {
+        let mut kinds = Kinds(Kinds::LEAF);
+        for hash in 0..3 {
+            kinds.sent_away(hash << 10);
+        }
+        assert!(kinds.may_be_away(0) && !kinds.may_be_away(0xfff) && kinds.agrees_with(3));
+        (0..3).for_each(|_| kinds.back());
+        assert_eq!(kinds, Kinds(Kinds::LEAF));
+        (0..20).for_each(|_| kinds.sent_away(0xfff));
+        (0..20).for_each(|_| kinds.back());
+        assert!(kinds.may_be_away(0xfff) && kinds.agrees_with(0) && kinds.agrees_with(5));
+        assert_eq!(kinds.used(), 1);
     }
 
     #[test]
@@ -526,22 +831,25 @@ mod tests {
             }
             image.remove(0, has_values);
             image.add(&medium, has_values);
-            assert!(image.find_key(8).is_some() && image.find_key(7).is_none());
-            let slot = image.find_node(2, 0x0102 << 48).unwrap();
-            assert_eq!(image.entry(slot, has_values), medium);
+            assert!(find_key(&image, 8).is_some() && find_key(&image, 7).is_none());
+            let (mut group, mut found) = (Group::EMPTY, Packed::NONE);
+            let looked = (2, 0x0102 << 48);
+            assert!(image.words().gather((&mut group, &mut found), looked, 0, has_values));
+            let (_, slot) = found.at;
+            assert_eq!(image.words().entry(slot, has_values), medium);
             image.remove(slot, has_values);
             image.add(&small, has_values);
-            let key = image.find_key(8).unwrap();
+            let key = find_key(&image, 8).unwrap();
             if has_values {
-                assert_eq!(number_of(image.value(key)), 9);
+                assert_eq!(number_of(image.words().value(key, true)), 9);
             }
         }
         let mut set = Image::EMPTY;
         (0..6).for_each(|key| set.add(&leaf(key), false));
-        assert!(set.free() == 0 && (0..6).all(|key| set.find_key(key).is_some()));
-        (0..6).step_by(2).for_each(|key| set.remove(set.find_key(key).unwrap(), false));
+        assert!(set.free() == 0 && (0..6).all(|key| find_key(&set, key).is_some()));
+        (0..6).step_by(2).for_each(|key| set.remove(find_key(&set, key).unwrap(), false));
         set.add(&Entry::Node(node(0..2)), false);
-        assert!((0..6).all(|key| set.find_key(key).is_some() == (key % 2 == 1)));
-        assert_eq!(set.heads().count(), 4);
+        assert!((0..6).all(|key| find_key(&set, key).is_some() == (key % 2 == 1)));
+        assert_eq!(set.kinds.heads().count(), 4);
     }
 }

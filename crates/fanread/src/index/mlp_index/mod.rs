@@ -50,7 +50,7 @@ use crate::sync::thread;
 
 pub use check::Broken;
 pub use iter::Range;
-use layout::{Entry, LEVELS, SLOTS};
+use layout::{Entry, LEVELS, SLOTS, Words};
 use raw::{Garbage, Root};
 use search::Secret;
 
@@ -258,9 +258,9 @@ impl<V> Drop for MlpIndex<V> {
         let mut values = Vec::new();
         for segment in &segments {
             for bucket in segment.buckets() {
-                let image = bucket.image();
-                for slot in image.heads() {
-                    if let Entry::Leaf { value, .. } = image.entry(slot, Self::HAS_VALUES) {
+                let words = Words::of(bucket);
+                for slot in words.kinds.heads() {
+                    if let Entry::Leaf { value, .. } = words.entry(slot, Self::HAS_VALUES) {
                         values.extend(raw::garbage_of::<V>(value));
                     }
                 }

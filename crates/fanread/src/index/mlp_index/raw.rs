@@ -46,6 +46,12 @@ impl Bucket {
         Kinds(self.kinds.load(Relaxed))
     }
 
+    /// Stores the kinds. As `store`.
+    #[inline]
+    pub(super) fn store_kinds(&self, kinds: Kinds) {
+        self.kinds.store(kinds.0, Relaxed);
+    }
+
     #[inline(always)]
     pub(super) fn slot(&self, slot: usize) -> Word {
         // Relaxed: as `kinds`.
@@ -68,18 +74,6 @@ impl Bucket {
                 return seen;
             }
             backoff.wait();
-        }
-    }
-
-    /// What the bucket holds at one instant, and its version then.
-    #[inline(always)]
-    pub(super) fn read(&self) -> (Image, Seen) {
-        loop {
-            let seen = self.begin();
-            let image = self.image();
-            if self.version.end(seen).is_some() {
-                return (image, seen);
-            }
         }
     }
 
@@ -132,6 +126,12 @@ impl Segment {
         unsafe { core::slice::from_raw_parts(base.as_ptr(), self.buckets) }
     }
 
+    /// Where the entries of a hash are.
+    #[inline(always)]
+    pub(super) fn home(&self, hash: u64) -> Home<'_> {
+        Home { segment: self, hash, pair: self.pair(hash) }
+    }
+
     /// The two buckets of a hash; different ones.
     #[inline(always)]
     pub(super) fn pair(&self, hash: u64) -> [&Bucket; 2] {
@@ -167,6 +167,22 @@ impl Segment {
 
     pub(super) fn bytes(&self) -> usize {
         size_of::<Self>() + self.buckets * LINE_BYTES
+    }
+}
+
+/// Where the entries of a hash are: in one of two buckets of a segment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Home<'g> {
+    pub(super) segment: &'g Segment,
+    pub(super) hash: u64,
+    pub(super) pair: [&'g Bucket; 2],
+}
+
+impl Home<'_> {
+    /// Which of the two a bucket is.
+    #[inline]
+    pub(super) fn which(&self, bucket: &Bucket) -> usize {
+        usize::from(!ptr::eq(self.pair[0], bucket))
     }
 }
 

@@ -3,9 +3,9 @@
 //! A group that loses its last key takes its byte out of its parent; a parent with one child left gives way to it, if there
 //! is room for the child in the parent's buckets. If there is none, it stays: a removal never needs memory.
 
-use super::edit::{Again, Edit};
+use super::edit::{Edit, Pages};
 use super::insert::{Moved, Stop};
-use super::layout::{Entry, GROUP, Node, byte_of, child_of};
+use super::layout::{Entry, Member, Node, byte_of, child_of};
 use super::raw::{self, Directory, read_value};
 use super::search::What;
 use super::{MlpIndex, Pinned, Ref};
@@ -22,24 +22,19 @@ impl<V: Send + Sync> MlpIndex<V> {
         wanted: &mut impl FnMut(Word) -> bool,
     ) -> Result<Option<Word>, Stop> {
         let found = self.locate(directory, edit, key)?;
-        let place = match found.what {
-            What::Group => found.group(key).find(|(other, ..)| *other == key),
-            _ => None,
-        };
-        let Some((_, at, slot)) = place else {
+        let Some(member) = found.member(key) else {
             edit.commit()?;
             return Ok(None);
         };
-        let image = &found.images[at];
-        let old = if Self::HAS_VALUES { image.value(slot) } else { core::ptr::null_mut() };
+        let old = member.value;
         if !wanted(old) {
             edit.commit()?;
             return Ok(None);
         }
         let mut moved = Moved::default();
-        edit.take(found.segment, found.pair[at], slot)?;
+        edit.take(&found.home, member.at)?;
         moved.add(key, found.level, -1);
-        if found.group(key).count() == 1 && found.level > 0 {
+        if found.group.len() == 1 && found.level > 0 {
             self.remove_child(directory, edit, found.level, (key, joins), &mut moved)?;
         }
         edit.commit()?;
@@ -57,9 +52,7 @@ impl<V: Send + Sync> MlpIndex<V> {
         moved: &mut Moved,
     ) -> Result<(), Stop> {
         let (found, node) = self.parent(directory, edit, level, key)?;
-        let What::Node(at, slot, _) = found.what else { return Err(Stop::Again) };
-        let (segment, bucket) = (found.segment, found.pair[at]);
-        edit.take(segment, bucket, slot)?;
+        edit.take(&found.home, found.packed.at)?;
         let mut rest = node;
         rest.children.remove(byte_of(key, node.depth));
         let Some(only) = rest.children.next(0) else {
@@ -71,7 +64,7 @@ impl<V: Send + Sync> MlpIndex<V> {
         };
         if !joins || rest.children.next(usize::from(only) + 1).is_some() {
             // It takes no more room than before.
-            return if edit.add(segment, bucket, &Entry::Node(rest))? {
+            return if edit.add(&found.home, found.packed.at.0, &Entry::Node(rest))? {
                 Ok(())
             } else {
                 Err(Stop::Again)
@@ -79,22 +72,24 @@ impl<V: Send + Sync> MlpIndex<V> {
         }
         // The one child moves up to the node's own prefix.
         let prefix = child_of(node.prefix, node.depth, only);
-        let child = self.entry_at(directory, edit, node.depth + 1, prefix)?.ok_or(Again)?;
-        if let What::Node(at, slot, below) = child.what {
-            edit.take(child.segment, child.pair[at], slot)?;
-            return self.place(directory, edit, Entry::Node(Node { level: node.level, ..below }));
+        let child = self.entry_at(directory, edit, node.depth + 1, prefix)?;
+        match child.what {
+            What::Nothing => return Err(Stop::Again),
+            What::Node => {
+                edit.take(&child.home, child.packed.at)?;
+                let below = Node { level: node.level, ..child.node() };
+                return self.place_at(edit, &found.home, Entry::Node(below));
+            }
+            What::Group => {}
         }
         // All of them first: whatever is placed may move the others.
-        let mut group = Vec::with_capacity(GROUP);
-        for (_, at, slot) in child.group(prefix) {
-            group.push(edit.take(child.segment, child.pair[at], slot)?);
+        for member in child.group.members() {
+            edit.take(&child.home, member.at)?;
         }
-        for entry in group {
-            if let Entry::Leaf { level, key, value } = entry {
-                moved.add(key, level, -1);
-                moved.add(key, node.level, 1);
-                self.place(directory, edit, Entry::Leaf { level: node.level, key, value })?;
-            }
+        for Member { key, value, .. } in child.group.members() {
+            moved.add(key, child.level, -1);
+            moved.add(key, node.level, 1);
+            self.place_at(edit, &found.home, Entry::Leaf { level: node.level, key, value })?;
         }
         Ok(())
     }

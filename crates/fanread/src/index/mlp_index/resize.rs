@@ -9,11 +9,11 @@
 //!
 //! PAPER: none; its table has a fixed size.
 
-use super::edit::{Again, View};
-use super::insert::{Pages, Stop};
-use super::layout::{Entry, Image, SLOTS};
-use super::raw::{Bucket, Directory, Garbage, Root, Segment};
+use super::edit::{Again, Pages, View};
+use super::layout::{Entry, SLOTS, Words};
+use super::raw::{Bucket, Directory, Garbage, Home, Root, Segment};
 use super::{MlpIndex, Pinned};
+use crate::arch::prefetch;
 use crate::mem::pages::HUGE_BYTES;
 use crate::mem::{AllocError, LINE_BYTES};
 use crate::sync::epoch::{self, Guard};
@@ -42,6 +42,9 @@ fn rounded(buckets: usize) -> usize {
     if buckets < huge / 2 { buckets.max(FIRST) } else { buckets.next_multiple_of(huge) }
 }
 
+/// How many entries of a copy wait for their lines together.
+const LATE: usize = 32;
+
 /// Segments that nobody else knows, as they are filled.
 struct Filling {
     has_values: bool,
@@ -49,41 +52,45 @@ struct Filling {
 
 impl<'g> View<'g> for Filling {
     #[inline]
-    fn image(&mut self, bucket: &'g Bucket) -> Result<Image, Again> {
-        Ok(bucket.image())
+    fn look<T>(
+        &mut self,
+        bucket: &'g Bucket,
+        mut read: impl FnMut(Words<'_>) -> T,
+    ) -> Result<T, Again> {
+        Ok(read(Words::of(bucket)))
     }
 }
 
 impl<'g> Pages<'g> for Filling {
     #[inline]
-    fn add(
-        &mut self,
-        segment: &'g Segment,
-        bucket: &'g Bucket,
-        entry: &Entry,
-    ) -> Result<bool, Again> {
-        let slots = entry.slots(self.has_values);
-        if SLOTS - bucket.kinds().used() < slots {
+    fn add(&mut self, home: &Home<'g>, at: usize, entry: &Entry) -> Result<bool, Again> {
+        let (bucket, slots) = (home.pair[at], entry.slots(self.has_values));
+        if bucket.kinds().free() < slots {
             return Ok(false);
         }
         let mut image = bucket.image();
         image.add(entry, self.has_values);
         bucket.store(&image);
-        segment.count(slots.cast_signed());
+        if at == 1 {
+            let mut kinds = home.pair[0].kinds();
+            kinds.sent_away(home.hash);
+            home.pair[0].store_kinds(kinds);
+        }
+        home.segment.count(slots.cast_signed());
         Ok(true)
     }
 
-    fn take(
-        &mut self,
-        segment: &'g Segment,
-        bucket: &'g Bucket,
-        slot: usize,
-    ) -> Result<Entry, Again> {
-        let mut image = bucket.image();
-        let entry = image.entry(slot, self.has_values);
+    fn take(&mut self, home: &Home<'g>, (at, slot): (usize, usize)) -> Result<Entry, Again> {
+        let mut image = home.pair[at].image();
+        let entry = image.words().entry(slot, self.has_values);
         image.remove(slot, self.has_values);
-        bucket.store(&image);
-        segment.count(-entry.slots(self.has_values).cast_signed());
+        home.pair[at].store(&image);
+        if at == 1 {
+            let mut kinds = home.pair[0].kinds();
+            kinds.back();
+            home.pair[0].store_kinds(kinds);
+        }
+        home.segment.count(-entry.slots(self.has_values).cast_signed());
         Ok(entry)
     }
 }
@@ -144,6 +151,13 @@ impl<V> MlpIndex<V> {
             if buckets > 64 && segment.used() * 4 < buckets * SLOTS {
                 // Keys that collide so often are no accident, and room does not help.
                 return Err(AllocError { bytes: 2 * segment.bytes() });
+            }
+            if buckets > 10000 {
+                eprintln!(
+                    "LOAD {} {:.3}",
+                    buckets,
+                    segment.used() as f64 / (buckets * SLOTS) as f64
+                );
             }
             let wanted = rounded((buckets * STEP.0).div_ceil(STEP.1).max(buckets + 1));
             self.replace(&pinned.guard, segment, hash, wanted)?
@@ -221,43 +235,34 @@ impl<V> MlpIndex<V> {
     }
 
     /// Copies all entries of a segment; tells whether there was room for all.
+    ///
+    /// Those in their first bucket come in the order of the copy's buckets. The others go to their first, if there is room
+    /// now, or to wherever there is, after the lines have had time to come.
     fn copy(&self, from: &Segment, to: &[Segment]) -> bool {
         let mut filling = Filling { has_values: Self::HAS_VALUES };
+        let mut late = Vec::with_capacity(LATE);
+        let place_all = |filling: &mut Filling, late: &mut Vec<(Home<'_>, Entry)>| {
+            late.drain(..).all(|(home, entry)| self.place_at(filling, &home, entry).is_ok())
+        };
         for bucket in from.buckets() {
-            let image = bucket.image();
-            for slot in image.heads() {
-                let entry = image.entry(slot, Self::HAS_VALUES);
+            let words = Words::of(bucket);
+            for slot in words.kinds.heads() {
+                let entry = words.entry(slot, Self::HAS_VALUES);
                 let (level, prefix) = entry.home();
-                let hash = self.secret.hash(level, prefix);
-                let at = if to.len() == 2 { (hash << from.bits() >> 63) as usize } else { 0 };
-                if !self.put(&to[at], &mut filling, entry, hash, from.pair(hash)[0], bucket) {
+                let old = from.home(self.secret.hash(level, prefix));
+                let part = if to.len() == 2 { (old.hash << from.bits() >> 63) as usize } else { 0 };
+                let home = to[part].home(old.hash);
+                if old.which(bucket) == 0 && matches!(filling.add(&home, 0, &entry), Ok(true)) {
+                    continue;
+                }
+                home.pair.into_iter().for_each(|bucket| prefetch(bucket));
+                late.push((home, entry));
+                if late.len() == LATE && !place_all(&mut filling, &mut late) {
                     return false;
                 }
             }
         }
-        true
-    }
-
-    /// Puts an entry into the bucket that answers to the one it was in, if there is room, else into the other one.
-    fn put<'t>(
-        &self,
-        to: &'t Segment,
-        filling: &mut impl Pages<'t>,
-        entry: Entry,
-        hash: u64,
-        first: &Bucket,
-        bucket: &Bucket,
-    ) -> bool {
-        let mut pair = to.pair(hash);
-        if !core::ptr::eq(first, bucket) {
-            pair.swap(0, 1);
-        }
-        let done = match filling.add(to, pair[0], &entry) {
-            Ok(true) => Ok(()),
-            Ok(false) => self.place_in(to, filling, entry, hash),
-            Err(Again) => Err(Stop::Again),
-        };
-        done.is_ok()
+        place_all(&mut filling, &mut late)
     }
 
     /// Gives a map that has grown its shards.

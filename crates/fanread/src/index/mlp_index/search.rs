@@ -15,9 +15,10 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::edit::{Again, Trail, View};
 use super::layout::{
-    Children, Image, LEVELS, Node, SLOTS, UNITS, byte_of, child_of, prefix_of, same_prefix,
+    Children, Group, LEVELS, Member, Node, Packed, SLOTS, UNITS, byte_of, child_of, prefix_of,
+    same_prefix,
 };
-use super::raw::{Bucket, Directory, Segment, read_value};
+use super::raw::{Bucket, Directory, Home, read_value};
 use super::{MlpIndex, Pinned, Ref};
 use crate::arch::prefetch;
 use crate::hash::mix::{fold, stream};
@@ -50,33 +51,53 @@ impl Secret {
     }
 }
 
-/// A pair of buckets and what they held.
+/// What was found under a prefix, and where.
 #[derive(Debug)]
 pub(super) struct Found<'g> {
     pub(super) level: usize,
-    pub(super) segment: &'g Segment,
-    pub(super) pair: [&'g Bucket; 2],
-    pub(super) images: [Image; 2],
+    pub(super) home: Home<'g>,
     pub(super) what: What,
+    /// All its keys, one at least, if it is a group.
+    pub(super) group: Group,
+    /// The node, if it is one.
+    pub(super) packed: Packed,
 }
 
 /// What was found under a prefix.
-#[derive(Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum What {
-    /// Nothing: the map is empty.
     Nothing,
-    /// One key at least.
     Group,
-    /// A node: in which bucket, in which slot.
-    Node(usize, usize, Node),
+    Node,
 }
 
-impl Found<'_> {
-    /// The keys of a group that share their first bytes with `key`, and where each is: bucket, slot.
-    pub(super) fn group(&self, key: u64) -> impl Iterator<Item = (u64, usize, usize)> {
-        self.images.iter().enumerate().flat_map(move |(at, image)| {
-            image.group(self.level, key).map(move |slot| (image.number(slot), at, slot))
-        })
+impl<'g> Found<'g> {
+    /// Nothing, as long as nobody has looked.
+    #[inline(always)]
+    fn at(level: usize, home: Home<'g>) -> Self {
+        let what = What::Nothing;
+        Self { level, home, what, group: Group::EMPTY, packed: Packed::NONE }
+    }
+
+    /// The key itself, if it is there.
+    #[inline(always)]
+    pub(super) fn member(&self, key: u64) -> Option<Member> {
+        // Empty, unless a group was found.
+        self.group.members().find(|member| member.key == key)
+    }
+
+    /// The node, if it is one.
+    #[inline(always)]
+    pub(super) fn node(&self) -> Node {
+        self.packed.unpacked(self.level)
+    }
+}
+
+impl Node {
+    /// The first child behind the one on the way to `key`, which shares the node's prefix.
+    #[inline(always)]
+    pub(super) fn child_behind(&self, key: u64, way: Way) -> Option<u8> {
+        way.child_from(&self.children, way.behind(byte_of(key, self.depth)))
     }
 }
 
@@ -87,31 +108,26 @@ impl<V> MlpIndex<V> {
     /// Whether values have bytes.
     pub(super) const HAS_VALUES: bool = size_of::<V>() != 0 || !is_inline::<V>();
 
-    /// The segment and the buckets of a prefix.
+    /// Where the entries of a prefix are.
     #[inline(always)]
-    pub(super) fn pair<'g>(
-        &self,
-        directory: &'g Directory,
-        level: usize,
-        prefix: u64,
-    ) -> (&'g Segment, [&'g Bucket; 2]) {
+    pub(super) fn home<'g>(&self, directory: &'g Directory, level: usize, prefix: u64) -> Home<'g> {
         let hash = self.secret.hash(level, prefix);
-        let segment = directory.segment(hash);
-        (segment, segment.pair(hash))
+        directory.segment(hash).home(hash)
     }
 
     /// Asks for the buckets of a prefix.
     #[inline(always)]
-    pub(super) fn ask<'g>(
-        &self,
-        directory: &'g Directory,
-        level: usize,
-        key: u64,
-    ) -> [&'g Bucket; 2] {
-        let (_, pair) = self.pair(directory, level, prefix_of(key, level));
+    fn ask<'g>(&self, directory: &'g Directory, level: usize, key: u64) -> [&'g Bucket; 2] {
+        let Home { pair, .. } = self.home(directory, level, prefix_of(key, level));
         prefetch(pair[0]);
         prefetch(pair[1]);
         pair
+    }
+
+    /// Asks for the first bucket of a prefix, where four entries in five are.
+    #[inline(always)]
+    pub(super) fn ask_first(&self, directory: &Directory, level: usize, key: u64) {
+        prefetch(self.home(directory, level, prefix_of(key, level)).pair[0]);
     }
 
     /// Finds the value of a key.
@@ -170,12 +186,7 @@ impl<V> MlpIndex<V> {
     #[inline(never)]
     pub(super) fn find_anywhere<'g>(&'g self, key: u64, guard: &'g Guard) -> Option<Read<'g, V>> {
         self.steady(guard, |directory, view| {
-            let found = self.locate(directory, view, key)?;
-            Ok(found.images.iter().find_map(|image| {
-                image.find_key(key).map(|slot| {
-                    if Self::HAS_VALUES { image.value(slot) } else { core::ptr::null_mut() }
-                })
-            }))
+            Ok(self.locate(directory, view, key)?.member(key).map(|member| member.value))
         })
         .flatten()
         .map(read_value)
@@ -200,73 +211,87 @@ impl<V> MlpIndex<V> {
         }
     }
 
+    /// Looks at what is under the first bytes of `key`, whose home `found` knows; tells whether there is something.
+    #[inline(always)]
+    fn read<'g>(
+        &self,
+        view: &mut impl View<'g>,
+        found: &mut Found<'g>,
+        key: u64,
+    ) -> Result<bool, Again> {
+        let (home, level) = (found.home, found.level);
+        let (group, node) = (&mut found.group, &mut found.packed);
+        found.what = What::Nothing;
+        group.truncate(0);
+        for (at, bucket) in home.pair.into_iter().enumerate() {
+            let before = group.len();
+            let (is_node, may_be_away) = view.look(
+                bucket,
+                #[inline(always)]
+                |words| {
+                    group.truncate(before);
+                    let is_node = words.gather((group, node), (level, key), at, Self::HAS_VALUES);
+                    (is_node, words.kinds.may_be_away(home.hash))
+                },
+            )?;
+            if is_node {
+                found.what = What::Node;
+                return Ok(true);
+            }
+            if !may_be_away {
+                break;
+            }
+        }
+        if group.len() > 0 {
+            found.what = What::Group;
+        }
+        Ok(group.len() > 0)
+    }
+
     /// What is under the first `level` bytes of `key`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn entry_at<'g>(
         &self,
         directory: &'g Directory,
         view: &mut impl View<'g>,
         level: usize,
         key: u64,
-    ) -> Result<Option<Found<'g>>, Again> {
-        let (segment, pair) = self.pair(directory, level, prefix_of(key, level));
-        let images = [view.image(pair[0])?, view.image(pair[1])?];
-        let what = if images.iter().any(|image| image.group(level, key).next().is_some()) {
-            What::Group
-        } else if let Some(slot) = images[0].find_node(level, key) {
-            What::Node(0, slot, images[0].node(slot))
-        } else if let Some(slot) = images[1].find_node(level, key) {
-            What::Node(1, slot, images[1].node(slot))
-        } else {
-            return Ok(None);
-        };
-        Ok(Some(Found { level, segment, pair, images, what }))
+    ) -> Result<Found<'g>, Again> {
+        let mut found = Found::at(level, self.home(directory, level, prefix_of(key, level)));
+        self.read(view, &mut found, key)?;
+        Ok(found)
     }
 
     /// Finds the group of a key's prefix, or the node at which its path ends.
-    #[inline]
+    ///
+    /// What is found at any level is on the key's path, so the search begins where the keys are, and goes up if there is
+    /// nothing.
+    #[inline(always)]
     pub(super) fn locate<'g>(
         &self,
         directory: &'g Directory,
         view: &mut impl View<'g>,
         key: u64,
     ) -> Result<Found<'g>, Again> {
-        let mut start = None;
-        for level in Levels(self.usual.load(Relaxed)) {
-            start = self.entry_at(directory, view, level, key)?;
-            if start.is_some() {
-                break;
+        let usual = self.usual.load(Relaxed) & !1;
+        let above = (1 << (usual | 1).ilog2()) - 1 & !usual | 1;
+        let mut levels = Levels(usual).chain(Levels(above));
+        let level = levels.next().unwrap_or(0);
+        let mut found = Found::at(level, self.home(directory, level, prefix_of(key, level)));
+        while !self.read(view, &mut found, key)? {
+            let Some(level) = levels.next() else { return Ok(found) };
+            found.level = level;
+            found.home = self.home(directory, level, prefix_of(key, level));
+        }
+        while found.what == What::Node && found.packed.leads_to(key) {
+            found.level = found.packed.depth() + 1;
+            found.home = self.home(directory, found.level, prefix_of(key, found.level));
+            if !self.read(view, &mut found, key)? {
+                // A child that is not there was moved meanwhile.
+                return Err(Again);
             }
         }
-        let mut found = match start {
-            Some(found) => found,
-            None => match self.entry_at(directory, view, 0, key)? {
-                Some(root) => root,
-                None => return self.nothing(directory, view),
-            },
-        };
-        loop {
-            let What::Node(_, _, node) = &found.what else { return Ok(found) };
-            if !same_prefix(node.prefix, key, node.depth)
-                || !node.children.contains(byte_of(key, node.depth))
-            {
-                return Ok(found);
-            }
-            // A child that is not there was moved meanwhile.
-            found = self.entry_at(directory, view, node.depth + 1, key)?.ok_or(Again)?;
-        }
-    }
-
-    /// What is found in a map without entries.
-    #[cold]
-    fn nothing<'g>(
-        &self,
-        directory: &'g Directory,
-        view: &mut impl View<'g>,
-    ) -> Result<Found<'g>, Again> {
-        let (segment, pair) = self.pair(directory, 0, 0);
-        let images = [view.image(pair[0])?, view.image(pair[1])?];
-        Ok(Found { level: 0, segment, pair, images, what: What::Nothing })
+        Ok(found)
     }
 
     /// The node of which the entry under the first `level` bytes of `key` is a child; where it is.
@@ -278,8 +303,12 @@ impl<V> MlpIndex<V> {
         key: u64,
     ) -> Result<(Found<'g>, Node), Again> {
         for above in (0..level).rev() {
-            let Some(found) = self.entry_at(directory, view, above, key)? else { continue };
-            let What::Node(_, _, node) = found.what else { return Err(Again) };
+            let found = self.entry_at(directory, view, above, key)?;
+            let node = match found.what {
+                What::Nothing => continue,
+                What::Group => return Err(Again),
+                What::Node => found.node(),
+            };
             // The nearest node above is the parent, or a node came in between.
             return if node.depth + 1 == level { Ok((found, node)) } else { Err(Again) };
         }
@@ -294,13 +323,66 @@ impl<V> MlpIndex<V> {
         }
     }
 
-    /// Asks for the buckets of all prefixes of a key down to the deepest usual level.
-    #[inline]
-    pub(super) fn ask_all(&self, directory: &Directory, key: u64) {
+    /// As `locate`, for who goes on from there: asks for the first buckets of the next `count` children of the node above,
+    /// before it waits for the key's own, and returns that node, if it was met.
+    ///
+    /// The node above is one of few and often cached. So all that is seldom cached is asked for at once.
+    #[inline(always)]
+    pub(super) fn approach<'g>(
+        &self,
+        directory: &'g Directory,
+        view: &mut impl View<'g>,
+        key: u64,
+        (way, count): (Way, usize),
+    ) -> Result<(Found<'g>, Option<Node>), Again> {
         let deepest = Levels(self.usual.load(Relaxed)).next().unwrap_or(0);
-        for level in 1..=deepest {
-            self.ask(directory, level, key);
+        for level in (1..=deepest).rev() {
+            self.ask_first(directory, level, key);
         }
+        let mut found = Found::at(0, self.home(directory, 0, 0));
+        for level in (0..deepest).rev() {
+            found.level = level;
+            found.home = self.home(directory, level, prefix_of(key, level));
+            if self.read(view, &mut found, key)? {
+                break;
+            }
+        }
+        if found.what == What::Nothing {
+            return Ok((self.locate(directory, view, key)?, None));
+        }
+        let mut above = None;
+        while found.what == What::Node && found.packed.leads_to(key) {
+            let node = found.node();
+            let next = way.behind(byte_of(key, node.depth));
+            self.ask_children(directory, &node, way, next, count);
+            above = Some(node);
+            found.level = node.depth + 1;
+            found.home = self.home(directory, found.level, prefix_of(key, found.level));
+            if !self.read(view, &mut found, key)? {
+                // A child that is not there was moved meanwhile.
+                return Err(Again);
+            }
+        }
+        Ok((found, above))
+    }
+
+    /// Asks for the first buckets of `count` children of a node; returns from where on the others are.
+    #[inline]
+    pub(super) fn ask_children(
+        &self,
+        directory: &Directory,
+        node: &Node,
+        way: Way,
+        next: usize,
+        count: usize,
+    ) -> usize {
+        let mut next = next;
+        for _ in 0..count {
+            let Some(byte) = way.child_from(&node.children, next) else { break };
+            self.ask_first(directory, node.depth + 1, child_of(node.prefix, node.depth, byte));
+            next = way.behind(byte);
+        }
+        next
     }
 }
 
@@ -312,26 +394,44 @@ pub(super) enum Way {
 }
 
 impl Way {
-    /// The first child behind `byte`, which need not be one.
-    #[inline]
-    pub(super) fn child_behind(self, children: &Children, byte: u8) -> Option<u8> {
+    /// The first child from a place on, which is a byte or 256.
+    #[inline(always)]
+    pub(super) fn child_from(self, children: &Children, place: usize) -> Option<u8> {
         match self {
-            Self::Up => children.next(usize::from(byte) + 1),
-            Self::Down => children.previous(usize::from(byte)),
+            Self::Up => children.next(place),
+            Self::Down => children.previous(place),
         }
     }
 
-    /// The first child.
-    #[inline]
-    pub(super) fn first_child(self, children: &Children) -> Option<u8> {
+    /// The place behind a byte.
+    #[inline(always)]
+    pub(super) fn behind(self, byte: u8) -> usize {
         match self {
-            Self::Up => children.next(0),
-            Self::Down => children.previous(256),
+            Self::Up => usize::from(byte) + 1,
+            Self::Down => usize::from(byte),
+        }
+    }
+
+    /// The place of a byte.
+    #[inline(always)]
+    pub(super) fn at(self, byte: u8) -> usize {
+        match self {
+            Self::Up => usize::from(byte),
+            Self::Down => usize::from(byte) + 1,
+        }
+    }
+
+    /// The place before all bytes.
+    #[inline(always)]
+    pub(super) fn before_all(self) -> usize {
+        match self {
+            Self::Up => 0,
+            Self::Down => 256,
         }
     }
 
     /// Whether `a` comes before `b`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn is_before(self, a: u64, b: u64) -> bool {
         match self {
             Self::Up => a < b,
@@ -350,55 +450,38 @@ impl<V> MlpIndex<V> {
         way: Way,
         included: bool,
     ) -> Result<Option<(u64, Word)>, Again> {
-        self.ask_all(directory, key);
-        let found = self.locate(directory, view, key)?;
-        match &found.what {
+        let (found, mut above) = self.approach(directory, view, key, (way, 1))?;
+        match found.what {
             What::Nothing => return Ok(None),
             What::Group => {
                 let behind = |other| way.is_before(key, other) || (included && other == key);
-                if let Some(first) = Self::first_of(&found, key, way, behind) {
+                if let Some(first) = first_of(&found.group, way, behind) {
                     return Ok(Some(first));
                 }
             }
-            What::Node(_, _, node) if !same_prefix(node.prefix, key, node.depth) => {
-                if way.is_before(key, node.prefix) {
-                    return self.first_below(directory, view, node, way).map(Some);
-                }
-            }
-            What::Node(_, _, node) => {
-                if let Some(byte) = way.child_behind(&node.children, byte_of(key, node.depth)) {
-                    return self.first_under(directory, view, (node, byte), way).map(Some);
+            What::Node => {
+                let node = found.node();
+                if !same_prefix(node.prefix, key, node.depth) {
+                    if way.is_before(key, node.prefix) {
+                        return self.first_below(directory, view, &node, way).map(Some);
+                    }
+                } else if let Some(byte) = node.child_behind(key, way) {
+                    return self.first_under(directory, view, (&node, byte), way).map(Some);
                 }
             }
         }
         let mut level = found.level;
         while level > 0 {
-            let (_, node) = self.parent(directory, view, level, key)?;
-            if let Some(byte) = way.child_behind(&node.children, byte_of(key, node.depth)) {
+            let node = match above.take() {
+                Some(node) => node,
+                None => self.parent(directory, view, level, key)?.1,
+            };
+            if let Some(byte) = node.child_behind(key, way) {
                 return self.first_under(directory, view, (&node, byte), way).map(Some);
             }
             level = node.level;
         }
         Ok(None)
-    }
-
-    /// The first entry of a group for which `wanted` holds.
-    fn first_of(
-        found: &Found<'_>,
-        key: u64,
-        way: Way,
-        wanted: impl Fn(u64) -> bool,
-    ) -> Option<(u64, Word)> {
-        let mut first = None;
-        for (other, at, slot) in found.group(key).filter(|(other, ..)| wanted(*other)) {
-            if first.is_none_or(|(first, _)| way.is_before(other, first)) {
-                let image = &found.images[at];
-                let value =
-                    if Self::HAS_VALUES { image.value(slot) } else { core::ptr::null_mut() };
-                first = Some((other, value));
-            }
-        }
-        first
     }
 
     /// The first entry below a node.
@@ -409,7 +492,7 @@ impl<V> MlpIndex<V> {
         node: &Node,
         way: Way,
     ) -> Result<(u64, Word), Again> {
-        let byte = way.first_child(&node.children).ok_or(Again)?;
+        let byte = way.child_from(&node.children, way.before_all()).ok_or(Again)?;
         self.first_under(directory, view, (node, byte), way)
     }
 
@@ -424,17 +507,30 @@ impl<V> MlpIndex<V> {
         let (mut node, mut byte) = (*node, byte);
         loop {
             let prefix = child_of(node.prefix, node.depth, byte);
-            self.ask(directory, node.depth + 1, prefix);
-            let found = self.entry_at(directory, view, node.depth + 1, prefix)?.ok_or(Again)?;
+            let found = self.entry_at(directory, view, node.depth + 1, prefix)?;
             match found.what {
-                What::Node(_, _, next) => {
-                    node = next;
-                    byte = way.first_child(&node.children).ok_or(Again)?;
+                What::Node => {
+                    node = found.node();
+                    byte = way.child_from(&node.children, way.before_all()).ok_or(Again)?;
                 }
-                _ => return Self::first_of(&found, prefix, way, |_| true).ok_or(Again),
+                What::Group => return first_of(&found.group, way, |_| true).ok_or(Again),
+                // A child that is not there was moved meanwhile.
+                What::Nothing => return Err(Again),
             }
         }
     }
+}
+
+/// The first entry of a group for which `wanted` holds.
+#[inline(always)]
+fn first_of(group: &Group, way: Way, wanted: impl Fn(u64) -> bool) -> Option<(u64, Word)> {
+    let mut first = None;
+    for Member { key, value, .. } in group.members().filter(|member| wanted(member.key)) {
+        if first.is_none_or(|(first, _)| way.is_before(key, first)) {
+            first = Some((key, value));
+        }
+    }
+    first
 }
 
 impl<V> Pinned<'_, V> {
