@@ -285,7 +285,7 @@ impl<'g> Pages<'g> for Edit<'g> {
         let entry = image.words().entry(slot, has_values);
         image.remove(slot, has_values);
         if at == 1 {
-            self.change(home.segment, home.pair[0])?.kinds.back();
+            self.change(home.segment, home.pair[0])?.kinds.back().ok_or(Again)?;
         }
         Ok(entry)
     }

@@ -48,7 +48,7 @@ enum Outcome {
 ///
 /// At nine tenths of a table's room one step suffices mostly. More steps let a table fill further, where each insertion
 /// moves several entries, each of which is a wait.
-const MOVES: usize = 160;
+const MOVES: usize = 32;
 
 impl<V: Send + Sync> MlpIndex<V> {
     /// Maps `key` to `value` if the rule allows it.

@@ -167,14 +167,16 @@ impl Kinds {
         self.0 |= Self::mark(hash);
     }
 
-    /// Notes that an entry is in its second bucket no longer.
-    pub(super) fn back(&mut self) {
+    /// Notes that an entry is in its second bucket no longer; `None` if there was none, because somebody else moved it.
+    pub(super) fn back(&mut self) -> Option<()> {
         match self.away() {
+            0 => return None,
+            1 => self.0 &= Self::AWAY - 1,
             // More than can be counted: the marks stay until the segment is copied.
             Self::MANY => {}
-            1 => self.0 &= Self::AWAY - 1,
             _ => self.0 -= Self::AWAY,
         }
+        Some(())
     }
 
     /// How many entries are away, or `MANY`.
@@ -811,10 +813,11 @@ mod tests {
             kinds.sent_away(hash << 10);
         }
         assert!(kinds.may_be_away(0) && !kinds.may_be_away(0xfff) && kinds.agrees_with(3));
-        (0..3).for_each(|_| kinds.back());
+        (0..3).for_each(|_| kinds.back().unwrap());
+        assert_eq!(kinds.back(), None);
         assert_eq!(kinds, Kinds(Kinds::LEAF));
         (0..20).for_each(|_| kinds.sent_away(0xfff));
-        (0..20).for_each(|_| kinds.back());
+        (0..20).for_each(|_| kinds.back().unwrap());
         assert!(kinds.may_be_away(0xfff) && kinds.agrees_with(0) && kinds.agrees_with(5));
         assert_eq!(kinds.used(), 1);
     }

@@ -87,7 +87,7 @@ impl<'g> Pages<'g> for Filling {
         home.pair[at].store(&image);
         if at == 1 {
             let mut kinds = home.pair[0].kinds();
-            kinds.back();
+            kinds.back().ok_or(Again)?;
             home.pair[0].store_kinds(kinds);
         }
         home.segment.count(-entry.slots(self.has_values).cast_signed());
@@ -151,13 +151,6 @@ impl<V> MlpIndex<V> {
             if buckets > 64 && segment.used() * 4 < buckets * SLOTS {
                 // Keys that collide so often are no accident, and room does not help.
                 return Err(AllocError { bytes: 2 * segment.bytes() });
-            }
-            if buckets > 10000 {
-                eprintln!(
-                    "LOAD {} {:.3}",
-                    buckets,
-                    segment.used() as f64 / (buckets * SLOTS) as f64
-                );
             }
             let wanted = rounded((buckets * STEP.0).div_ceil(STEP.1).max(buckets + 1));
             self.replace(&pinned.guard, segment, hash, wanted)?
