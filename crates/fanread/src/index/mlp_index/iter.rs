@@ -144,7 +144,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
 
     /// Finds the way to a key, and reads the group there.
     fn begin<V>(&mut self, map: &MlpIndex<V>, directory: &'g Directory) -> Result<(), Again> {
-        let (key, included) = self.from;
+        let ((key, included), start) = (self.from, self.len);
         let mut trail = Trail::new();
         let (place, above) = map.approach(directory, &mut trail, key, (Self::WAY, AHEAD))?;
         if !trail.holds() {
@@ -157,9 +157,10 @@ impl<'g, const UP: bool> Walk<'g, UP> {
                 let behind = |other| Self::WAY.is_before(key, other) || (included && other == key);
                 for Member { key, value, .. } in place.group.members() {
                     if behind(key) {
-                        self.add(0, (key, value));
+                        self.add((key, value));
                     }
                 }
+                self.sort(start);
                 self.from = (Self::end_of(key, place.level), false);
                 if let Some(node) = above {
                     self.state = State::Under(key, node.level);
@@ -252,7 +253,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
             let ends = trail.look(bucket, |words| {
                 self.len = before;
                 let found = words.under(under, has_values, |slot| {
-                    self.add(start, (words.number(slot), words.value(slot, has_values)));
+                    self.add((words.number(slot), words.value(slot, has_values)));
                 });
                 node = found.map(|slot| words.packed(slot, at));
                 found.is_some() || !words.kinds.may_be_away(home.hash)
@@ -261,22 +262,31 @@ impl<'g, const UP: bool> Walk<'g, UP> {
                 break;
             }
         }
+        self.sort(start);
         // A child that is not there was moved meanwhile.
         let is_there = node.is_some() || self.len > start;
         if trail.holds() && is_there { Ok(node) } else { Err(Again) }
     }
 
-    /// Adds an entry to those that were read, in the order of the walk among those from `start` on.
+    /// Adds an entry to those that were read.
     #[inline(always)]
-    fn add(&mut self, start: usize, entry: (u64, Word)) {
-        // A group has a few keys at most.
-        let mut at = self.len;
-        while at > start && Self::WAY.is_before(entry.0, self.ready[at - 1].0) {
-            self.ready[at] = self.ready[at - 1];
-            at -= 1;
-        }
-        self.ready[at] = entry;
+    fn add(&mut self, entry: (u64, Word)) {
+        self.ready[self.len] = entry;
         self.len += 1;
+    }
+
+    /// Puts the entries that were read from `start` on, a few at most, into the order of the walk.
+    #[inline(always)]
+    fn sort(&mut self, start: usize) {
+        for last in start + 1..self.len {
+            let entry = self.ready[last];
+            let mut at = last;
+            while at > start && Self::WAY.is_before(entry.0, self.ready[at - 1].0) {
+                self.ready[at] = self.ready[at - 1];
+                at -= 1;
+            }
+            self.ready[at] = entry;
+        }
     }
 
     /// Goes down to a node, of whose children those from `next` on are to be read.
