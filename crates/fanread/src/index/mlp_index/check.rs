@@ -7,7 +7,7 @@ use super::edit::{Again, View};
 use super::layout::{
     Entry, GROUP, Image, Kind, LEVELS, Node, SLOTS, UNITS, Words, child_of, prefix_of, same_prefix,
 };
-use super::raw::{Bucket, Directory};
+use super::raw::{Bucket, Table, Tables};
 use super::search::What;
 use super::{MlpIndex, Pinned};
 
@@ -50,12 +50,13 @@ impl<V> Pinned<'_, V> {
     ///
     /// The first invariant found broken.
     pub fn check(&self) -> Result<(), Broken> {
-        let Some(directory) = self.map.root.get(&self.guard) else { return Ok(()) };
-        let stored = self.map.check_buckets(directory)?;
+        let Some(tables) = self.map.tables(&self.guard) else { return Ok(()) };
+        let stored = self.map.check_buckets(tables, Table::Leaves)?
+            + self.map.check_buckets(tables, Table::Nodes)?;
         let mut reached = 0;
-        let root = self.map.entry_at(directory, &mut AtRest, 0, 0);
+        let root = self.map.entry_at(tables, &mut AtRest, 0, 0);
         if root.is_ok_and(|root| root.what != What::Nothing) {
-            self.map.check_below(directory, (0, 0), &mut reached)?;
+            self.map.check_below(tables, (0, 0), &mut reached)?;
         }
         if reached != stored {
             return Err(broken("T1", format!("{stored} entries, {reached} of them reached")));
@@ -70,9 +71,9 @@ impl<V> Pinned<'_, V> {
 
 impl<V> MlpIndex<V> {
     /// Checks what can be said of buckets alone: B1 to B4, S1, S2. Returns how many entries there are.
-    fn check_buckets(&self, directory: &Directory) -> Result<usize, Broken> {
+    fn check_buckets(&self, tables: Tables<'_>, table: Table) -> Result<usize, Broken> {
         let (mut entries, mut keys) = (0, BTreeSet::new());
-        for segment in directory.all() {
+        for segment in tables.of(table).all() {
             let (mut used, mut away) = (0, HashMap::<_, u64>::new());
             for bucket in segment.buckets() {
                 let seen = bucket.version.begin();
@@ -86,8 +87,10 @@ impl<V> MlpIndex<V> {
                     entries += 1;
                     let entry = image.words().entry(slot, Self::HAS_VALUES);
                     let (level, prefix) = entry.home();
-                    let home = self.home(directory, level, prefix);
-                    let is_home = core::ptr::eq(home.segment, segment)
+                    let hash = self.secret.hash(level, prefix);
+                    let home = tables.of(entry.table()).segment(hash).home(hash);
+                    let is_home = entry.table() == table
+                        && core::ptr::eq(home.segment, segment)
                         && home.pair.iter().any(|place| core::ptr::eq(*place, bucket));
                     if !is_home {
                         return Err(broken("B2", format!("{entry:?} is in a foreign bucket")));
@@ -147,11 +150,11 @@ impl<V> MlpIndex<V> {
     /// Checks T1 to T3 of the entry under a prefix and of all below it, and counts them.
     fn check_below(
         &self,
-        directory: &Directory,
+        tables: Tables<'_>,
         (level, prefix): (usize, u64),
         reached: &mut usize,
     ) -> Result<(), Broken> {
-        let Ok(found) = self.entry_at(directory, &mut AtRest, level, prefix) else {
+        let Ok(found) = self.entry_at(tables, &mut AtRest, level, prefix) else {
             return Err(broken("T1", format!("nothing under {prefix:#x} of level {level}")));
         };
         // Of a group and a node under one prefix, or a fourth key, one is not reached.
@@ -179,7 +182,7 @@ impl<V> MlpIndex<V> {
         let mut next = children.next(0);
         while let Some(byte) = next {
             let child = child_of(node.prefix, depth, byte);
-            self.check_below(directory, (depth + 1, child), reached)?;
+            self.check_below(tables, (depth + 1, child), reached)?;
             next = children.next(usize::from(byte) + 1);
         }
         Ok(())

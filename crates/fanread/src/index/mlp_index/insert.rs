@@ -14,7 +14,7 @@ use super::layout::{
     Children, Entry, GROUP, LEVELS, Member, Node, SLOTS, byte_of, prefix_of, same_prefix,
     shared_bytes,
 };
-use super::raw::{self, Bucket, Directory, Home, read_value};
+use super::raw::{self, Bucket, Home, Table, Tables, read_value};
 use super::search::{BATCH, Found, What};
 use super::{MlpIndex, Pinned};
 use crate::api::{InsertError, Rule, Written};
@@ -28,7 +28,7 @@ pub(super) enum Stop {
     /// Something was changed meanwhile.
     Again,
     /// The segment of this hash has no room.
-    Full(u64),
+    Full(Table, u64),
 }
 
 impl From<Again> for Stop {
@@ -94,7 +94,7 @@ impl<V: Send + Sync> MlpIndex<V> {
         let mut backoff = Backoff::new();
         let mut edit = Edit::new(Self::HAS_VALUES);
         loop {
-            let Some(directory) = self.root.get(&pinned.guard) else {
+            let Some(tables) = self.tables(&pinned.guard) else {
                 if let Rule::Same(_) = rule {
                     return Ok(Outcome::Refused(None));
                 }
@@ -102,12 +102,12 @@ impl<V: Send + Sync> MlpIndex<V> {
                 continue;
             };
             edit.clear();
-            match self.try_write(directory, &mut edit, key, word, rule) {
+            match self.try_write(tables, &mut edit, key, word, rule) {
                 Ok(outcome) => return Ok(outcome),
                 Err(Stop::Again) => backoff.wait(),
-                Err(Stop::Full(hash)) => {
+                Err(Stop::Full(table, hash)) => {
                     edit.clear();
-                    self.grow(pinned, directory.segment(hash), hash)?;
+                    self.grow(pinned, (table, hash), tables.of(table).segment(hash))?;
                 }
             }
         }
@@ -115,13 +115,13 @@ impl<V: Send + Sync> MlpIndex<V> {
 
     fn try_write<'g>(
         &self,
-        directory: &'g Directory,
+        tables: Tables<'g>,
         edit: &mut Edit<'g>,
         key: u64,
         word: Word,
         rule: Rule,
     ) -> Result<Outcome, Stop> {
-        let found = self.locate(directory, edit, key)?;
+        let found = self.locate(tables, edit, key)?;
         if let Some(member) = found.member(key) {
             let old = member.value;
             let allowed = match rule {
@@ -134,7 +134,7 @@ impl<V: Send + Sync> MlpIndex<V> {
                 return Ok(Outcome::Refused(Some(old)));
             }
             if Self::HAS_VALUES {
-                edit.set_value(&found.home, member.at, word)?;
+                edit.set_value(&found.group_home(), member.at, word)?;
             }
             edit.commit()?;
             return Ok(Outcome::Replaced(old));
@@ -144,7 +144,7 @@ impl<V: Send + Sync> MlpIndex<V> {
             return Ok(Outcome::Refused(None));
         }
         let mut moved = Moved::default();
-        self.add(directory, edit, &found, (key, word), &mut moved)?;
+        self.add(tables, edit, &found, (key, word), &mut moved)?;
         edit.commit()?;
         self.count_levels(&moved);
         Ok(Outcome::New)
@@ -153,36 +153,39 @@ impl<V: Send + Sync> MlpIndex<V> {
     /// Adds a key that is not there to the trie.
     fn add<'g>(
         &self,
-        directory: &'g Directory,
+        tables: Tables<'g>,
         edit: &mut Edit<'g>,
         found: &Found<'g>,
         (key, value): (u64, Word),
         moved: &mut Moved,
     ) -> Result<(), Stop> {
-        let (home, node) = (&found.home, found.node());
+        let node = found.node();
         let level = match found.what {
             What::Nothing => 0,
             What::Group if found.group.len() < GROUP => {
                 moved.add(key, found.level, 1);
-                return self.place_at(edit, home, Entry::Leaf { level: found.level, key, value });
+                let leaf = Entry::Leaf { level: found.level, key, value };
+                return self.place_at(edit, &found.group_home(), leaf);
             }
             What::Group => {
-                return self.split_group(directory, edit, found, (key, value), moved);
+                return self.split_group(tables, edit, found, (key, value), moved);
             }
             What::Node if !same_prefix(node.prefix, key, node.depth) => {
                 let depth = shared_bytes(node.prefix, key);
                 let mut children = Children::default();
                 children.insert(byte_of(key, depth));
                 children.insert(byte_of(node.prefix, depth));
+                let home = &found.node_home();
                 edit.take(home, found.packed.at)?;
                 let prefix = prefix_of(key, depth);
                 let above = Node { level: found.level, depth, prefix, children };
                 self.place_at(edit, home, Entry::Node(above))?;
-                self.place(directory, edit, Entry::Node(Node { level: depth + 1, ..node }))?;
+                self.place(tables, edit, Entry::Node(Node { level: depth + 1, ..node }))?;
                 depth + 1
             }
             What::Node => {
-                let (at, byte) = (found.packed.at, byte_of(key, node.depth));
+                let (home, at) = (&found.node_home(), found.packed.at);
+                let byte = byte_of(key, node.depth);
                 if !edit.add_child(home, found.level, at, byte)? {
                     let mut grown = node;
                     grown.children.insert(byte);
@@ -195,13 +198,13 @@ impl<V: Send + Sync> MlpIndex<V> {
             }
         };
         moved.add(key, level, 1);
-        self.place(directory, edit, Entry::Leaf { level, key, value })
+        self.place(tables, edit, Entry::Leaf { level, key, value })
     }
 
     /// Makes a node of a full group and one more key, with groups below it.
     fn split_group<'g>(
         &self,
-        directory: &'g Directory,
+        tables: Tables<'g>,
         edit: &mut Edit<'g>,
         found: &Found<'g>,
         (key, value): (u64, Word),
@@ -214,19 +217,19 @@ impl<V: Send + Sync> MlpIndex<V> {
         let mut children = Children::default();
         children.insert(byte_of(key, depth));
         for member in group.members() {
-            edit.take(&found.home, member.at)?;
+            edit.take(&found.group_home(), member.at)?;
             children.insert(byte_of(member.key, depth));
         }
         let node = Node { level: found.level, depth, prefix: prefix_of(key, depth), children };
-        self.place_at(edit, &found.home, Entry::Node(node))?;
+        self.place_at(edit, &found.node_home(), Entry::Node(node))?;
         let level = depth + 1;
         for Member { key, value, .. } in group.members() {
             moved.add(key, found.level, -1);
             moved.add(key, level, 1);
-            self.place(directory, edit, Entry::Leaf { level, key, value })?;
+            self.place(tables, edit, Entry::Leaf { level, key, value })?;
         }
         moved.add(key, level, 1);
-        self.place(directory, edit, Entry::Leaf { level, key, value })
+        self.place(tables, edit, Entry::Leaf { level, key, value })
     }
 }
 
@@ -241,12 +244,13 @@ impl<V> MlpIndex<V> {
     /// Puts an entry into one of its two buckets.
     pub(super) fn place<'g>(
         &self,
-        directory: &'g Directory,
+        tables: Tables<'g>,
         pages: &mut impl Pages<'g>,
         entry: Entry,
     ) -> Result<(), Stop> {
         let (level, prefix) = entry.home();
-        self.place_at(pages, &self.home(directory, level, prefix), entry)
+        let hash = self.secret.hash(level, prefix);
+        self.place_at(pages, &tables.of(entry.table()).segment(hash).home(hash), entry)
     }
 
     /// As `place`, where the entry's buckets are known.
@@ -304,7 +308,9 @@ impl<V> MlpIndex<V> {
                     best = Some(((at, victims.slots), cost));
                 }
             }
-            let Some(((at, victims), _)) = best else { return Err(Stop::Full(home.hash)) };
+            let Some(((at, victims), _)) = best else {
+                return Err(Stop::Full(entry.table(), home.hash));
+            };
             let bucket = home.pair[at];
             for slot in victims.into_iter().flatten() {
                 let place = pages.look(bucket, |words| {
@@ -315,10 +321,10 @@ impl<V> MlpIndex<V> {
                 homeless.push((victim, place, Some((bucket, entry.number()))));
             }
             if !pages.add(&home, at, &entry)? {
-                return Err(Stop::Full(home.hash));
+                return Err(Stop::Full(entry.table(), home.hash));
             }
         }
-        if homeless.is_empty() { Ok(()) } else { Err(Stop::Full(home.hash)) }
+        if homeless.is_empty() { Ok(()) } else { Err(Stop::Full(entry.table(), home.hash)) }
     }
 
     /// The entries of a bucket that have to leave it for `entry`, whose first or second it is and who comes `from` there or
@@ -486,8 +492,8 @@ impl<V: Send + Sync> Pinned<'_, V> {
         let mut entries = entries.into_iter().fuse();
         loop {
             let mut batch: [Option<(u64, V)>; BATCH] = core::array::from_fn(|_| entries.next());
-            if let Some(directory) = map.root.get(&self.guard) {
-                batch.iter().flatten().for_each(|(key, _)| map.ask_usual(directory, *key));
+            if let Some(tables) = map.tables(&self.guard) {
+                batch.iter().flatten().for_each(|(key, _)| map.ask_usual(tables, *key));
             }
             for entry in &mut batch {
                 let Some((key, value)) = entry.take() else { return };

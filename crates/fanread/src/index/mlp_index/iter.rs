@@ -12,10 +12,8 @@
 use core::ops::Bound;
 
 use super::edit::{Again, Trail, View};
-use super::layout::{
-    Children, LEVELS, Member, Node, Packed, SLOTS, byte_of, child_of, same_prefix,
-};
-use super::raw::{Directory, Home, read_value};
+use super::layout::{Children, LEVELS, Member, Node, SLOTS, byte_of, child_of, same_prefix};
+use super::raw::{Home, Tables, read_value};
 use super::search::{Way, What};
 use super::{MlpIndex, Pinned, Ref};
 use crate::arch::prefetch;
@@ -119,12 +117,12 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         let mut backoff = Backoff::new();
         (self.taken, self.len) = (0, 0);
         while self.len < STEP {
-            let Some(directory) = map.root.get(&pinned.guard) else { break };
+            let Some(tables) = map.tables(&pinned.guard) else { break };
             let step = match self.state {
                 State::Done => break,
-                State::From => self.begin(map, directory),
-                State::Under(..) if self.depth > 0 => self.go_on(map, directory),
-                State::Under(key, level) => self.climb(map, directory, (key, level)),
+                State::From => self.begin(map, tables),
+                State::Under(..) if self.depth > 0 => self.go_on(map, tables),
+                State::Under(key, level) => self.climb(map, tables, (key, level)),
             };
             if step.is_err() {
                 self.depth = 0;
@@ -143,10 +141,10 @@ impl<'g, const UP: bool> Walk<'g, UP> {
     }
 
     /// Finds the way to a key, and reads the group there.
-    fn begin<V>(&mut self, map: &MlpIndex<V>, directory: &'g Directory) -> Result<(), Again> {
+    fn begin<V>(&mut self, map: &MlpIndex<V>, tables: Tables<'g>) -> Result<(), Again> {
         let ((key, included), start) = (self.from, self.len);
         let mut trail = Trail::new();
-        let (place, above) = map.approach(directory, &mut trail, key, (Self::WAY, AHEAD))?;
+        let (place, above) = map.approach(tables, &mut trail, key, (Self::WAY, AHEAD))?;
         if !trail.holds() {
             return Err(Again);
         }
@@ -183,7 +181,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
     fn climb<V>(
         &mut self,
         map: &MlpIndex<V>,
-        directory: &'g Directory,
+        tables: Tables<'g>,
         (key, level): (u64, usize),
     ) -> Result<(), Again> {
         if level == 0 {
@@ -191,7 +189,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
             return Ok(());
         }
         let mut trail = Trail::new();
-        let (_, node) = map.parent(directory, &mut trail, level, key)?;
+        let (_, node) = map.parent(tables, &mut trail, level, key)?;
         if !trail.holds() {
             return Err(Again);
         }
@@ -202,14 +200,14 @@ impl<'g, const UP: bool> Walk<'g, UP> {
 
     /// Reads what is under the next child of the last node.
     #[inline(always)]
-    fn go_on<V>(&mut self, map: &MlpIndex<V>, directory: &'g Directory) -> Result<(), Again> {
+    fn go_on<V>(&mut self, map: &MlpIndex<V>, tables: Tables<'g>) -> Result<(), Again> {
         let frame = &mut self.frames[self.depth - 1];
         let level = frame.depth + 1;
         while self.waiting < AHEAD
             && let Some(byte) = Self::WAY.child_from(&frame.children, frame.next)
         {
             let prefix = child_of(frame.prefix, frame.depth, byte);
-            let home = map.home(directory, level, prefix);
+            let home = tables.group(map.hash(level, prefix));
             prefetch(home.pair[0]);
             self.asked[(self.first + self.waiting) % RING] = (byte, Some(home));
             self.waiting += 1;
@@ -222,7 +220,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         let (byte, Some(home)) = self.asked[self.first] else { return Err(Again) };
         let prefix = child_of(frame.prefix, frame.depth, byte);
         let start = self.len;
-        let node = match self.read_child::<V>(&home, (level, prefix)) {
+        let node = match self.read_child(map, tables, &home, (level, prefix)) {
             Ok(node) => node,
             Err(Again) => {
                 self.len = start;
@@ -232,7 +230,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         self.first = (self.first + 1) % RING;
         self.waiting -= 1;
         match node {
-            Some(node) => self.push(&node.unpacked(level), Self::WAY.before_all()),
+            Some(node) => self.push(&node, Self::WAY.before_all()),
             None => self.from = (Self::end_of(prefix, level), false),
         }
         Ok(())
@@ -242,30 +240,39 @@ impl<'g, const UP: bool> Walk<'g, UP> {
     #[inline(always)]
     fn read_child<V>(
         &mut self,
+        map: &MlpIndex<V>,
+        tables: Tables<'g>,
         home: &Home<'g>,
-        under: (usize, u64),
-    ) -> Result<Option<Packed>, Again> {
+        (level, prefix): (usize, u64),
+    ) -> Result<Option<Node>, Again> {
         let has_values = MlpIndex::<V>::HAS_VALUES;
-        let (start, mut node) = (self.len, None);
+        let start = self.len;
         let mut trail = Trail::new();
-        for (at, bucket) in home.pair.into_iter().enumerate() {
+        for bucket in home.pair {
             let before = self.len;
-            let ends = trail.look(bucket, |words| {
+            let may_be_away = trail.look(bucket, |words| {
                 self.len = before;
-                let found = words.under(under, has_values, |slot| {
+                words.under((level, prefix), has_values, |slot| {
                     self.add((words.number(slot), words.value(slot, has_values)));
                 });
-                node = found.map(|slot| words.packed(slot, at));
-                found.is_some() || !words.kinds.may_be_away(home.hash)
+                words.kinds.may_be_away(home.hash)
             })?;
-            if ends {
+            if !may_be_away {
                 break;
             }
         }
-        self.sort(start);
-        // A child that is not there was moved meanwhile.
-        let is_there = node.is_some() || self.len > start;
-        if trail.holds() && is_there { Ok(node) } else { Err(Again) }
+        let mut node = None;
+        if self.len > start {
+            self.sort(start);
+        } else {
+            let found = map.node_at(tables, &mut trail, level, prefix)?;
+            if found.what == What::Nothing {
+                // A child that is not there was moved meanwhile.
+                return Err(Again);
+            }
+            node = Some(found.node());
+        }
+        if trail.holds() { Ok(node) } else { Err(Again) }
     }
 
     /// Adds an entry to those that were read.

@@ -30,7 +30,7 @@
 //!
 //! `check.rs` tests them. PAPER: section 4.3, "Bucketized Cuckoo Hashing"; its buckets have four units and no version.
 
-use super::raw::Bucket;
+use super::raw::{Bucket, Table};
 use crate::mem::word::Word;
 
 /// Slots of a bucket.
@@ -300,6 +300,15 @@ pub(super) enum Entry {
 }
 
 impl Entry {
+    /// In which table it is.
+    #[inline]
+    pub(super) fn table(&self) -> Table {
+        match self {
+            Self::Leaf { .. } => Table::Leaves,
+            Self::Node(_) => Table::Nodes,
+        }
+    }
+
     /// The level and the prefix under which it is found.
     #[inline(always)]
     pub(super) fn home(&self) -> (usize, u64) {
@@ -497,40 +506,34 @@ impl<'a> Words<'a> {
         })
     }
 
-    /// Calls `leaf` with the slot of each key of the group under the first `level` bytes of `key`; returns that of the node
-    /// under them, if there is one.
+    /// Calls `leaf` with the slot of each key of the group under the first `level` bytes of `key`.
     #[inline(always)]
     pub(super) fn under(
         self,
         (level, key): (usize, u64),
         has_values: bool,
         mut leaf: impl FnMut(usize),
-    ) -> Option<usize> {
+    ) {
         let mut sharing = self.sharing(level, key, if has_values { UNITS } else { SLOTS });
         while sharing != 0 {
             let slot = sharing.trailing_zeros() as usize;
             sharing &= sharing - 1;
-            let kind = self.kinds.byte(slot);
-            if kind == Kinds::LEAF | level as u64 {
+            if self.kinds.byte(slot) == Kinds::LEAF | level as u64 {
                 leaf(slot);
-            } else if kind == Kinds::NODE | level as u64 && slot < UNITS {
-                return Some(slot);
             }
         }
-        None
     }
 
-    /// Adds the keys of this bucket, a group's first or second, that share their first `level` bytes with `key`, or if
-    /// there are none, finds the node under these bytes. Tells whether it did.
+    /// Adds the keys of this bucket, a group's first or second, that share their first `level` bytes with `key`.
     #[inline(always)]
     pub(super) fn gather(
         self,
-        (group, node): (&mut Group, &mut Packed),
+        group: &mut Group,
         at: (usize, u64),
         bucket: usize,
         has_values: bool,
-    ) -> bool {
-        let found = self.under(at, has_values, |slot| {
+    ) {
+        self.under(at, has_values, |slot| {
             let n = group.len();
             // Never more in two buckets at one instant.
             if n < GROUP {
@@ -540,16 +543,30 @@ impl<'a> Words<'a> {
                 group.len += 1;
             }
         });
-        match found {
-            Some(slot) if group.len == 0 => *node = self.packed(slot, bucket),
-            _ => return false,
+    }
+
+    /// Finds the node under the first `level` bytes of `key`; tells whether there is one.
+    #[inline(always)]
+    pub(super) fn find_node(
+        self,
+        node: &mut Packed,
+        (level, key): (usize, u64),
+        bucket: usize,
+    ) -> bool {
+        for slot in 0..UNITS {
+            if self.kinds.byte(slot) == Kinds::NODE | level as u64
+                && same_prefix(self.number(slot), key, level)
+            {
+                *node = self.packed(slot, bucket);
+                return true;
+            }
         }
-        true
+        false
     }
 
     /// The node that begins in a slot.
     #[inline(always)]
-    pub(super) fn packed(self, slot: usize, bucket: usize) -> Packed {
+    fn packed(self, slot: usize, bucket: usize) -> Packed {
         let (prefix, info) = (self.number(slot), self.number(slot + UNITS));
         let mut node = Packed { at: (bucket, slot), prefix, info, more: [0; 4] };
         if node.count() > MEDIUM {
@@ -835,9 +852,8 @@ mod tests {
             image.remove(0, has_values);
             image.add(&medium, has_values);
             assert!(find_key(&image, 8).is_some() && find_key(&image, 7).is_none());
-            let (mut group, mut found) = (Group::EMPTY, Packed::NONE);
-            let looked = (2, 0x0102 << 48);
-            assert!(image.words().gather((&mut group, &mut found), looked, 0, has_values));
+            let mut found = Packed::NONE;
+            assert!(image.words().find_node(&mut found, (2, 0x0102 << 48), 0));
             let (_, slot) = found.at;
             assert_eq!(image.words().entry(slot, has_values), medium);
             image.remove(slot, has_values);

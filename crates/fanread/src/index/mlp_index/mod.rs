@@ -51,7 +51,7 @@ use crate::sync::thread;
 pub use check::Broken;
 pub use iter::Range;
 use layout::{Entry, LEVELS, SLOTS, Words};
-use raw::{Garbage, Root};
+use raw::{Garbage, Root, Table, Tables};
 use search::Secret;
 
 /// An ordered map on `u64`: all levels of a search at once.
@@ -81,7 +81,8 @@ use search::Secret;
 ///
 /// Xu, "Efficient Data Structures via Memory Level Parallelism", section 4.
 pub struct MlpIndex<V> {
-    root: Root,
+    leaves: Root,
+    nodes: Root,
     /// The levels where most keys are, a bit for each.
     usual: AtomicU32,
     secret: Secret,
@@ -123,7 +124,8 @@ impl<V> MlpIndex<V> {
     pub fn with_options(options: Options) -> Self {
         let seed = options.seed.unwrap_or_else(|| RandomState::new().hash_one(0_u64));
         Self {
-            root: Root::none(),
+            leaves: Root::none(),
+            nodes: Root::none(),
             usual: AtomicU32::new(0),
             secret: Secret::new(seed),
             structure: Lock::new(()),
@@ -213,6 +215,20 @@ impl<V> MlpIndex<V> {
         }
     }
 
+    /// The tables; `None` in a map that never had an entry.
+    #[inline(always)]
+    fn tables<'g>(&self, guard: &'g Guard) -> Option<Tables<'g>> {
+        // That of the nodes is made first.
+        Some(Tables { leaves: self.leaves.get(guard)?, nodes: self.nodes.get(guard)? })
+    }
+
+    fn root(&self, table: Table) -> &Root {
+        match table {
+            Table::Leaves => &self.leaves,
+            Table::Nodes => &self.nodes,
+        }
+    }
+
     /// Takes what has been unlinked, and frees what nobody can be reading any more.
     fn retire(&self, pinned: &Pinned<'_, V>, garbage: impl IntoIterator<Item = Garbage<V>>) {
         // User code runs here, in `Drop` of values: no lock is held.
@@ -251,7 +267,8 @@ impl<V> Drop for Recycle<V> {
 impl<V> Drop for MlpIndex<V> {
     fn drop(&mut self) {
         let unlinked = Recycle(self.shards.drain());
-        let segments = self.root.take();
+        self.nodes.take();
+        let segments = self.leaves.take();
         if const { word::is_inline::<V>() } {
             return;
         }

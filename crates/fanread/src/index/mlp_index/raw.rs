@@ -1,4 +1,4 @@
-//! The shared memory: buckets, segments of them, the directory of segments, and values in boxes.
+//! The shared memory: buckets, segments of them, directories of segments, and values in boxes.
 //!
 //! # Invariants
 //!
@@ -269,7 +269,43 @@ pub(super) enum Garbage<V> {
     Value(#[expect(dead_code, reason = "kept to be dropped")] Boxed<V>),
 }
 
-/// The pointer to the directory; null in a map that never had an entry.
+/// One of the two tables of a map.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Table {
+    Leaves,
+    Nodes,
+}
+
+/// The two tables of a map.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tables<'g> {
+    pub(super) leaves: &'g Directory,
+    pub(super) nodes: &'g Directory,
+}
+
+impl<'g> Tables<'g> {
+    /// Where the groups of a hash are.
+    #[inline(always)]
+    pub(super) fn group(self, hash: u64) -> Home<'g> {
+        self.leaves.segment(hash).home(hash)
+    }
+
+    /// Where the nodes of a hash are.
+    #[inline(always)]
+    pub(super) fn node(self, hash: u64) -> Home<'g> {
+        self.nodes.segment(hash).home(hash)
+    }
+
+    #[inline(always)]
+    pub(super) fn of(self, table: Table) -> &'g Directory {
+        match table {
+            Table::Leaves => self.leaves,
+            Table::Nodes => self.nodes,
+        }
+    }
+}
+
+/// The pointer to the directory of a table; null in a map that never had an entry.
 #[derive(Debug)]
 pub(super) struct Root(AtomicPtr<Directory>);
 

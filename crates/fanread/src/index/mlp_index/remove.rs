@@ -6,7 +6,7 @@
 use super::edit::{Edit, Pages};
 use super::insert::{Moved, Stop};
 use super::layout::{Entry, Member, Node, byte_of, child_of};
-use super::raw::{self, Directory, read_value};
+use super::raw::{self, Tables, read_value};
 use super::search::What;
 use super::{MlpIndex, Pinned, Ref};
 use crate::mem::word::Word;
@@ -16,12 +16,12 @@ impl<V: Send + Sync> MlpIndex<V> {
     /// Takes a key out, if its value is the one that is wanted, in an edit; commits it.
     fn try_remove<'g>(
         &self,
-        directory: &'g Directory,
+        tables: Tables<'g>,
         edit: &mut Edit<'g>,
         (key, joins): (u64, bool),
         wanted: &mut impl FnMut(Word) -> bool,
     ) -> Result<Option<Word>, Stop> {
-        let found = self.locate(directory, edit, key)?;
+        let found = self.locate(tables, edit, key)?;
         let Some(member) = found.member(key) else {
             edit.commit()?;
             return Ok(None);
@@ -32,10 +32,10 @@ impl<V: Send + Sync> MlpIndex<V> {
             return Ok(None);
         }
         let mut moved = Moved::default();
-        edit.take(&found.home, member.at)?;
+        edit.take(&found.group_home(), member.at)?;
         moved.add(key, found.level, -1);
         if found.group.len() == 1 && found.level > 0 {
-            self.remove_child(directory, edit, found.level, (key, joins), &mut moved)?;
+            self.remove_child(tables, edit, found.level, (key, joins), &mut moved)?;
         }
         edit.commit()?;
         self.count_levels(&moved);
@@ -45,26 +45,26 @@ impl<V: Send + Sync> MlpIndex<V> {
     /// Takes the child of `level` on the way to `key` out of its parent.
     fn remove_child<'g>(
         &self,
-        directory: &'g Directory,
+        tables: Tables<'g>,
         edit: &mut Edit<'g>,
         level: usize,
         (key, joins): (u64, bool),
         moved: &mut Moved,
     ) -> Result<(), Stop> {
-        let (found, node) = self.parent(directory, edit, level, key)?;
-        edit.take(&found.home, found.packed.at)?;
+        let (found, node) = self.parent(tables, edit, level, key)?;
+        edit.take(&found.node_home(), found.packed.at)?;
         let mut rest = node;
         rest.children.remove(byte_of(key, node.depth));
         let Some(only) = rest.children.next(0) else {
             // It had stayed with one child.
             return match node.level {
                 0 => Ok(()),
-                level => self.remove_child(directory, edit, level, (key, joins), moved),
+                level => self.remove_child(tables, edit, level, (key, joins), moved),
             };
         };
         if !joins || rest.children.next(usize::from(only) + 1).is_some() {
             // It takes no more room than before.
-            return if edit.add(&found.home, found.packed.at.0, &Entry::Node(rest))? {
+            return if edit.add(&found.node_home(), found.packed.at.0, &Entry::Node(rest))? {
                 Ok(())
             } else {
                 Err(Stop::Again)
@@ -72,24 +72,25 @@ impl<V: Send + Sync> MlpIndex<V> {
         }
         // The one child moves up to the node's own prefix.
         let prefix = child_of(node.prefix, node.depth, only);
-        let child = self.entry_at(directory, edit, node.depth + 1, prefix)?;
+        let child = self.entry_at(tables, edit, node.depth + 1, prefix)?;
         match child.what {
             What::Nothing => return Err(Stop::Again),
             What::Node => {
-                edit.take(&child.home, child.packed.at)?;
+                edit.take(&child.node_home(), child.packed.at)?;
                 let below = Node { level: node.level, ..child.node() };
-                return self.place_at(edit, &found.home, Entry::Node(below));
+                return self.place_at(edit, &found.node_home(), Entry::Node(below));
             }
             What::Group => {}
         }
         // All of them first: whatever is placed may move the others.
         for member in child.group.members() {
-            edit.take(&child.home, member.at)?;
+            edit.take(&child.group_home(), member.at)?;
         }
         for Member { key, value, .. } in child.group.members() {
             moved.add(key, child.level, -1);
             moved.add(key, node.level, 1);
-            self.place_at(edit, &found.home, Entry::Leaf { level: node.level, key, value })?;
+            let leaf = Entry::Leaf { level: node.level, key, value };
+            self.place_at(edit, &found.group_home(), leaf)?;
         }
         Ok(())
     }
@@ -136,23 +137,23 @@ impl<V: Send + Sync> Pinned<'_, V> {
         let mut edit = Edit::new(MlpIndex::<V>::HAS_VALUES);
         let mut joins = true;
         loop {
-            let directory = map.root.get(&self.guard)?;
+            let tables = map.tables(&self.guard)?;
             edit.clear();
             let mut wanted = |word| wanted(Ref::new(read_value(word)));
-            match map.try_remove(directory, &mut edit, (key, joins), &mut wanted) {
+            match map.try_remove(tables, &mut edit, (key, joins), &mut wanted) {
                 Ok(old) => {
                     let old = old?;
                     map.shards.removed(self.thread);
                     // The value is handed over before the table shrinks, which drops others: if one of them panics, this one
                     // is not lost.
                     let mut garbage = map.exchange(self, raw::garbage_of(old));
-                    map.shrink(self, directory, key);
+                    map.shrink(self, tables, key);
                     garbage.run();
                     return Some(Ref::new(read_value(old)));
                 }
                 Err(Stop::Again) => backoff.wait(),
                 // A child that was to move up found no room.
-                Err(Stop::Full(_)) => joins = false,
+                Err(Stop::Full(..)) => joins = false,
             }
         }
     }

@@ -11,7 +11,7 @@
 
 use super::edit::{Again, Pages, View};
 use super::layout::{Entry, SLOTS, Words};
-use super::raw::{Bucket, Directory, Garbage, Home, Root, Segment};
+use super::raw::{Bucket, Directory, Garbage, Home, Root, Segment, Table, Tables};
 use super::{MlpIndex, Pinned};
 use crate::arch::prefetch;
 use crate::mem::pages::HUGE_BYTES;
@@ -118,15 +118,17 @@ impl Drop for Frozen<'_> {
 }
 
 impl<V> MlpIndex<V> {
-    /// Makes the first segment of a map.
+    /// Makes the first segments of a map.
     #[cold]
     pub(super) fn make_first(&self) -> Result<(), AllocError> {
         let _lock = self.structure.lock();
-        if self.root.get(&epoch::pin()).is_none() {
-            let directory = Directory::of(Segment::new(FIRST, 0)?);
-            // There was none before.
-            let none = self.root.replace::<V>(directory);
-            debug_assert!(none.is_none());
+        for table in [Table::Nodes, Table::Leaves] {
+            if self.root(table).get(&epoch::pin()).is_none() {
+                let directory = Directory::of(Segment::new(FIRST, 0)?);
+                // There was none before.
+                let none = self.root(table).replace::<V>(directory);
+                debug_assert!(none.is_none());
+            }
         }
         Ok(())
     }
@@ -136,12 +138,12 @@ impl<V> MlpIndex<V> {
     pub(super) fn grow(
         &self,
         pinned: &Pinned<'_, V>,
+        (table, hash): (Table, u64),
         full: &Segment,
-        hash: u64,
     ) -> Result<(), AllocError> {
         let garbage = {
             let _lock = self.structure.lock();
-            let Some(directory) = self.root.get(&pinned.guard) else { return Ok(()) };
+            let Some(directory) = self.root(table).get(&pinned.guard) else { return Ok(()) };
             let segment = directory.segment(hash);
             if !core::ptr::eq(segment, full) {
                 // Somebody else did it.
@@ -153,7 +155,7 @@ impl<V> MlpIndex<V> {
                 return Err(AllocError { bytes: 2 * segment.bytes() });
             }
             let wanted = rounded((buckets * STEP.0).div_ceil(STEP.1).max(buckets + 1));
-            self.replace(&pinned.guard, segment, hash, wanted)?
+            self.replace(&pinned.guard, (table, hash), segment, wanted)?
         };
         self.grow_shards(&pinned.guard);
         self.retire(pinned, garbage);
@@ -162,20 +164,22 @@ impl<V> MlpIndex<V> {
 
     /// Lets a segment shrink if little of it is in use: any one, which differs from key to key.
     #[inline]
-    pub(super) fn shrink(&self, pinned: &Pinned<'_, V>, directory: &Directory, key: u64) {
+    pub(super) fn shrink(&self, pinned: &Pinned<'_, V>, tables: Tables<'_>, key: u64) {
         let hash = self.secret.hash(0, key);
-        let segment = directory.segment(hash);
-        let (used, slots) = (segment.used(), segment.buckets().len() * SLOTS);
-        if used * SPARSE < slots && slots > 16 * SLOTS {
-            self.shrink_now(pinned, hash);
+        for table in [Table::Leaves, Table::Nodes] {
+            let segment = tables.of(table).segment(hash);
+            let (used, slots) = (segment.used(), segment.buckets().len() * SLOTS);
+            if used * SPARSE < slots && slots > 16 * SLOTS {
+                self.shrink_now(pinned, (table, hash));
+            }
         }
     }
 
     #[cold]
-    fn shrink_now(&self, pinned: &Pinned<'_, V>, hash: u64) {
+    fn shrink_now(&self, pinned: &Pinned<'_, V>, (table, hash): (Table, u64)) {
         let garbage = {
             let _lock = self.structure.lock();
-            let Some(directory) = self.root.get(&pinned.guard) else { return };
+            let Some(directory) = self.root(table).get(&pinned.guard) else { return };
             let segment = directory.segment(hash);
             let buckets = segment.buckets().len();
             let wanted = rounded(segment.used() * 2 / SLOTS);
@@ -183,7 +187,7 @@ impl<V> MlpIndex<V> {
                 return;
             }
             // Without memory for a smaller one it stays as it is.
-            self.replace(&pinned.guard, segment, hash, wanted).unwrap_or_default()
+            self.replace(&pinned.guard, (table, hash), segment, wanted).unwrap_or_default()
         };
         self.retire(pinned, garbage);
     }
@@ -192,13 +196,14 @@ impl<V> MlpIndex<V> {
     fn replace(
         &self,
         guard: &Guard,
+        (table, hash): (Table, u64),
         segment: &Segment,
-        hash: u64,
         wanted: usize,
     ) -> Result<Vec<Garbage<V>>, AllocError> {
         let mut garbage = Vec::new();
         let mut wanted = wanted;
-        let Some(mut directory) = self.root.get(guard) else { return Ok(garbage) };
+        let root = self.root(table);
+        let Some(mut directory) = root.get(guard) else { return Ok(garbage) };
         let frozen = Frozen::new(segment);
         let copies = loop {
             let splits = wanted > MOST;
@@ -213,8 +218,8 @@ impl<V> MlpIndex<V> {
             wanted += wanted / 8 + 1;
         };
         if copies.len() == 2 && directory.bits() == segment.bits() {
-            garbage.extend(self.root.replace(directory.doubled()));
-            let Some(doubled) = self.root.get(guard) else { return Ok(garbage) };
+            garbage.extend(root.replace(directory.doubled()));
+            let Some(doubled) = root.get(guard) else { return Ok(garbage) };
             directory = doubled;
         }
         let first = hash & !(u64::MAX >> segment.bits());
@@ -260,7 +265,7 @@ impl<V> MlpIndex<V> {
 
     /// Gives a map that has grown its shards.
     fn grow_shards(&self, guard: &Guard) {
-        let bytes = self.root.get(guard).map_or(0, |directory| directory.segment(0).bytes());
+        let bytes = self.leaves.get(guard).map_or(0, |directory| directory.segment(0).bytes());
         if bytes >= SHARDS_FROM_BYTES {
             self.shards.grow();
         }
@@ -268,15 +273,18 @@ impl<V> MlpIndex<V> {
 
     /// Bytes of all segments.
     pub(super) fn table_bytes(&self, guard: &Guard) -> usize {
-        let Some(directory) = self.root.get(guard) else { return 0 };
-        directory.all().map(Segment::bytes).sum::<usize>() + directory.bytes()
+        let bytes = |directory: &Directory| {
+            directory.all().map(Segment::bytes).sum::<usize>() + directory.bytes()
+        };
+        self.tables(guard).map_or(0, |tables| bytes(tables.leaves) + bytes(tables.nodes))
     }
 
     /// How many slots of all segments are free.
     pub(super) fn free_slots(&self, guard: &Guard) -> usize {
-        let Some(directory) = self.root.get(guard) else { return 0 };
-        let free = |segment: &Segment| segment.buckets().len() * SLOTS - segment.used();
-        directory.all().map(free).sum()
+        let free = |directory: &Directory| -> usize {
+            directory.all().map(|s| s.buckets().len() * SLOTS - s.used()).sum()
+        };
+        self.tables(guard).map_or(0, |tables| free(tables.leaves) + free(tables.nodes))
     }
 }
 

@@ -18,7 +18,7 @@ use super::layout::{
     Children, Group, LEVELS, Member, Node, Packed, SLOTS, UNITS, byte_of, child_of, prefix_of,
     same_prefix,
 };
-use super::raw::{Bucket, Directory, Home, read_value};
+use super::raw::{Bucket, Home, Tables, read_value};
 use super::{MlpIndex, Pinned, Ref};
 use crate::arch::prefetch;
 use crate::hash::mix::{fold, stream};
@@ -55,12 +55,13 @@ impl Secret {
 #[derive(Debug)]
 pub(super) struct Found<'g> {
     pub(super) level: usize,
-    pub(super) home: Home<'g>,
+    pub(super) hash: u64,
     pub(super) what: What,
     /// All its keys, one at least, if it is a group.
     pub(super) group: Group,
     /// The node, if it is one.
     pub(super) packed: Packed,
+    pub(super) tables: Tables<'g>,
 }
 
 /// What was found under a prefix.
@@ -74,9 +75,9 @@ pub(super) enum What {
 impl<'g> Found<'g> {
     /// Nothing, as long as nobody has looked.
     #[inline(always)]
-    fn at(level: usize, home: Home<'g>) -> Self {
-        let what = What::Nothing;
-        Self { level, home, what, group: Group::EMPTY, packed: Packed::NONE }
+    fn new(tables: Tables<'g>) -> Self {
+        let (what, group, packed) = (What::Nothing, Group::EMPTY, Packed::NONE);
+        Self { level: 0, hash: 0, what, group, packed, tables }
     }
 
     /// The key itself, if it is there.
@@ -90,6 +91,18 @@ impl<'g> Found<'g> {
     #[inline(always)]
     pub(super) fn node(&self) -> Node {
         self.packed.unpacked(self.level)
+    }
+
+    /// Where the group is, or would be.
+    #[inline(always)]
+    pub(super) fn group_home(&self) -> Home<'g> {
+        self.tables.group(self.hash)
+    }
+
+    /// Where the node is, or would be.
+    #[inline(always)]
+    pub(super) fn node_home(&self) -> Home<'g> {
+        self.tables.node(self.hash)
     }
 }
 
@@ -108,36 +121,29 @@ impl<V> MlpIndex<V> {
     /// Whether values have bytes.
     pub(super) const HAS_VALUES: bool = size_of::<V>() != 0 || !is_inline::<V>();
 
-    /// Where the entries of a prefix are.
+    /// The hash of the first `level` bytes of a key.
     #[inline(always)]
-    pub(super) fn home<'g>(&self, directory: &'g Directory, level: usize, prefix: u64) -> Home<'g> {
-        let hash = self.secret.hash(level, prefix);
-        directory.segment(hash).home(hash)
+    pub(super) fn hash(&self, level: usize, key: u64) -> u64 {
+        self.secret.hash(level, prefix_of(key, level))
     }
 
-    /// Asks for the buckets of a prefix.
+    /// Asks for the buckets of a group.
     #[inline(always)]
-    fn ask<'g>(&self, directory: &'g Directory, level: usize, key: u64) -> [&'g Bucket; 2] {
-        let Home { pair, .. } = self.home(directory, level, prefix_of(key, level));
+    fn ask<'g>(&self, tables: Tables<'g>, level: usize, key: u64) -> [&'g Bucket; 2] {
+        let Home { pair, .. } = tables.group(self.hash(level, key));
         prefetch(pair[0]);
         prefetch(pair[1]);
         pair
     }
 
-    /// Asks for the first bucket of a prefix, where four entries in five are.
-    #[inline(always)]
-    pub(super) fn ask_first(&self, directory: &Directory, level: usize, key: u64) {
-        prefetch(self.home(directory, level, prefix_of(key, level)).pair[0]);
-    }
-
     /// Finds the value of a key.
     #[inline(always)]
     fn find<'g>(&'g self, key: u64, guard: &'g Guard) -> Option<Read<'g, V>> {
-        let directory = self.root.get(guard)?;
+        let tables = self.tables(guard)?;
         let usual = self.usual.load(Relaxed);
         let mut asked = [None; USUAL];
         for (asked, level) in asked.iter_mut().zip(Levels(usual)) {
-            *asked = Some(self.ask(directory, level, key));
+            *asked = Some(self.ask(tables, level, key));
         }
         for pair in asked.into_iter().map_while(|pair| pair) {
             if let Some(word) = Self::find_in(pair, key) {
@@ -185,8 +191,8 @@ impl<V> MlpIndex<V> {
     /// Looks for a key on whatever level it is.
     #[inline(never)]
     pub(super) fn find_anywhere<'g>(&'g self, key: u64, guard: &'g Guard) -> Option<Read<'g, V>> {
-        self.steady(guard, |directory, view| {
-            Ok(self.locate(directory, view, key)?.member(key).map(|member| member.value))
+        self.steady(guard, |tables, view| {
+            Ok(self.locate(tables, view, key)?.member(key).map(|member| member.value))
         })
         .flatten()
         .map(read_value)
@@ -197,12 +203,12 @@ impl<V> MlpIndex<V> {
     pub(super) fn steady<'g, T>(
         &self,
         guard: &'g Guard,
-        mut search: impl FnMut(&'g Directory, &mut Trail<'g>) -> Result<T, Again>,
+        mut search: impl FnMut(Tables<'g>, &mut Trail<'g>) -> Result<T, Again>,
     ) -> Option<T> {
         let mut backoff = Backoff::new();
         loop {
             let mut trail = Trail::new();
-            if let Ok(found) = search(self.root.get(guard)?, &mut trail)
+            if let Ok(found) = search(self.tables(guard)?, &mut trail)
                 && trail.holds()
             {
                 return Some(found);
@@ -211,30 +217,48 @@ impl<V> MlpIndex<V> {
         }
     }
 
-    /// Looks at what is under the first bytes of `key`, whose home `found` knows; tells whether there is something.
+    /// Looks for the group under the first `level` bytes of `key`; tells whether there is one.
     #[inline(always)]
-    fn read<'g>(
+    fn read_group<'g>(
         &self,
         view: &mut impl View<'g>,
         found: &mut Found<'g>,
-        key: u64,
+        (level, key): (usize, u64),
     ) -> Result<bool, Again> {
-        let (home, level) = (found.home, found.level);
-        let (group, node) = (&mut found.group, &mut found.packed);
-        found.what = What::Nothing;
+        (found.level, found.hash) = (level, self.hash(level, key));
+        let (hash, group) = (found.hash, &mut found.group);
         group.truncate(0);
-        for (at, bucket) in home.pair.into_iter().enumerate() {
+        for (at, bucket) in found.tables.group(hash).pair.into_iter().enumerate() {
             let before = group.len();
-            let (is_node, may_be_away) = view.look(
-                bucket,
-                #[inline(always)]
-                |words| {
-                    group.truncate(before);
-                    let is_node = words.gather((group, node), (level, key), at, Self::HAS_VALUES);
-                    (is_node, words.kinds.may_be_away(home.hash))
-                },
-            )?;
-            if is_node {
+            let may_be_away = view.look(bucket, |words| {
+                group.truncate(before);
+                words.gather(group, (level, key), at, Self::HAS_VALUES);
+                words.kinds.may_be_away(hash)
+            })?;
+            if !may_be_away {
+                break;
+            }
+        }
+        found.what = if group.len() > 0 { What::Group } else { What::Nothing };
+        Ok(group.len() > 0)
+    }
+
+    /// Looks for the node under the first `level` bytes of `key`; tells whether there is one.
+    #[inline(always)]
+    fn read_node<'g>(
+        &self,
+        view: &mut impl View<'g>,
+        found: &mut Found<'g>,
+        (level, key): (usize, u64),
+    ) -> Result<bool, Again> {
+        (found.level, found.hash) = (level, self.hash(level, key));
+        (found.what, found.packed) = (What::Nothing, Packed::NONE);
+        let (hash, node) = (found.hash, &mut found.packed);
+        for (at, bucket) in found.tables.node(hash).pair.into_iter().enumerate() {
+            let (is_found, may_be_away) = view.look(bucket, |words| {
+                (words.find_node(node, (level, key), at), words.kinds.may_be_away(hash))
+            })?;
+            if is_found {
                 found.what = What::Node;
                 return Ok(true);
             }
@@ -242,73 +266,112 @@ impl<V> MlpIndex<V> {
                 break;
             }
         }
-        if group.len() > 0 {
-            found.what = What::Group;
-        }
-        Ok(group.len() > 0)
+        Ok(false)
     }
 
     /// What is under the first `level` bytes of `key`.
-    #[inline(always)]
+    #[inline]
     pub(super) fn entry_at<'g>(
         &self,
-        directory: &'g Directory,
+        tables: Tables<'g>,
         view: &mut impl View<'g>,
         level: usize,
         key: u64,
     ) -> Result<Found<'g>, Again> {
-        let mut found = Found::at(level, self.home(directory, level, prefix_of(key, level)));
-        self.read(view, &mut found, key)?;
+        let mut found = Found::new(tables);
+        if !self.read_group(view, &mut found, (level, key))? {
+            self.read_node(view, &mut found, (level, key))?;
+        }
+        Ok(found)
+    }
+
+    /// The node under the first `level` bytes of `key`.
+    #[inline]
+    pub(super) fn node_at<'g>(
+        &self,
+        tables: Tables<'g>,
+        view: &mut impl View<'g>,
+        level: usize,
+        key: u64,
+    ) -> Result<Found<'g>, Again> {
+        let mut found = Found::new(tables);
+        self.read_node(view, &mut found, (level, key))?;
         Ok(found)
     }
 
     /// Finds the group of a key's prefix, or the node at which its path ends.
     ///
-    /// What is found at any level is on the key's path, so the search begins where the keys are, and goes up if there is
-    /// nothing.
+    /// A group holds all keys of its prefix, so one on a usual level is the answer, wherever it hangs.
     #[inline(always)]
     pub(super) fn locate<'g>(
         &self,
-        directory: &'g Directory,
+        tables: Tables<'g>,
         view: &mut impl View<'g>,
         key: u64,
     ) -> Result<Found<'g>, Again> {
-        let usual = self.usual.load(Relaxed) & !1;
-        let above = (1 << (usual | 1).ilog2()) - 1 & !usual | 1;
-        let mut levels = Levels(usual).chain(Levels(above));
-        let level = levels.next().unwrap_or(0);
-        let mut found = Found::at(level, self.home(directory, level, prefix_of(key, level)));
-        while !self.read(view, &mut found, key)? {
-            let Some(level) = levels.next() else { return Ok(found) };
-            found.level = level;
-            found.home = self.home(directory, level, prefix_of(key, level));
+        let mut found = Found::new(tables);
+        for level in Levels(self.usual.load(Relaxed)) {
+            if self.read_group(view, &mut found, (level, key))? {
+                return Ok(found);
+            }
         }
-        while found.what == What::Node && found.packed.leads_to(key) {
-            found.level = found.packed.depth() + 1;
-            found.home = self.home(directory, found.level, prefix_of(key, found.level));
-            if !self.read(view, &mut found, key)? {
+        self.descend(view, &mut found, key, |_| {})?;
+        Ok(found)
+    }
+
+    /// Finds the group of a key's prefix, or the node at which its path ends, from the deepest node that is above the usual
+    /// levels; shows all the nodes it passes.
+    #[inline(always)]
+    fn descend<'g>(
+        &self,
+        view: &mut impl View<'g>,
+        found: &mut Found<'g>,
+        key: u64,
+        mut passed: impl FnMut(Node),
+    ) -> Result<(), Again> {
+        let mut level = self.deepest().saturating_sub(1);
+        while !self.read_node(view, found, (level, key))? {
+            if level == 0 {
+                // No node at all.
+                self.read_group(view, found, (0, key))?;
+                return Ok(());
+            }
+            level -= 1;
+        }
+        while found.packed.leads_to(key) {
+            passed(found.node());
+            let below = (found.packed.depth() + 1, key);
+            if self.read_group(view, found, below)? {
+                return Ok(());
+            }
+            if !self.read_node(view, found, below)? {
                 // A child that is not there was moved meanwhile.
                 return Err(Again);
             }
         }
-        Ok(found)
+        Ok(())
+    }
+
+    /// The deepest usual level.
+    #[inline(always)]
+    fn deepest(&self) -> usize {
+        Levels(self.usual.load(Relaxed)).next().unwrap_or(0)
     }
 
     /// The node of which the entry under the first `level` bytes of `key` is a child; where it is.
     pub(super) fn parent<'g>(
         &self,
-        directory: &'g Directory,
+        tables: Tables<'g>,
         view: &mut impl View<'g>,
         level: usize,
         key: u64,
     ) -> Result<(Found<'g>, Node), Again> {
         for above in (0..level).rev() {
-            let found = self.entry_at(directory, view, above, key)?;
-            let node = match found.what {
-                What::Nothing => continue,
-                What::Group => return Err(Again),
-                What::Node => found.node(),
-            };
+            let found = self.node_at(tables, view, above, key)?;
+            if found.what == What::Nothing {
+                continue;
+            }
+            let node = found.node();
             // The nearest node above is the parent, or a node came in between.
             return if node.depth + 1 == level { Ok((found, node)) } else { Err(Again) };
         }
@@ -317,60 +380,43 @@ impl<V> MlpIndex<V> {
 
     /// Asks for the buckets of a key's prefixes at the usual levels.
     #[inline]
-    pub(super) fn ask_usual(&self, directory: &Directory, key: u64) {
+    pub(super) fn ask_usual(&self, tables: Tables<'_>, key: u64) {
         for level in Levels(self.usual.load(Relaxed)) {
-            self.ask(directory, level, key);
+            self.ask(tables, level, key);
         }
     }
 
     /// As `locate`, for who goes on from there: asks for the first buckets of the next `count` children of the node above,
     /// before it waits for the key's own, and returns that node, if it was met.
     ///
-    /// The node above is one of few and often cached. So all that is seldom cached is asked for at once.
+    /// The nodes above are few and often cached. So all that is seldom cached is asked for at once.
     #[inline(always)]
     pub(super) fn approach<'g>(
         &self,
-        directory: &'g Directory,
+        tables: Tables<'g>,
         view: &mut impl View<'g>,
         key: u64,
         (way, count): (Way, usize),
     ) -> Result<(Found<'g>, Option<Node>), Again> {
-        let deepest = Levels(self.usual.load(Relaxed)).next().unwrap_or(0);
-        for level in (1..=deepest).rev() {
-            self.ask_first(directory, level, key);
+        let deepest = self.deepest();
+        prefetch(tables.group(self.hash(deepest, key)).pair[0]);
+        for level in (1..deepest).rev() {
+            prefetch(tables.node(self.hash(level, key)).pair[0]);
         }
-        let mut found = Found::at(0, self.home(directory, 0, 0));
-        for level in (0..deepest).rev() {
-            found.level = level;
-            found.home = self.home(directory, level, prefix_of(key, level));
-            if self.read(view, &mut found, key)? {
-                break;
-            }
-        }
-        if found.what == What::Nothing {
-            return Ok((self.locate(directory, view, key)?, None));
-        }
-        let mut above = None;
-        while found.what == What::Node && found.packed.leads_to(key) {
-            let node = found.node();
+        let (mut found, mut above) = (Found::new(tables), None);
+        self.descend(view, &mut found, key, |node| {
             let next = way.behind(byte_of(key, node.depth));
-            self.ask_children(directory, &node, way, next, count);
+            self.ask_children(tables, &node, way, next, count);
             above = Some(node);
-            found.level = node.depth + 1;
-            found.home = self.home(directory, found.level, prefix_of(key, found.level));
-            if !self.read(view, &mut found, key)? {
-                // A child that is not there was moved meanwhile.
-                return Err(Again);
-            }
-        }
+        })?;
         Ok((found, above))
     }
 
-    /// Asks for the first buckets of `count` children of a node; returns from where on the others are.
+    /// Asks for the first buckets of the groups that `count` children of a node are; returns from where on the others are.
     #[inline]
     pub(super) fn ask_children(
         &self,
-        directory: &Directory,
+        tables: Tables<'_>,
         node: &Node,
         way: Way,
         next: usize,
@@ -379,7 +425,8 @@ impl<V> MlpIndex<V> {
         let mut next = next;
         for _ in 0..count {
             let Some(byte) = way.child_from(&node.children, next) else { break };
-            self.ask_first(directory, node.depth + 1, child_of(node.prefix, node.depth, byte));
+            let child = child_of(node.prefix, node.depth, byte);
+            prefetch(tables.group(self.hash(node.depth + 1, child)).pair[0]);
             next = way.behind(byte);
         }
         next
@@ -444,13 +491,13 @@ impl<V> MlpIndex<V> {
     /// The first entry from `key` on, `key` itself included or not.
     pub(super) fn neighbour<'g>(
         &self,
-        directory: &'g Directory,
+        tables: Tables<'g>,
         view: &mut impl View<'g>,
         key: u64,
         way: Way,
         included: bool,
     ) -> Result<Option<(u64, Word)>, Again> {
-        let (found, mut above) = self.approach(directory, view, key, (way, 1))?;
+        let (found, mut above) = self.approach(tables, view, key, (way, 1))?;
         match found.what {
             What::Nothing => return Ok(None),
             What::Group => {
@@ -463,10 +510,10 @@ impl<V> MlpIndex<V> {
                 let node = found.node();
                 if !same_prefix(node.prefix, key, node.depth) {
                     if way.is_before(key, node.prefix) {
-                        return self.first_below(directory, view, &node, way).map(Some);
+                        return self.first_below(tables, view, &node, way).map(Some);
                     }
                 } else if let Some(byte) = node.child_behind(key, way) {
-                    return self.first_under(directory, view, (&node, byte), way).map(Some);
+                    return self.first_under(tables, view, (&node, byte), way).map(Some);
                 }
             }
         }
@@ -474,10 +521,10 @@ impl<V> MlpIndex<V> {
         while level > 0 {
             let node = match above.take() {
                 Some(node) => node,
-                None => self.parent(directory, view, level, key)?.1,
+                None => self.parent(tables, view, level, key)?.1,
             };
             if let Some(byte) = node.child_behind(key, way) {
-                return self.first_under(directory, view, (&node, byte), way).map(Some);
+                return self.first_under(tables, view, (&node, byte), way).map(Some);
             }
             level = node.level;
         }
@@ -487,19 +534,19 @@ impl<V> MlpIndex<V> {
     /// The first entry below a node.
     fn first_below<'g>(
         &self,
-        directory: &'g Directory,
+        tables: Tables<'g>,
         view: &mut impl View<'g>,
         node: &Node,
         way: Way,
     ) -> Result<(u64, Word), Again> {
         let byte = way.child_from(&node.children, way.before_all()).ok_or(Again)?;
-        self.first_under(directory, view, (node, byte), way)
+        self.first_under(tables, view, (node, byte), way)
     }
 
     /// The first entry under a child of a node.
     fn first_under<'g>(
         &self,
-        directory: &'g Directory,
+        tables: Tables<'g>,
         view: &mut impl View<'g>,
         (node, byte): (&Node, u8),
         way: Way,
@@ -507,7 +554,7 @@ impl<V> MlpIndex<V> {
         let (mut node, mut byte) = (*node, byte);
         loop {
             let prefix = child_of(node.prefix, node.depth, byte);
-            let found = self.entry_at(directory, view, node.depth + 1, prefix)?;
+            let found = self.entry_at(tables, view, node.depth + 1, prefix)?;
             match found.what {
                 What::Node => {
                     node = found.node();
@@ -542,8 +589,8 @@ impl<V> Pinned<'_, V> {
             (Bound::Unbounded, Way::Up) => (0, true),
             (Bound::Unbounded, Way::Down) => (u64::MAX, true),
         };
-        let (key, word) = self.map.steady(&self.guard, |directory, view| {
-            self.map.neighbour(directory, view, key, way, included)
+        let (key, word) = self.map.steady(&self.guard, |tables, view| {
+            self.map.neighbour(tables, view, key, way, included)
         })??;
         Some((key, Ref::new(read_value(word))))
     }
@@ -652,7 +699,7 @@ impl<V> Pinned<'_, V> {
     /// Looks up keys, a few at a time.
     fn find_all<'g>(&'g self, keys: &[u64], mut found: impl FnMut(usize, Option<Read<'g, V>>)) {
         let map = self.map;
-        let Some(directory) = map.root.get(&self.guard) else {
+        let Some(tables) = map.tables(&self.guard) else {
             (0..keys.len()).for_each(|index| found(index, None));
             return;
         };
@@ -661,7 +708,7 @@ impl<V> Pinned<'_, V> {
             let mut asked = [[None; USUAL]; BATCH];
             for (asked, key) in asked.iter_mut().zip(keys) {
                 for (asked, level) in asked.iter_mut().zip(Levels(usual)) {
-                    *asked = Some(map.ask(directory, level, *key));
+                    *asked = Some(map.ask(tables, level, *key));
                 }
             }
             for (i, (asked, key)) in asked.iter().zip(keys).enumerate() {
