@@ -251,6 +251,9 @@ impl<'g> Edit<'g> {
 
 /// Buckets in which entries are placed: those of an edit, or of a segment that nobody else knows.
 pub(super) trait Pages<'g>: View<'g> {
+    /// Lets `read` look at a bucket, maybe at words that do not belong together: a hint, which nothing may rest on.
+    fn peek<T>(&self, bucket: &'g Bucket, read: impl FnOnce(Words<'_>) -> T) -> T;
+
     /// Puts an entry into its first or second bucket, if that has room; tells whether it had.
     ///
     /// # Errors
@@ -267,6 +270,13 @@ pub(super) trait Pages<'g>: View<'g> {
 }
 
 impl<'g> Pages<'g> for Edit<'g> {
+    fn peek<T>(&self, bucket: &'g Bucket, read: impl FnOnce(Words<'_>) -> T) -> T {
+        match self.changes.iter().find(|change| core::ptr::eq(change.bucket, bucket)) {
+            Some(change) => read(change.image.words()),
+            None => read(Words::of(bucket)),
+        }
+    }
+
     fn add(&mut self, home: &Home<'g>, at: usize, entry: &Entry) -> Result<bool, Again> {
         let has_values = self.has_values;
         if self.look(home.pair[at], |words| words.kinds.free())? < entry.slots(has_values) {

@@ -9,6 +9,8 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
+use smallvec::SmallVec;
+
 use super::edit::{Again, Edit, Pages};
 use super::layout::{
     Children, Entry, GROUP, LEVELS, Member, Node, SLOTS, byte_of, prefix_of, same_prefix,
@@ -18,6 +20,7 @@ use super::raw::{self, Bucket, Home, Table, Tables, read_value};
 use super::search::{BATCH, Found, What};
 use super::{MlpIndex, Pinned};
 use crate::api::{InsertError, Rule, Written};
+use crate::arch::prefetch;
 use crate::mem::AllocError;
 use crate::mem::word::Word;
 use crate::sync::backoff::Backoff;
@@ -44,11 +47,14 @@ enum Outcome {
     Refused(Option<Word>),
 }
 
-/// How many entries an insertion moves at most to make room.
+/// How many buckets an insertion looks at for one with room.
 ///
-/// At nine tenths of a table's room one step suffices mostly. More steps let a table fill further, where each insertion
-/// moves several entries, each of which is a wait.
-const MOVES: usize = 32;
+/// At nine tenths of a table's room one in four has some. More let a table fill further, where each insertion looks at more;
+/// fewer waste memory.
+const MET: usize = 64;
+
+/// How many nodes an insertion moves at most.
+const MOVES: usize = 64;
 
 impl<V: Send + Sync> MlpIndex<V> {
     /// Maps `key` to `value` if the rule allows it.
@@ -233,6 +239,13 @@ impl<V: Send + Sync> MlpIndex<V> {
     }
 }
 
+/// A bucket that was met in search of room, and from which slot of which of the others one comes there.
+struct Met<'g> {
+    bucket: &'g Bucket,
+    from: usize,
+    slot: usize,
+}
+
 /// Entries that have to leave a bucket.
 #[derive(Default)]
 struct Victims {
@@ -275,19 +288,99 @@ impl<V> MlpIndex<V> {
         home: &Home<'g>,
         entry: Entry,
     ) -> Result<(), Stop> {
+        match entry.table() {
+            Table::Leaves => self.move_leaves(pages, home, entry),
+            Table::Nodes => self.move_nodes(pages, home, entry),
+        }
+    }
+
+    /// Moves leaves for one more, by the shortest row of moves from a full bucket to another's other bucket. All buckets that
+    /// are as far away as each other are asked for at once.
+    fn move_leaves<'g>(
+        &self,
+        pages: &mut impl Pages<'g>,
+        home: &Home<'g>,
+        entry: Entry,
+    ) -> Result<(), Stop> {
+        let needed = entry.slots(Self::HAS_VALUES);
+        let mut met: SmallVec<[Met<'g>; 96]> = SmallVec::new();
+        met.extend(home.pair.map(|bucket| Met { bucket, from: 0, slot: 0 }));
+        let mut at = 0;
+        while let Some(Met { bucket, .. }) = met.get(at) {
+            let bucket = *bucket;
+            if at >= 2 && pages.peek(bucket, |words| words.kinds.free()) >= needed {
+                return self.move_along(pages, home, entry, (&met, at));
+            }
+            if met.len() < MET {
+                let others: SmallVec<[_; SLOTS]> = pages.peek(bucket, |words| {
+                    let other = |slot| {
+                        let (level, prefix, _) = words.name(slot, Self::HAS_VALUES);
+                        let place = home.segment.home(self.secret.hash(level, prefix));
+                        (place.pair[1 - place.which(bucket)], slot)
+                    };
+                    words.kinds.heads().map(other).collect()
+                });
+                for (other, slot) in others {
+                    if !met.iter().any(|met| core::ptr::eq(met.bucket, other)) {
+                        prefetch(other);
+                        met.push(Met { bucket: other, from: at, slot });
+                    }
+                }
+            }
+            at += 1;
+        }
+        Err(Stop::Full(Table::Leaves, home.hash))
+    }
+
+    /// Moves a leaf into the bucket `met[at]`, which has room, another one into its place, and so on.
+    fn move_along<'g>(
+        &self,
+        pages: &mut impl Pages<'g>,
+        home: &Home<'g>,
+        entry: Entry,
+        (met, at): (&[Met<'g>], usize),
+    ) -> Result<(), Stop> {
+        let mut to = at;
+        while to >= 2 {
+            let Met { bucket, from, slot } = met[to];
+            let source = met[from].bucket;
+            let hash = pages.look(source, |words| {
+                let (level, prefix, _) = words.name(slot, Self::HAS_VALUES);
+                words.kinds.is_leaf(slot).then(|| self.secret.hash(level, prefix))
+            })?;
+            let place = home.segment.home(hash.ok_or(Again)?);
+            let here = place.which(source);
+            // Nothing that was peeked at need be so.
+            let is_so = core::ptr::eq(place.pair[here], source)
+                && core::ptr::eq(place.pair[1 - here], bucket);
+            if !is_so {
+                return Err(Stop::Again);
+            }
+            let victim = pages.take(&place, (here, slot))?;
+            if !pages.add(&place, 1 - here, &victim)? {
+                return Err(Stop::Again);
+            }
+            to = from;
+        }
+        if pages.add(home, to, &entry)? { Ok(()) } else { Err(Stop::Again) }
+    }
+
+    /// Moves nodes for one more, which may have to push out several. One of its buckets gives up as much as it needs; who
+    /// is pushed out does the same at its other bucket.
+    fn move_nodes<'g>(
+        &self,
+        pages: &mut impl Pages<'g>,
+        home: &Home<'g>,
+        entry: Entry,
+    ) -> Result<(), Stop> {
         let segment = home.segment;
         let mut homeless = vec![(entry, *home, None)];
         let mut random = home.hash;
         for _ in 0..MOVES {
             let Some((entry, home, from)) = homeless.pop() else { return Ok(()) };
-            if pages.add(&home, 0, &entry)?
-                || pages.add(&home, 1, &entry)?
-                || self.move_one(pages, &home, &entry)?
-            {
+            if pages.add(&home, 0, &entry)? || pages.add(&home, 1, &entry)? {
                 continue;
             }
-            // Nobody can be moved in one step: one of the two buckets gives up as much as is needed, and not the one where
-            // the entry comes from.
             random = random.rotate_left(17).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let first = match from {
                 Some((bucket, _)) => 1 - home.which(bucket),
@@ -369,42 +462,6 @@ impl<V> MlpIndex<V> {
             (missing == 0).then_some(victims)
         })?;
         Ok(victims)
-    }
-
-    /// Moves an entry of one of the buckets to its other bucket, if that makes room, and puts `entry` in its place. Tells
-    /// whether it did.
-    fn move_one<'g>(
-        &self,
-        pages: &mut impl Pages<'g>,
-        home: &Home<'g>,
-        entry: &Entry,
-    ) -> Result<bool, Stop> {
-        let needed = entry.slots(Self::HAS_VALUES);
-        for (at, bucket) in home.pair.into_iter().enumerate() {
-            let moved = pages.look(bucket, |words| {
-                let free = words.kinds.free();
-                words.kinds.heads().find_map(|slot| {
-                    let (level, prefix, slots) = words.name(slot, Self::HAS_VALUES);
-                    if free + slots < needed {
-                        return None;
-                    }
-                    let place = home.segment.home(self.secret.hash(level, prefix));
-                    let other = 1 - place.which(bucket);
-                    // A look that nothing rests on: `add` looks again.
-                    (place.pair[other].kinds().free() >= slots).then_some((place, other, slot))
-                })
-            })?;
-            let Some((place, other, slot)) = moved else { continue };
-            let victim = pages.take(&place, (1 - other, slot))?;
-            let moved = pages.add(&place, other, &victim)?;
-            if !moved && !pages.add(&place, 1 - other, &victim)? {
-                return Err(Stop::Again);
-            }
-            if moved && pages.add(home, at, entry)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 }
 

@@ -220,12 +220,9 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         let (byte, Some(home)) = self.asked[self.first] else { return Err(Again) };
         let prefix = child_of(frame.prefix, frame.depth, byte);
         let start = self.len;
-        let node = match self.read_child(map, tables, &home, (level, prefix)) {
-            Ok(node) => node,
-            Err(Again) => {
-                self.len = start;
-                return Err(Again);
-            }
+        let Ok(node) = self.read_child(map, tables, &home, (level, prefix)) else {
+            self.len = start;
+            return Err(Again);
         };
         self.first = (self.first + 1) % RING;
         self.waiting -= 1;

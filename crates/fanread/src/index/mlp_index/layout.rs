@@ -150,7 +150,7 @@ impl Kinds {
     /// The mark of a hash: bits that say nothing of its buckets, unless there are millions.
     #[inline(always)]
     fn mark(hash: u64) -> u64 {
-        1 << (Self::MARKS_AT as u64 + ((hash & 0xfff) * Self::MARKS >> 12))
+        1 << (Self::MARKS_AT + (((hash & 0xfff) * Self::MARKS) >> 12) as u32)
     }
 
     /// Whether an entry of this hash may be in its second bucket, this being the first.
@@ -464,9 +464,9 @@ impl Packed {
 #[inline(always)]
 fn first_bytes_have(word: u64, count: usize, byte: u8) -> bool {
     const ONES: u64 = 0x0101_0101_0101_0101;
-    let differ = word ^ ONES * u64::from(byte);
+    let differ = word ^ (ONES * u64::from(byte));
     // The highest bit of each byte that is zero, and perhaps of some above the first of these.
-    let zero = differ.wrapping_sub(ONES) & !differ & ONES << 7;
+    let zero = differ.wrapping_sub(ONES) & !differ & (ONES << 7);
     zero.trailing_zeros() < 8 * count as u32
 }
 

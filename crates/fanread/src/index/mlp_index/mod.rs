@@ -1,8 +1,8 @@
 //! An ordered map on `u64` whose searches ask for all levels at once.
 //!
-//! A trie over the bytes of its keys. Every node, and every group of up to three keys that share a prefix, is found in one
+//! A trie over the bytes of its keys. Every node, and every group of up to three keys that share a prefix, is found in a
 //! hash table under its prefix, so nothing has to be followed: a search computes where all of them would be and asks for
-//! them together.
+//! them together. Groups and nodes have a table each.
 //!
 //! | file | what |
 //! | --- | --- |
@@ -15,7 +15,7 @@
 //! | `iter.rs` | walks |
 //! | `check.rs` | the verifier |
 //!
-//! Invariants, the protocol and the budget of line fetches are in `docs/design/mlp-index.md`; B1 to B3 and T1 to T3 are tested
+//! Invariants, the protocol and the budget of line fetches are in `docs/design/mlp-index.md`; B1 to B4 and T1 to T3 are tested
 //! by `check.rs`.
 //!
 //! PAPER: Xu, "Efficient Data Structures via Memory Level Parallelism", sections 4.1 to 4.4.
@@ -301,8 +301,8 @@ crate::api::u64_map_methods! {
     MlpIndex,
     insert: "The line fetches of [`get`](Self::get) for an absent key. A full bucket moves another entry to its other bucket, \
              which is one more wait; one insertion in many copies a segment of the table to make room.",
-    range: "The fetches of [`lower_bound`](Self::lower_bound) to begin; then two lines for each group of keys that share a \
-            prefix, those of the next eight groups asked for ahead. Each group is seen as it was at one instant.",
-    bound: "The lines of all prefixes of the key, asked for at once; if the answer is not among the keys that share the \
-            longest of them, the two lines of the next ones: one wait or two, seldom three. Takes effect at one instant.",
+    range: "The fetches of [`lower_bound`](Self::lower_bound) to begin; then a line, seldom two, for each group of keys that \
+            share a prefix, those of the next twelve groups asked for ahead. Each group is seen as it was at one instant.",
+    bound: "The nodes above the key, mostly cached; then the lines of the keys that share its longest prefix, and of the next \
+            ones, asked for at once: one wait, seldom two. Takes effect at one instant.",
 }

@@ -62,6 +62,10 @@ impl<'g> View<'g> for Filling {
 }
 
 impl<'g> Pages<'g> for Filling {
+    fn peek<T>(&self, bucket: &'g Bucket, read: impl FnOnce(Words<'_>) -> T) -> T {
+        read(Words::of(bucket))
+    }
+
     #[inline]
     fn add(&mut self, home: &Home<'g>, at: usize, entry: &Entry) -> Result<bool, Again> {
         let (bucket, slots) = (home.pair[at], entry.slots(self.has_values));
