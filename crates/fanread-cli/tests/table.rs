@@ -69,7 +69,7 @@ fn done(out: &str) -> Run {
 fn keys_are_got_from_arguments_and_from_standard_input() {
     let folder = Folder::fruit();
     assert_eq!(folder.run(&["get", "fruit.sst", "pear", "kiwi"], b""), done("pear\t6\nkiwi\t3\n"));
-    assert_eq!(folder.run(&["get", "--read", "fruit.sst", "lime"], b""), done("lime\t4\n"));
+    assert_eq!(folder.run(&["get", "fruit.sst", "lime"], b""), done("lime\t4\n"));
     let missed = folder.run(&["get", "fruit.sst", "pear", "figs", "apple"], b"");
     let err = "fanread: 2 of 3 keys not found\n".to_owned();
     assert_eq!(missed, Run { out: "pear\t6\n".to_owned(), err, status: 1 });

@@ -318,7 +318,7 @@ fn ours(shape: Shape, path: &Path, entries: &Entries, sequences: bool) -> Entrie
         }
     }
     builder.finish_file(path).unwrap();
-    CuckooTable::map(path).unwrap().check().unwrap();
+    CuckooTable::open(path).unwrap().check().unwrap();
     let mut asked = entries.clone();
     let mut rng = Rng::new(99);
     for _ in 0..entries.len() {

@@ -142,17 +142,6 @@ struct BuildArgs {
     point_lookups_only: bool,
 }
 
-/// A table file and how to open it.
-#[derive(Debug, clap::Args)]
-struct FileArgs {
-    /// Table file
-    file: PathBuf,
-
-    /// Reads the file into memory instead of mapping it; for files that others may write to
-    #[arg(long)]
-    read: bool,
-}
-
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -163,8 +152,8 @@ Examples:
 Without KEY, keys are read from standard input, one a line, and \"(none)\" is
 printed for those that are not there.")]
 struct GetArgs {
-    #[command(flatten)]
-    file: FileArgs,
+    /// Table file
+    file: PathBuf,
 
     #[command(flatten)]
     texts: Texts,
@@ -183,8 +172,8 @@ Examples:
 
 The table is sorted first, which takes a second for some million entries.")]
 struct ScanArgs {
-    #[command(flatten)]
-    file: FileArgs,
+    /// Table file
+    file: PathBuf,
 
     #[command(flatten)]
     texts: Texts,
@@ -216,8 +205,8 @@ Examples:
   fanread table stat words.sst
   fanread table stat words.sst --properties")]
 struct StatArgs {
-    #[command(flatten)]
-    file: FileArgs,
+    /// Table file
+    file: PathBuf,
 
     /// Prints all properties of the file too
     #[arg(long)]
@@ -296,16 +285,15 @@ fn percent(part: u64, all: u64) -> f64 {
 }
 
 /// Opens a table. A file that is not there or cannot be read is misuse, one that is no table has failed.
-fn open(file: &Path, read: bool) -> Result<CuckooTable, Failure> {
-    let opened = if read { CuckooTable::open(file) } else { CuckooTable::map(file) };
-    opened.map_err(|e| match e {
+fn open(file: &Path) -> Result<CuckooTable, Failure> {
+    CuckooTable::open(file).map_err(|e| match e {
         TableError::Io(e) => Failure::misuse(format!("cannot read {}: {e}", file.display())),
         e => Failure::failed(format!("{}: {e}", file.display())),
     })
 }
 
 fn get(args: &GetArgs) -> Result<(), Failure> {
-    let table = open(&args.file.file, args.file.read)?;
+    let table = open(&args.file)?;
     let mut out = BufWriter::new(io::stdout().lock());
     let (asked, missed) = if args.wanted.is_empty() {
         get_lines(&table, &args.texts, &mut out)?
@@ -376,7 +364,7 @@ fn scan(args: &ScanArgs) -> Result<(), Failure> {
         text.as_ref().map(parse).transpose().map_err(Failure::misuse)
     };
     let (from, to, prefix) = (bound(&args.from)?, bound(&args.to)?, bound(&args.prefix)?);
-    let table = open(&args.file.file, args.file.read)?;
+    let table = open(&args.file)?;
     let prefix = prefix.unwrap_or_default();
     let start = from.unwrap_or_default().max(prefix.clone());
     let above = |key: &&[u8]| to.as_ref().is_none_or(|to| **key < to[..]);
@@ -409,7 +397,7 @@ fn scan(args: &ScanArgs) -> Result<(), Failure> {
 }
 
 fn stat(args: &StatArgs) -> Result<(), Failure> {
-    let table = open(&args.file.file, args.file.read)?;
+    let table = open(&args.file)?;
     let stats = table.stats();
     let by_block = table.entries_by_block();
     let mut rows = Table::new();
@@ -451,8 +439,7 @@ fn yes(yes: bool) -> &'static str {
 
 fn check(args: &CheckArgs) -> Result<(), Failure> {
     let file = args.file.display();
-    // What is checked must not change meanwhile.
-    let table = open(&args.file, true)?;
+    let table = open(&args.file)?;
     let damaged = |e: &dyn std::error::Error| match e.source() {
         Some(cause) => Failure::failed(format!("{file}: {e}: {cause}")),
         None => Failure::failed(format!("{file}: {e}")),

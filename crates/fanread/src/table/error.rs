@@ -3,6 +3,9 @@
 use core::fmt;
 use std::io;
 
+use crate::mem::AllocError;
+use crate::mem::file::FileError;
+
 /// Why a table file could not be read.
 ///
 /// Each variant says where the reader stood, as an offset from the start of the file, and what it found there.
@@ -213,6 +216,15 @@ impl std::error::Error for TableError {
 impl From<io::Error> for TableError {
     fn from(cause: io::Error) -> Self {
         Self::Io(cause)
+    }
+}
+
+impl From<FileError> for TableError {
+    fn from(error: FileError) -> Self {
+        match error {
+            FileError::Io(cause) => Self::Io(cause),
+            FileError::Memory(AllocError { bytes }) => Self::OutOfMemory { bytes },
+        }
     }
 }
 
