@@ -38,10 +38,13 @@ mod properties;
 mod raw;
 mod reader;
 mod records;
+mod sorted;
+mod spill;
 #[cfg(test)]
 mod tests;
+mod write;
 
-pub use builder::{TableBuilder, TableSummary};
+pub use builder::{BuildStep, TableBuilder, TableSummary};
 pub use check::Broken;
 pub use error::{BuildError, TableError};
 pub use iter::{Entries, Iter};
