@@ -276,3 +276,52 @@ fn misuse_is_told_and_help_has_examples() {
         assert!(help.out.contains("Examples:\n  fanread table "), "{verb:?}: {}", help.out);
     }
 }
+
+#[test]
+fn input_beyond_memory_makes_the_same_table() {
+    let folder = Folder::new();
+    let lines: Vec<String> =
+        (0..20_000_u64).map(|i| format!("{},{i}", i * 7919 % 20_011)).collect();
+    folder.write("a.csv", lines.join("\n"));
+    let build = |arguments: &[&str]| {
+        let all = [&["build", "--keys", "u64", "--values", "u32", "a.csv"], arguments].concat();
+        let run = folder.run(&all, b"");
+        assert_eq!((run.status, &run.err[..]), (0, ""), "{run:?}");
+        fs::read(folder.path(arguments[0])).unwrap()
+    };
+    let whole = build(&["whole.sst"]);
+    for memory in ["100", "20k", "1M"] {
+        assert!(build(&["parts.sst", "--memory", memory]) == whole, "{memory}");
+    }
+    let run = folder.run(&["build", "--memory", "12Q", "a.csv", "b.sst"], b"");
+    assert!(run.status == 2 && run.err.contains("Q is none of k, M, G and T"), "{run:?}");
+}
+
+#[test]
+fn a_device_that_is_full_leaves_nothing_behind() {
+    let folder = Folder::new();
+    for name in ["in", "out"] {
+        fs::create_dir(folder.path(name)).unwrap();
+    }
+    folder.write("in/a.bin", (0..40_000_u64).flat_map(u64::to_be_bytes).collect::<Vec<u8>>());
+    let program = assert_cmd::cargo::cargo_bin!("fanread").display().to_string();
+    // No file may be longer than 100 KiB; the table would have 350 KiB, and the entries 320.
+    let script = "trap '' XFSZ; ulimit -f $1; shift; exec \"$@\"";
+    for (memory, error) in [
+        ("1G", "cannot write out/a.sst: File too large"),
+        ("50k", "cannot write a temporary file in out: File too large"),
+    ] {
+        for blocks in ["100", "101"] {
+            let output = Command::new("bash")
+                .args(["-c", script, "bash", blocks, &program, "table", "build"])
+                .args(["--value-bytes", "0", "--memory", memory, "in/a.bin", "out/a.sst"])
+                .current_dir(folder.0.path())
+                .output()
+                .unwrap();
+            let err = String::from_utf8(output.stderr).unwrap();
+            assert!(err.starts_with(&format!("fanread: {error}")), "{memory}: {err}");
+            assert_eq!((output.status.code(), err.lines().count()), (Some(1), 1), "{err}");
+            assert_eq!(fs::read_dir(folder.path("out")).unwrap().count(), 0);
+        }
+    }
+}

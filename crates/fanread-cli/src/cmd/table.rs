@@ -1,5 +1,6 @@
 //! `fanread table`: writes cuckoo table files and answers questions from them.
 
+mod bar;
 mod input;
 mod text;
 
@@ -74,7 +75,8 @@ Examples:
     fanread table build --from ndjson --keys u64 --values u32 - scores.sst
 
 All keys have the length of the first one, and all values that of the first
-one; they may come in any order. The file appears when it is complete.")]
+one; they may come in any order, and be more than fit in memory. The file
+appears when it is complete.")]
 struct BuildArgs {
     /// Entries to read; - for standard input
     input: PathBuf,
@@ -136,6 +138,10 @@ struct BuildArgs {
     /// Leaves out the checksums, which only this program reads
     #[arg(long)]
     no_checksums: bool,
+
+    /// How much of the entries is kept in memory; more goes to a temporary file beside the output
+    #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = parse_bytes)]
+    memory: usize,
 
     /// Allows 4 GiB and more, where RocksDB answers point lookups only
     #[arg(long)]
@@ -234,6 +240,8 @@ pub(crate) fn run(args: &TableArgs) -> Result<(), Failure> {
 }
 
 fn build(args: &BuildArgs) -> Result<(), Failure> {
+    let folder = args.output.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
     let options = TableOptions::new()
         .hash_ratio(args.ratio)
         .search_depth(args.depth)
@@ -242,7 +250,9 @@ fn build(args: &BuildArgs) -> Result<(), Failure> {
         .power_of_two(args.power_of_two)
         .first_blocks(args.first_blocks)
         .checksums(!args.no_checksums)
-        .point_lookups_only(args.point_lookups_only);
+        .point_lookups_only(args.point_lookups_only)
+        .memory_limit(args.memory)
+        .spill_folder(folder);
     if args.ratio.is_nan() || args.ratio <= 0.0 {
         return Err(Failure::misuse(format!("a ratio of {} is not above 0", args.ratio)));
     }
@@ -258,13 +268,36 @@ fn build(args: &BuildArgs) -> Result<(), Failure> {
         key_bytes: args.key_bytes,
         value_bytes: args.value_bytes,
     };
-    each_entry(&args.input, &columns, |key, value| {
-        builder.insert(key, value).map_err(|e| e.to_string())
-    })?;
-    let written = builder.finish_file(&args.output).map_err(|e| match e {
+    let unspilled = |e: &io::Error| {
+        Failure::failed(format!("cannot write a temporary file in {}: {e}", folder.display()))
+    };
+    let mut full = None;
+    let read = each_entry(&args.input, &columns, |key, value| {
+        builder.insert(key, value).map_err(|e| {
+            let why = e.to_string();
+            // Not the fault of the line at which it happens.
+            if let BuildError::Spill(cause) = e {
+                full = Some(unspilled(&cause));
+            }
+            why
+        })
+    });
+    if let Some(full) = full {
+        return Err(full);
+    }
+    read?;
+    let bar = bar::steps();
+    builder.on_progress({
+        let bar = bar.clone();
+        move |step, done, all| bar::show(&bar, step, done, all)
+    });
+    let written = builder.finish_file(&args.output);
+    bar.finish_and_clear();
+    let written = written.map_err(|e| match e {
         BuildError::Io(e) => {
             Failure::failed(format!("cannot write {}: {e}", args.output.display()))
         }
+        BuildError::Spill(e) => unspilled(&e),
         e => Failure::failed(format!("cannot build {}: {e}", args.output.display())),
     })?;
     writeln!(
@@ -278,6 +311,21 @@ fn build(args: &BuildArgs) -> Result<(), Failure> {
         started.elapsed().as_secs_f64()
     )?;
     Ok(())
+}
+
+/// Understands a number of bytes, like `512M`.
+fn parse_bytes(text: &str) -> Result<usize, String> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let unit: usize = match &text[digits.len()..] {
+        "" => 1,
+        "k" | "K" => 1 << 10,
+        "M" => 1 << 20,
+        "G" => 1 << 30,
+        "T" => 1 << 40,
+        unit => return Err(format!("{unit} is none of k, M, G and T")),
+    };
+    let number: usize = digits.parse().map_err(|_| format!("{digits:?} is no number of bytes"))?;
+    number.checked_mul(unit).ok_or_else(|| format!("{text} is more than there can be"))
 }
 
 fn percent(part: u64, all: u64) -> f64 {
