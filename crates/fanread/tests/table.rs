@@ -78,6 +78,11 @@ fn assert_holds(table: &CuckooTable, model: &Model, seed: u64) {
     }
 }
 
+/// Maps a table.
+///
+/// # Errors
+///
+/// Those of [`CuckooTable::map`].
 #[expect(unsafe_code, reason = "a file of this process alone, which replaces it only")]
 fn map(path: &Path) -> Result<CuckooTable, TableError> {
     // SAFETY: see the reason above.

@@ -70,9 +70,12 @@ pub enum BuildStep {
     Write,
 }
 
+/// What is called with how far a build is.
+type Told = dyn FnMut(BuildStep, u64, u64) + Send + Sync;
+
 /// Who is told how far a build is.
 #[derive(Default)]
-struct Progress(Option<Box<dyn FnMut(BuildStep, u64, u64) + Send>>);
+struct Progress(Option<Box<Told>>);
 
 impl fmt::Debug for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -117,7 +120,7 @@ impl TableBuilder {
 
     /// Has `told` called while the table is written: with the step, and how much of how much of it is done. Nothing is
     /// said of entries that come.
-    pub fn on_progress(&mut self, told: impl FnMut(BuildStep, u64, u64) + Send + 'static) {
+    pub fn on_progress(&mut self, told: impl FnMut(BuildStep, u64, u64) + Send + Sync + 'static) {
         self.progress = Progress(Some(Box::new(told)));
     }
 

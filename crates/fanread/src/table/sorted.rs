@@ -137,50 +137,57 @@ fn successor(key: &[u8]) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn list(keys: &[&[u8]]) -> (Vec<u8>, usize) {
-        (keys.concat(), keys.first().map_or(1, |key| key.len()))
+    type Keys<'a> = &'a [&'a [u8]];
+
+    /// Entries that are keys and nothing else.
+    struct Held {
+        lists: [Vec<u8>; 2],
+        key_bytes: usize,
     }
 
-    fn with<T>(values: &[&[u8]], deletions: &[&[u8]], ask: impl Fn(&Sorted<'_>) -> T) -> T {
-        let lists = [list(values), list(deletions)];
-        let lists = [&lists[0], &lists[1]].map(|(bytes, key_bytes)| List {
-            bytes,
-            record_bytes: *key_bytes,
-            key_bytes: *key_bytes,
-        });
-        ask(&Sorted::new(lists))
+    impl Held {
+        fn new(values: Keys<'_>, deletions: Keys<'_>) -> Self {
+            let key_bytes = values.first().or(deletions.first()).map_or(1, |key| key.len());
+            Self { lists: [values.concat(), deletions.concat()], key_bytes }
+        }
+
+        fn sorted(&self) -> Sorted<'_> {
+            let (record_bytes, key_bytes) = (self.key_bytes, self.key_bytes);
+            Sorted::new(self.lists.each_ref().map(|bytes| List { bytes, record_bytes, key_bytes }))
+        }
     }
 
     #[test]
     fn the_unused_key_is_the_one_of_the_format() {
-        let unused = |keys: &[&[u8]]| with(keys, &[], |sorted| sorted.unused_key());
-        assert_eq!(unused(&[b"b", b"c"]).unwrap(), b"a");
-        assert_eq!(unused(&[b"b\0", b"c\0"]).unwrap(), b"a\xff");
-        assert_eq!(unused(&[&[0, 0, 0, 0], &[0, 0xff, 0xff, 0xff]]).unwrap(), [1, 0, 0, 0]);
+        let unused =
+            |values: Keys<'_>, deletions| Held::new(values, deletions).sorted().unused_key();
+        assert_eq!(unused(&[b"b", b"c"], &[]).unwrap(), b"a");
+        assert_eq!(unused(&[b"b\0", b"c\0"], &[]).unwrap(), b"a\xff");
+        assert_eq!(unused(&[&[0, 0, 0, 0], &[0, 0xff, 0xff, 0xff]], &[]).unwrap(), [1, 0, 0, 0]);
         // No byte to spare at either end: the gap in between.
-        assert_eq!(unused(&[&[0], &[1], &[3], &[0xff]]).unwrap(), [2]);
+        assert_eq!(unused(&[&[0], &[1], &[3], &[0xff]], &[]).unwrap(), [2]);
         let all: Vec<[u8; 1]> = (0..=255).map(|byte| [byte]).collect();
-        assert_eq!(unused(&all.iter().map(|key| &key[..]).collect::<Vec<_>>()), None);
+        assert_eq!(unused(&all.iter().map(|key| &key[..]).collect::<Vec<_>>(), &[]), None);
         // Deletions are keys as well.
-        assert_eq!(with(&[&[0]], &[&[1], &[0xff]], |sorted| sorted.unused_key()).unwrap(), [2]);
-        assert_eq!(with(&[], &[b"b"], |sorted| sorted.unused_key()).unwrap(), b"a");
+        assert_eq!(unused(&[&[0]], &[&[1], &[0xff]]).unwrap(), [2]);
+        assert_eq!(unused(&[], &[b"b"]).unwrap(), b"a");
     }
 
     #[test]
     fn values_have_the_lower_numbers_and_keys_are_in_order() {
-        with(&[b"b", b"d"], &[b"a", b"c"], |sorted| {
-            assert_eq!([0, 1, 2, 3].map(|number| sorted.key(number)), [b"b", b"d", b"a", b"c"]);
-            assert!(sorted.keys().eq([b"a", b"b", b"c", b"d"]));
-            sorted.refuse_duplicates().unwrap();
-        });
+        let held = Held::new(&[b"b", b"d"], &[b"a", b"c"]);
+        let sorted = held.sorted();
+        assert_eq!([0, 1, 2, 3].map(|number| sorted.key(number)), [b"b", b"d", b"a", b"c"]);
+        assert!(sorted.keys().eq([b"a", b"b", b"c", b"d"]));
+        sorted.refuse_duplicates().unwrap();
     }
 
     #[test]
     fn a_key_that_is_there_twice_is_named() {
-        let cases: [(&[&[u8]], &[&[u8]]); 3] =
+        let cases: [(Keys<'_>, Keys<'_>); 3] =
             [(&[b"a", b"b", b"b"], &[]), (&[], &[b"b", b"b", b"c"]), (&[b"a", b"b"], &[b"b"])];
         for (values, deletions) in cases {
-            let refused = with(values, deletions, |sorted| sorted.refuse_duplicates());
+            let refused = Held::new(values, deletions).sorted().refuse_duplicates();
             assert!(matches!(refused, Err(BuildError::DuplicateKey { key }) if *key == *b"b"));
         }
     }

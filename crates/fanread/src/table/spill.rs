@@ -339,7 +339,9 @@ mod tests {
             store.push(kind, [&key, &[], &value]).unwrap();
             expected[kind as usize].push([key, value].concat());
         }
-        expected.iter_mut().for_each(|records| records.sort());
+        for records in &mut expected {
+            records.sort();
+        }
         expected
     }
 
