@@ -11,18 +11,21 @@ use super::file::{FileBytes, FileError};
 /// processes of the same number that were ended while they wrote.
 const NAMES: u32 = 10_000;
 
-/// Makes a new file beside `path`, with a name that begins like that of `path`. Only its owner may open it.
+/// Makes a new file beside `path`, with a name that begins like that of `path`.
 pub(crate) fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
+    create(path, OpenOptions::new().write(true))
+}
+
+/// As [`create_beside`], opened as `options` say.
+fn create(path: &Path, options: &mut OpenOptions) -> io::Result<(File, PathBuf)> {
     let Some(name) = path.file_name() else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create_new(true);
     for number in 0..NAMES {
         let mut beside = name.to_owned();
         beside.push(format!(".{}-{number}.tmp", std::process::id()));
         let beside = path.with_file_name(beside);
-        match options.open(&beside) {
+        match options.create_new(true).open(&beside) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             opened => return opened.map(|file| (file, beside)),
         }
@@ -47,7 +50,11 @@ pub(crate) struct Mapped<'a> {
 impl Unnamed {
     /// Makes an empty file in `folder`, which decides on which device its bytes are.
     pub(crate) fn create_in(folder: &Path) -> io::Result<Self> {
-        let (file, path) = create_beside(&folder.join("fanread"))?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let (file, path) = create(&folder.join("fanread"), &mut options)?;
         fs::remove_file(path)?;
         Ok(Self { file, bytes: 0 })
     }
@@ -79,8 +86,8 @@ impl Unnamed {
     /// Maps all bytes.
     pub(crate) fn map(&self) -> Result<Mapped<'_>, FileError> {
         // SAFETY: nobody else can open the file, since it has no name, and this process writes to it by `&mut self`
-        // only, which the borrow in the result excludes. What a process does to another one's descriptors, given the
-        // rights to do so, it could do to its memory as well.
+        // only, which the borrow in the result excludes. A process that took the name before it was gone, or takes
+        // another one's descriptors, has the rights of this one, and could write to its memory as well.
         let bytes = unsafe { FileBytes::map(&self.file) }?;
         Ok(Mapped { bytes, file: self })
     }
