@@ -1,11 +1,13 @@
 #!/bin/sh
 # Checks the answers of every map on every key set with few keys, in less than a minute.
-# No measurement: see docs/bench/METHOD.md.
+# No measurement: see docs/bench/METHOD.md. FANREAD is the program, built here unless it is set.
 set -eu
 cd "$(dirname "$0")/.."
 
-cargo build --quiet --release -p fanread-cli
-fanread="${CARGO_TARGET_DIR:-target}/release/fanread"
+if [ -z "${FANREAD:-}" ]; then
+    cargo build --quiet --release -p fanread-cli
+fi
+fanread="${FANREAD:-${CARGO_TARGET_DIR:-target}/release/fanread}"
 workloads=load,scan-first,get,get-dep,miss,lower-bound,lower-bound-dep,batch,scan
 workloads=$workloads,ycsb-c,ycsb-b,ycsb-a,ycsb-f,ycsb-d,ycsb-e,grow
 out="$(mktemp -d)"

@@ -5,9 +5,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 base=${CARGO_TARGET_DIR:-target}
 
-# The cfg rebuilds everything, so each has a folder of its own. Models are far too slow unoptimised.
+# The cfg rebuilds everything, so each has a folder of its own. Models are far too slow unoptimised, but
+# unit tests take longer to optimise than to run.
+light=(--config 'profile.release.package.fanread.opt-level=1')
 RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$base/loom" LOOM_MAX_PREEMPTIONS="${LOOM_MAX_PREEMPTIONS:-3}" \
-  cargo test --locked --release -p fanread --lib loom -- "$@"
+  cargo test --locked --release "${light[@]}" -p fanread --lib loom -- "$@"
 
 for file in crates/fanread/tests/loom_*.rs; do
   [ -e "$file" ] || continue
@@ -22,5 +24,5 @@ if [ -e crates/fanread/tests/shuttle.rs ]; then
   RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR="$base/shuttle" \
     cargo test --locked --release -p fanread --test shuttle -- "$@"
   RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR="$base/shuttle" \
-    cargo test --locked --release -p fanread --lib shuttle_ -- "$@"
+    cargo test --locked --release "${light[@]}" -p fanread --lib shuttle_ -- "$@"
 fi

@@ -159,13 +159,24 @@ fn round_trips_are_in_the_table_the_page_and_the_files() {
 }
 
 #[test]
-fn an_array_that_is_made_once_says_what_it_cannot_do() {
-    let args = ["bench", "--index", "eytzinger", "--count", "2k", "--keys", "osm", "--workload"];
-    let workloads = "load,get,miss,lower-bound,lower-bound-dep,batch,scan,ycsb-a,ycsb-d,grow";
-    let (out, _) = run(&[&args[..], &[workloads]].concat(), "", 0);
-    assert!(out.contains("unsupported: made after the load (load)"), "{out}");
-    let only_read = "unsupported: made once, then only read (ycsb-a, ycsb-d, grow)";
-    assert!(out.contains(only_read), "{out}");
+fn what_is_made_once_is_loaded_and_says_what_it_cannot_do() {
+    for index in ["eytzinger", "cuckoo-table"] {
+        let args = ["bench", "--index", index, "--count", "2k", "--keys", "osm", "--workload"];
+        let workloads = "load,get,miss,lower-bound,lower-bound-dep,batch,scan,ycsb-a,ycsb-d,grow";
+        let (out, _) = run(&[&args[..], &[workloads]].concat(), "", 0);
+        let only_read = "unsupported: made once, then only read (ycsb-a, ycsb-d, grow)";
+        assert!(out.contains(only_read), "{out}");
+        assert_eq!(out.matches("unsupported").count(), 1, "{out}");
+    }
+}
+
+#[test]
+fn a_table_takes_keys_of_one_length() {
+    let args = ["bench", "--index", "cuckoo-table", "--count", "2k", "--workload", "get,batch"];
+    let (out, _) = run(&[&args[..], &["--keys", "reddit"]].concat(), "", 0);
+    assert!(out.contains("unsupported: keys of several lengths (get, batch"), "{out}");
+    let (out, _) = run(&[&args[..], &["--keys", "rand-16,k5", "--threads", "2"]].concat(), "", 0);
+    assert!(!out.contains("unsupported"), "{out}");
 }
 
 /// The commands of `benchmarks/definitions` are ones that this program understands.

@@ -69,7 +69,7 @@ fn done(out: &str) -> Run {
 fn keys_are_got_from_arguments_and_from_standard_input() {
     let folder = Folder::fruit();
     assert_eq!(folder.run(&["get", "fruit.sst", "pear", "kiwi"], b""), done("pear\t6\nkiwi\t3\n"));
-    assert_eq!(folder.run(&["get", "--read", "fruit.sst", "lime"], b""), done("lime\t4\n"));
+    assert_eq!(folder.run(&["get", "fruit.sst", "lime"], b""), done("lime\t4\n"));
     let missed = folder.run(&["get", "fruit.sst", "pear", "figs", "apple"], b"");
     let err = "fanread: 2 of 3 keys not found\n".to_owned();
     assert_eq!(missed, Run { out: "pear\t6\n".to_owned(), err, status: 1 });
@@ -274,5 +274,54 @@ fn misuse_is_told_and_help_has_examples() {
         let help = folder.run(verb, b"");
         assert_eq!(help.status, 0);
         assert!(help.out.contains("Examples:\n  fanread table "), "{verb:?}: {}", help.out);
+    }
+}
+
+#[test]
+fn input_beyond_memory_makes_the_same_table() {
+    let folder = Folder::new();
+    let lines: Vec<String> =
+        (0..20_000_u64).map(|i| format!("{},{i}", i * 7919 % 20_011)).collect();
+    folder.write("a.csv", lines.join("\n"));
+    let build = |arguments: &[&str]| {
+        let all = [&["build", "--keys", "u64", "--values", "u32", "a.csv"], arguments].concat();
+        let run = folder.run(&all, b"");
+        assert_eq!((run.status, &run.err[..]), (0, ""), "{run:?}");
+        fs::read(folder.path(arguments[0])).unwrap()
+    };
+    let whole = build(&["whole.sst"]);
+    for memory in ["100", "20k", "1M"] {
+        assert!(build(&["parts.sst", "--memory", memory]) == whole, "{memory}");
+    }
+    let run = folder.run(&["build", "--memory", "12Q", "a.csv", "b.sst"], b"");
+    assert!(run.status == 2 && run.err.contains("Q is none of k, M, G and T"), "{run:?}");
+}
+
+#[test]
+fn a_device_that_is_full_leaves_nothing_behind() {
+    let folder = Folder::new();
+    for name in ["in", "out"] {
+        fs::create_dir(folder.path(name)).unwrap();
+    }
+    folder.write("in/a.bin", (0..40_000_u64).flat_map(u64::to_be_bytes).collect::<Vec<u8>>());
+    let program = assert_cmd::cargo::cargo_bin!("fanread").display().to_string();
+    // No file may be longer than 100 KiB; the table would have 350 KiB, and the entries 320.
+    let script = "trap '' XFSZ; ulimit -f $1; shift; exec \"$@\"";
+    for (memory, error) in [
+        ("1G", "cannot write out/a.sst: File too large"),
+        ("50k", "cannot write a temporary file in out: File too large"),
+    ] {
+        for blocks in ["100", "101"] {
+            let output = Command::new("bash")
+                .args(["-c", script, "bash", blocks, &program, "table", "build"])
+                .args(["--value-bytes", "0", "--memory", memory, "in/a.bin", "out/a.sst"])
+                .current_dir(folder.0.path())
+                .output()
+                .unwrap();
+            let err = String::from_utf8(output.stderr).unwrap();
+            assert!(err.starts_with(&format!("fanread: {error}")), "{memory}: {err}");
+            assert_eq!((output.status.code(), err.lines().count()), (Some(1), 1), "{err}");
+            assert_eq!(fs::read_dir(folder.path("out")).unwrap().count(), 0);
+        }
     }
 }

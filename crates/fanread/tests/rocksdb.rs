@@ -3,12 +3,15 @@
 //! `rocksdb/rocks.cc` is compiled here and run as a program of its own. It needs a C++ compiler and `RocksDB` 7.8.3
 //! (`librocksdb-dev` on Debian 12), which `ci/check.sh` installs.
 
+#[path = "rocksdb/program.rs"]
+mod program;
+
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::{env, fs};
 
 use fanread::table::{CuckooTable, TableBuilder, TableOptions};
 use testkit::Rng;
@@ -59,22 +62,7 @@ impl Shape {
 /// Returns the program, compiled.
 fn rocks() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rocks");
-        let compiler = env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
-        let compiled = Command::new(&compiler)
-            .args(["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-o"])
-            .arg(&program)
-            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rocksdb/rocks.cc"))
-            .args(["-lrocksdb", "-lpthread"])
-            .output()
-            .unwrap_or_else(|e| {
-                panic!("install a C++ compiler, or run ci/check.sh: {compiler}: {e}")
-            });
-        let errors = String::from_utf8_lossy(&compiled.stderr);
-        assert!(compiled.status.success(), "install librocksdb-dev, or run ci/check.sh:\n{errors}");
-        program
-    })
+    PROGRAM.get_or_init(|| program::compiled(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("rocks")))
 }
 
 /// Runs the program with entries on its standard input.
@@ -318,7 +306,7 @@ fn ours(shape: Shape, path: &Path, entries: &Entries, sequences: bool) -> Entrie
         }
     }
     builder.finish_file(path).unwrap();
-    CuckooTable::map(path).unwrap().check().unwrap();
+    CuckooTable::open(path).unwrap().check().unwrap();
     let mut asked = entries.clone();
     let mut rng = Rng::new(99);
     for _ in 0..entries.len() {

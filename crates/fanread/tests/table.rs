@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use fanread::table::{Broken, BuildError, CuckooTable, TableBuilder, TableError, TableOptions};
+use fanread::table::{
+    Broken, BuildError, BuildStep, CuckooTable, TableBuilder, TableError, TableOptions,
+};
 use testkit::Rng;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -74,6 +76,17 @@ fn assert_holds(table: &CuckooTable, model: &Model, seed: u64) {
             assert_eq!(table.range(&high[..]..&low[..]).count(), 0);
         }
     }
+}
+
+/// Maps a table.
+///
+/// # Errors
+///
+/// Those of [`CuckooTable::map`].
+#[expect(unsafe_code, reason = "a file of this process alone, which replaces it only")]
+fn map(path: &Path) -> Result<CuckooTable, TableError> {
+    // SAFETY: see the reason above.
+    unsafe { CuckooTable::map(path) }
 }
 
 /// A file in a folder for temporary files, gone with the value.
@@ -200,6 +213,136 @@ fn tables_with_sequences_hold_deletions() {
 }
 
 #[test]
+fn a_build_beyond_its_memory_writes_the_same_file() {
+    for (seed, (count, key_bytes, value_bytes)) in
+        (0..).zip([(1, 8, 4), (2000, 8, 4), (3000, 3, 0), (900, 16, 100), (20_000, 8, 8)])
+    {
+        let model = model(seed, count, key_bytes, value_bytes);
+        for (first_blocks, sequences, power_of_two) in
+            [(false, false, false), (true, false, true), (false, true, false), (true, true, true)]
+        {
+            let options = TableOptions::new()
+                .first_blocks(first_blocks)
+                .sequences(sequences)
+                .power_of_two(power_of_two);
+            let write = |options: TableOptions, seed: u64| {
+                let mut rng = Rng::new(seed);
+                let mut entries: Vec<_> = model.iter().zip(0_u64..).collect();
+                for at in (1..entries.len()).rev() {
+                    entries.swap(at, rng.below(at + 1));
+                }
+                let mut builder = TableBuilder::new(options);
+                for ((key, value), number) in entries {
+                    if sequences && number % 3 == 1 {
+                        builder.remove_at(key, number).unwrap();
+                    } else {
+                        let sequence = if sequences { number } else { 0 };
+                        builder.insert_at(key, value, sequence).unwrap();
+                    }
+                }
+                let (mut file, mut again) = (Vec::new(), Vec::new());
+                let summary = builder.finish(&mut file).unwrap();
+                assert_eq!(builder.finish(&mut again).unwrap(), summary);
+                assert!(file == again, "a table may be written twice");
+                (file, summary.spilled_bytes)
+            };
+            let (file, spilled_bytes) = write(options.clone(), seed);
+            assert_eq!(spilled_bytes, 0);
+            for limit in [300, 4096, 10_000, 100_000] {
+                let (spilled, spilled_bytes) = write(options.clone().memory_limit(limit), seed + 9);
+                assert!(file == spilled, "{count} entries, {limit} bytes of memory");
+                assert!(spilled_bytes > 0 || count * (key_bytes + value_bytes) < 2 * limit);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_key_that_comes_twice_is_noticed_beyond_memory() {
+    let mut builder = TableBuilder::new(TableOptions::new().memory_limit(100));
+    for key in (0..100_u32).chain([50]) {
+        builder.insert(&key.to_be_bytes(), b"").unwrap();
+    }
+    let refused = builder.finish(&mut Vec::new());
+    assert!(matches!(refused, Err(BuildError::DuplicateKey { key }) if *key == [0, 0, 0, 50]));
+}
+
+#[test]
+fn a_full_device_is_an_error_and_the_builder_goes_on() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let model = model(6, 5000, 8, 4);
+    for limit in [usize::MAX, 1000] {
+        let options = TableOptions::new().memory_limit(limit);
+        let mut builder = TableBuilder::new(options.clone());
+        for (key, value) in &model {
+            builder.insert(key, value).unwrap();
+        }
+        let refused = builder.finish(&full);
+        assert!(matches!(refused, Err(BuildError::Io(_))), "{refused:?}");
+        let mut file = Vec::new();
+        builder.finish(&mut file).unwrap();
+        assert!(file == build(&TableOptions::new(), &model));
+    }
+    // No place for temporary files: what is in memory stays there.
+    let options = TableOptions::new().memory_limit(60).spill_folder("/no/such/folder");
+    let mut builder = TableBuilder::new(options);
+    for key in 0..5_u64 {
+        builder.insert(&key.to_be_bytes(), b"abcd").unwrap();
+    }
+    let refused = builder.insert(&5_u64.to_be_bytes(), b"abcd").unwrap_err();
+    assert_eq!(refused.to_string(), "cannot keep entries in a temporary file");
+    assert!(std::error::Error::source(&refused).is_some());
+    assert_eq!(builder.finish(&mut Vec::new()).unwrap().entries, 5);
+}
+
+#[test]
+fn builders_at_one_path_do_not_disturb_each_other() {
+    let folder = Temporary::new("at-one-path");
+    fs::create_dir(&folder.0).unwrap();
+    let path = folder.0.join("one.sst");
+    std::thread::scope(|scope| {
+        for seed in 0..4 {
+            let path = &path;
+            scope.spawn(move || {
+                let model = model(seed, 3000, 8, 4);
+                for _ in 0..10 {
+                    let mut builder = TableBuilder::new(TableOptions::new());
+                    for (key, value) in &model {
+                        builder.insert(key, value).unwrap();
+                    }
+                    builder.finish_file(path).unwrap();
+                    CuckooTable::open(path).unwrap().check().unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
+    fs::remove_file(&path).unwrap();
+    fs::remove_dir(&folder.0).unwrap();
+}
+
+#[test]
+fn progress_goes_through_every_step_to_its_end() {
+    let model = model(9, 200_000, 8, 4);
+    for limit in [usize::MAX, 100_000] {
+        let mut builder = TableBuilder::new(TableOptions::new().memory_limit(limit));
+        for (key, value) in &model {
+            builder.insert(key, value).unwrap();
+        }
+        let (send, told) = std::sync::mpsc::channel();
+        builder.on_progress(move |step, done, all| send.send((step, done, all)).unwrap());
+        builder.finish(&mut Vec::new()).unwrap();
+        drop(builder);
+        let told: Vec<_> = told.into_iter().collect();
+        for step in [BuildStep::Sort, BuildStep::Place, BuildStep::Write] {
+            let of_step: Vec<_> = told.iter().filter(|told| told.0 == step).collect();
+            assert!(!of_step.is_empty() && of_step.iter().all(|told| told.1 <= told.2));
+            assert!(of_step.is_sorted_by_key(|told| told.1), "{of_step:?}");
+        }
+    }
+}
+
+#[test]
 fn files_are_replaced_whole_and_opened_in_every_way() {
     let path = Temporary::new("replaced.sst");
     for seed in 0..2 {
@@ -209,7 +352,7 @@ fn files_are_replaced_whole_and_opened_in_every_way() {
             builder.insert(key, value).unwrap();
         }
         builder.finish_file(&path.0).unwrap();
-        for table in [CuckooTable::open(&path.0), CuckooTable::map(&path.0)] {
+        for table in [CuckooTable::open(&path.0), map(&path.0)] {
             assert_holds(&table.unwrap(), &model, seed);
         }
     }
@@ -220,7 +363,7 @@ fn files_are_replaced_whole_and_opened_in_every_way() {
     assert_eq!(fs::read(&path.0).unwrap(), before);
     let gone = Temporary::new("not-there.sst");
     assert!(matches!(CuckooTable::open(&gone.0), Err(TableError::Io(_))));
-    assert!(matches!(CuckooTable::map(&gone.0), Err(TableError::Io(_))));
+    assert!(matches!(map(&gone.0), Err(TableError::Io(_))));
 }
 
 #[test]

@@ -172,17 +172,9 @@ impl std::fmt::Debug for Eytzinger {
     }
 }
 
-/// The handle that inserts; the array is made when it is dropped.
+/// The handle that inserts, and makes the array of what was inserted.
 #[derive(Debug)]
 pub struct EytzingerMaker<'a>(&'a mut Eytzinger);
-
-impl Drop for EytzingerMaker<'_> {
-    fn drop(&mut self) {
-        if self.0.count > 0 {
-            self.0.make();
-        }
-    }
-}
 
 impl Subject for Eytzinger {
     const NAME: &'static str = "eytzinger";
@@ -210,6 +202,10 @@ impl Handle for EytzingerMaker<'_> {
     fn insert(&mut self, key: &[u8], value: u64) -> bool {
         self.0.add(Word::make(key), value);
         true
+    }
+
+    fn loaded(&mut self) {
+        self.0.make();
     }
 
     fn update(&mut self, _: &[u8], _: u64) -> bool {
@@ -289,7 +285,7 @@ mod tests {
             for n in (0..count).rev() {
                 assert!(maker.insert(&number(n).to_be_bytes(), n));
             }
-            drop(maker);
+            maker.loaded();
             let sorted: Vec<_> = (0..count).map(|n| (number(n), n)).collect();
             let mut all = Vec::new();
             let mut handle = array.share();

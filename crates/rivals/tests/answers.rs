@@ -110,7 +110,7 @@ fn eytzinger_answers_like_a_model() {
         for i in 0..keys.present() {
             assert!(maker.insert(keys.key(i), value_of(i)));
         }
-        drop(maker);
+        maker.loaded();
         let mut handle = array.own();
         for i in 0..keys.len() {
             let key = keys.key(i);

@@ -20,9 +20,10 @@ pub trait Subject: Sized + Send + Sync {
     const SHARED_UPDATES: bool = true;
     /// Whether `get_batch` is more than a loop of `get`.
     const BATCHES: bool = false;
-    /// Whether it is made once, of all the keys inserted, and only read from then on: the handle from
-    /// [`own`](Subject::own) that has inserted them is dropped first.
+    /// Whether it is made once, by [`loaded`](Handle::loaded) of all the keys inserted, and only read from then on.
     const STATIC: bool = false;
+    /// Whether all its keys have one length.
+    const ONE_LENGTH: bool = false;
     /// The longest key it takes.
     const MAX_KEY_BYTES: usize = usize::MAX;
 
@@ -52,6 +53,10 @@ pub trait Handle {
 
     /// Maps `key` to `value` and tells whether the key is new.
     fn insert(&mut self, key: &[u8], value: u64) -> bool;
+
+    /// All keys of the load have been inserted. What this takes is part of the load.
+    #[inline]
+    fn loaded(&mut self) {}
 
     /// Changes the value of a key and tells whether the key was there.
     fn update(&mut self, key: &[u8], value: u64) -> bool;

@@ -182,10 +182,12 @@ impl Work for Load<'_> {
         let n = self.keys.present();
         let (first, end) = (n * thread / self.threads, n * (thread + 1) / self.threads);
         let latency = Latency::one_in(TIME_ONE_LOOKUP_IN);
-        drive::<H, false>(handle, end - first, latency, |handle, i| {
+        let tally = drive::<H, false>(handle, end - first, latency, |handle, i| {
             let index = first + i;
             u64::from(!handle.insert(self.keys.key(index), value_of(index)))
-        })
+        });
+        handle.loaded();
+        tally
     }
 }
 

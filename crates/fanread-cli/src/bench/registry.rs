@@ -5,6 +5,7 @@ use std::io;
 use workload::subject::Subject;
 
 use crate::bench::ours;
+use crate::bench::table;
 use crate::bench::worker::{Context, measure};
 use crate::maps::for_our_maps;
 
@@ -68,6 +69,7 @@ macro_rules! entries {
         pub(crate) const ENTRIES: &[Entry] = &[
             $(strings::<ours::$module::Measured>(),)*
             $(numbers::<ours::$number_module::Measured>(),)*
+            strings::<table::Measured>(),
             #[cfg(feature = "rivals")]
             both::<rivals::BTreeMap<rivals::Word>, rivals::BTreeMap<rivals::Text>>().rival(),
             #[cfg(feature = "rivals")]

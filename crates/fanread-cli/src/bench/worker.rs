@@ -153,8 +153,6 @@ impl Context<'_> {
         };
         if workload.scans() && !S::ORDERED {
             Some("no scans in order")
-        } else if S::STATIC && workload == Workload::Load {
-            Some("made after the load")
         } else if S::STATIC && workload.writes() {
             Some("made once, then only read")
         } else if several && !S::SHARED_WRITES && (workload.writes() || workload == Workload::Load)
@@ -174,6 +172,10 @@ impl Context<'_> {
 pub(crate) fn measure<S: Subject>(context: &mut Context<'_>) -> io::Result<()> {
     if context.keys.longest() > S::MAX_KEY_BYTES {
         context.unsupported_all(&format!("keys longer than {} bytes", S::MAX_KEY_BYTES))?;
+        return (context.out)(Line::Done);
+    }
+    if S::ONE_LENGTH && !have_one_length(context.keys) {
+        context.unsupported_all("keys of several lengths")?;
         return (context.out)(Line::Done);
     }
     if context.job.grow {
@@ -229,6 +231,11 @@ pub(crate) fn measure<S: Subject>(context: &mut Context<'_>) -> io::Result<()> {
         return context.wrong(&load, what);
     }
     (context.out)(Line::Done)
+}
+
+/// Tells whether all keys of a map have the length of the longest one.
+fn have_one_length(keys: &KeySet) -> bool {
+    keys.present_bytes() == keys.longest() as u64 * keys.present() as u64
 }
 
 /// Runs steps until an answer is wrong; tells whether all were right.

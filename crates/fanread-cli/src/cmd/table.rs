@@ -1,5 +1,6 @@
 //! `fanread table`: writes cuckoo table files and answers questions from them.
 
+mod bar;
 mod input;
 mod text;
 
@@ -74,7 +75,8 @@ Examples:
     fanread table build --from ndjson --keys u64 --values u32 - scores.sst
 
 All keys have the length of the first one, and all values that of the first
-one; they may come in any order. The file appears when it is complete.")]
+one; they may come in any order, and be more than fit in memory. The file
+appears when it is complete.")]
 struct BuildArgs {
     /// Entries to read; - for standard input
     input: PathBuf,
@@ -137,20 +139,13 @@ struct BuildArgs {
     #[arg(long)]
     no_checksums: bool,
 
+    /// How much of the entries is kept in memory; more goes to a temporary file beside the output
+    #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = parse_bytes)]
+    memory: usize,
+
     /// Allows 4 GiB and more, where RocksDB answers point lookups only
     #[arg(long)]
     point_lookups_only: bool,
-}
-
-/// A table file and how to open it.
-#[derive(Debug, clap::Args)]
-struct FileArgs {
-    /// Table file
-    file: PathBuf,
-
-    /// Reads the file into memory instead of mapping it; for files that others may write to
-    #[arg(long)]
-    read: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -163,8 +158,8 @@ Examples:
 Without KEY, keys are read from standard input, one a line, and \"(none)\" is
 printed for those that are not there.")]
 struct GetArgs {
-    #[command(flatten)]
-    file: FileArgs,
+    /// Table file
+    file: PathBuf,
 
     #[command(flatten)]
     texts: Texts,
@@ -183,8 +178,8 @@ Examples:
 
 The table is sorted first, which takes a second for some million entries.")]
 struct ScanArgs {
-    #[command(flatten)]
-    file: FileArgs,
+    /// Table file
+    file: PathBuf,
 
     #[command(flatten)]
     texts: Texts,
@@ -216,8 +211,8 @@ Examples:
   fanread table stat words.sst
   fanread table stat words.sst --properties")]
 struct StatArgs {
-    #[command(flatten)]
-    file: FileArgs,
+    /// Table file
+    file: PathBuf,
 
     /// Prints all properties of the file too
     #[arg(long)]
@@ -245,6 +240,8 @@ pub(crate) fn run(args: &TableArgs) -> Result<(), Failure> {
 }
 
 fn build(args: &BuildArgs) -> Result<(), Failure> {
+    let folder = args.output.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
     let options = TableOptions::new()
         .hash_ratio(args.ratio)
         .search_depth(args.depth)
@@ -253,7 +250,9 @@ fn build(args: &BuildArgs) -> Result<(), Failure> {
         .power_of_two(args.power_of_two)
         .first_blocks(args.first_blocks)
         .checksums(!args.no_checksums)
-        .point_lookups_only(args.point_lookups_only);
+        .point_lookups_only(args.point_lookups_only)
+        .memory_limit(args.memory)
+        .spill_folder(folder);
     if args.ratio.is_nan() || args.ratio <= 0.0 {
         return Err(Failure::misuse(format!("a ratio of {} is not above 0", args.ratio)));
     }
@@ -269,13 +268,36 @@ fn build(args: &BuildArgs) -> Result<(), Failure> {
         key_bytes: args.key_bytes,
         value_bytes: args.value_bytes,
     };
-    each_entry(&args.input, &columns, |key, value| {
-        builder.insert(key, value).map_err(|e| e.to_string())
-    })?;
-    let written = builder.finish_file(&args.output).map_err(|e| match e {
+    let unspilled = |e: &io::Error| {
+        Failure::failed(format!("cannot write a temporary file in {}: {e}", folder.display()))
+    };
+    let mut full = None;
+    let read = each_entry(&args.input, &columns, |key, value| {
+        builder.insert(key, value).map_err(|e| {
+            let why = e.to_string();
+            // Not the fault of the line at which it happens.
+            if let BuildError::Spill(cause) = e {
+                full = Some(unspilled(&cause));
+            }
+            why
+        })
+    });
+    if let Some(full) = full {
+        return Err(full);
+    }
+    read?;
+    let bar = bar::steps();
+    builder.on_progress({
+        let bar = bar.clone();
+        move |step, done, all| bar::show(&bar, step, done, all)
+    });
+    let written = builder.finish_file(&args.output);
+    bar.finish_and_clear();
+    let written = written.map_err(|e| match e {
         BuildError::Io(e) => {
             Failure::failed(format!("cannot write {}: {e}", args.output.display()))
         }
+        BuildError::Spill(e) => unspilled(&e),
         e => Failure::failed(format!("cannot build {}: {e}", args.output.display())),
     })?;
     writeln!(
@@ -291,21 +313,35 @@ fn build(args: &BuildArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Understands a number of bytes, like `512M`.
+fn parse_bytes(text: &str) -> Result<usize, String> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let unit: usize = match &text[digits.len()..] {
+        "" => 1,
+        "k" | "K" => 1 << 10,
+        "M" => 1 << 20,
+        "G" => 1 << 30,
+        "T" => 1 << 40,
+        unit => return Err(format!("{unit} is none of k, M, G and T")),
+    };
+    let number: usize = digits.parse().map_err(|_| format!("{digits:?} is no number of bytes"))?;
+    number.checked_mul(unit).ok_or_else(|| format!("{text} is more than there can be"))
+}
+
 fn percent(part: u64, all: u64) -> f64 {
     part as f64 * 100.0 / all.max(1) as f64
 }
 
 /// Opens a table. A file that is not there or cannot be read is misuse, one that is no table has failed.
-fn open(file: &Path, read: bool) -> Result<CuckooTable, Failure> {
-    let opened = if read { CuckooTable::open(file) } else { CuckooTable::map(file) };
-    opened.map_err(|e| match e {
+fn open(file: &Path) -> Result<CuckooTable, Failure> {
+    CuckooTable::open(file).map_err(|e| match e {
         TableError::Io(e) => Failure::misuse(format!("cannot read {}: {e}", file.display())),
         e => Failure::failed(format!("{}: {e}", file.display())),
     })
 }
 
 fn get(args: &GetArgs) -> Result<(), Failure> {
-    let table = open(&args.file.file, args.file.read)?;
+    let table = open(&args.file)?;
     let mut out = BufWriter::new(io::stdout().lock());
     let (asked, missed) = if args.wanted.is_empty() {
         get_lines(&table, &args.texts, &mut out)?
@@ -376,7 +412,7 @@ fn scan(args: &ScanArgs) -> Result<(), Failure> {
         text.as_ref().map(parse).transpose().map_err(Failure::misuse)
     };
     let (from, to, prefix) = (bound(&args.from)?, bound(&args.to)?, bound(&args.prefix)?);
-    let table = open(&args.file.file, args.file.read)?;
+    let table = open(&args.file)?;
     let prefix = prefix.unwrap_or_default();
     let start = from.unwrap_or_default().max(prefix.clone());
     let above = |key: &&[u8]| to.as_ref().is_none_or(|to| **key < to[..]);
@@ -409,7 +445,7 @@ fn scan(args: &ScanArgs) -> Result<(), Failure> {
 }
 
 fn stat(args: &StatArgs) -> Result<(), Failure> {
-    let table = open(&args.file.file, args.file.read)?;
+    let table = open(&args.file)?;
     let stats = table.stats();
     let by_block = table.entries_by_block();
     let mut rows = Table::new();
@@ -451,8 +487,7 @@ fn yes(yes: bool) -> &'static str {
 
 fn check(args: &CheckArgs) -> Result<(), Failure> {
     let file = args.file.display();
-    // What is checked must not change meanwhile.
-    let table = open(&args.file, true)?;
+    let table = open(&args.file)?;
     let damaged = |e: &dyn std::error::Error| match e.source() {
         Some(cause) => Failure::failed(format!("{file}: {e}: {cause}")),
         None => Failure::failed(format!("{file}: {e}")),

@@ -1,18 +1,19 @@
 //! The bytes of a file: read into memory, or mapped.
 //!
-//! Read bytes are the process's own, on huge pages where granted. Mapped bytes are the page cache's: nothing is copied,
-//! and whoever writes to the file meanwhile changes them.
+//! Read bytes are the process's own, on huge pages where granted: what becomes of the file does not matter. Mapped bytes
+//! are the page cache's: nothing is copied, and whoever writes to the file would change them, whoever cuts it take them
+//! away. So only those may map a file who know that nobody does.
 //!
 //! # Invariants
 //!
-//! * **F1** `bytes` bytes from `base` on are mapped readable until the value is dropped, and nobody in this process
-//!   writes to them.
+//! * **F1** `bytes` bytes from `base` on are mapped readable until the value is dropped, and nobody writes to them.
 
 use core::ops::Deref;
 use core::ptr::NonNull;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 
+use super::AllocError;
 use super::pages::Pages;
 
 /// All bytes of a file, at one address.
@@ -31,6 +32,25 @@ enum Held {
     Mapped,
 }
 
+/// Why a file is not in memory.
+#[derive(Debug)]
+pub(crate) enum FileError {
+    Io(io::Error),
+    Memory(AllocError),
+}
+
+impl From<io::Error> for FileError {
+    fn from(cause: io::Error) -> Self {
+        Self::Io(cause)
+    }
+}
+
+impl From<AllocError> for FileError {
+    fn from(cause: AllocError) -> Self {
+        Self::Memory(cause)
+    }
+}
+
 // SAFETY: the bytes are only read (F1), and belong to no thread.
 unsafe impl Send for FileBytes {}
 // SAFETY: as above.
@@ -43,20 +63,25 @@ impl FileBytes {
         Self { held: Held::Boxed, base: all.cast(), bytes: all.len() }
     }
 
-    /// Reads a file to its end. A file that shrinks meanwhile is an error, one that grows is read as far as it was.
-    pub(crate) fn read(file: &mut File) -> io::Result<Self> {
+    /// Reads a file from its start to its end. A file that shrinks meanwhile is an error, one that grows is read as far as
+    /// it was.
+    pub(crate) fn read(mut file: &File) -> Result<Self, FileError> {
         let bytes = file_bytes(file)?;
-        let pages =
-            Pages::zeroed(bytes).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        let pages = Pages::zeroed(bytes)?;
         let base = pages.base();
         // SAFETY: the block has `bytes` initialised bytes, and belongs to this call alone (G1).
         let all = unsafe { core::slice::from_raw_parts_mut(base.as_ptr(), bytes) };
+        file.rewind()?;
         file.read_exact(all)?;
         Ok(Self { held: Held::Pages { _pages: pages }, base, bytes })
     }
 
     /// Maps a file. Where there is nothing to map with, or nothing to map, it is read.
-    pub(crate) fn map(file: &mut File) -> io::Result<Self> {
+    ///
+    /// # Safety
+    ///
+    /// Until the value is dropped nobody writes to the file or cuts it, in this process or another.
+    pub(crate) unsafe fn map(file: &File) -> Result<Self, FileError> {
         let bytes = file_bytes(file)?;
         if bytes == 0 {
             return Ok(Self::from_box(Box::default()));
@@ -73,9 +98,7 @@ impl Deref for FileBytes {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: F1. Mapped bytes are those of a file that must not be written to; if another process does it all the
-        // same, bytes change under the reference. Every byte string is a valid `[u8]`, and those who use this type
-        // never take an index or a length from bytes that they have not copied and checked before.
+        // SAFETY: the bytes are there and do not change (F1): they are the process's own, or `map` was promised it.
         unsafe { core::slice::from_raw_parts(self.base.as_ptr(), self.bytes) }
     }
 }
@@ -98,10 +121,8 @@ impl Drop for FileBytes {
 fn file_bytes(file: &File) -> io::Result<usize> {
     let bytes = file.metadata()?.len();
     // A slice has at most `isize::MAX` bytes.
-    match isize::try_from(bytes) {
-        Ok(bytes) => Ok(bytes as usize),
-        Err(_) => Err(io::ErrorKind::FileTooLarge.into()),
-    }
+    let fits = isize::try_from(bytes).is_ok();
+    fits.then_some(bytes as usize).ok_or(io::ErrorKind::FileTooLarge.into())
 }
 
 #[cfg(all(target_os = "linux", not(miri)))]
@@ -139,9 +160,10 @@ mod tests {
         for bytes in [0, 1, 4095, 4097, (2 << 20) + 3] {
             let written: Vec<u8> = (0..bytes).map(|i| (i * 7 % 251) as u8).collect();
             std::fs::write(&path, &written).unwrap();
-            let mut file = File::open(&path).unwrap();
-            let mapped = FileBytes::map(&mut file).unwrap();
-            let read = FileBytes::read(&mut file).unwrap();
+            let file = File::open(&path).unwrap();
+            // SAFETY: nobody else knows the file.
+            let mapped = unsafe { FileBytes::map(&file) }.unwrap();
+            let read = FileBytes::read(&file).unwrap();
             assert_eq!(&*mapped, &*written);
             assert_eq!(&*read, &*written);
             assert_eq!(&*FileBytes::from_box(written.clone().into()), &*written);

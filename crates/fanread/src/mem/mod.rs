@@ -10,6 +10,7 @@ pub(crate) mod file;
 pub(crate) mod heap;
 pub(crate) mod pages;
 pub(crate) mod record;
+pub(crate) mod temporary;
 pub(crate) mod word;
 
 /// Bytes of a cache line on all machines this crate is for.

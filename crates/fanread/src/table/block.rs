@@ -12,6 +12,8 @@
 //! kind do not have. Neither blocks nor footer carry a checksum.
 
 use core::ops::Range;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 
 use super::TableError;
 
@@ -189,6 +191,21 @@ fn restarts_at(file: &[u8], block: &Range<usize>) -> Result<usize, TableError> {
         return Err(damaged(count_at, count));
     }
     Ok(count_at - count as usize * 4)
+}
+
+/// Refuses a file that does not end as a table does, from its last bytes alone.
+pub(super) fn refuse_others(mut file: &File) -> Result<(), TableError> {
+    let bytes = file.metadata()?.len();
+    if bytes < FOOTER_BYTES as u64 {
+        return Err(TableError::TooShort { bytes });
+    }
+    let mut magic = [0; 8];
+    file.seek(SeekFrom::End(-8))?;
+    file.read_exact(&mut magic)?;
+    match u64::from_le_bytes(magic) {
+        MAGIC => Ok(()),
+        found => Err(TableError::NotATable { found }),
+    }
 }
 
 /// Checks the footer at the end of `file` and returns where the meta-index is, and where the footer begins.

@@ -3,6 +3,9 @@
 use core::fmt;
 use std::io;
 
+use crate::mem::AllocError;
+use crate::mem::file::FileError;
+
 /// Why a table file could not be read.
 ///
 /// Each variant says where the reader stood, as an offset from the start of the file, and what it found there.
@@ -216,14 +219,26 @@ impl From<io::Error> for TableError {
     }
 }
 
+impl From<FileError> for TableError {
+    fn from(error: FileError) -> Self {
+        match error {
+            FileError::Io(cause) => Self::Io(cause),
+            FileError::Memory(AllocError { bytes }) => Self::OutOfMemory { bytes },
+        }
+    }
+}
+
 /// Why an entry was refused, or a table not written.
 ///
 /// A refused entry leaves the builder as it was.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// Writing failed.
+    /// Writing the table failed.
     Io(io::Error),
+    /// Writing or reading a temporary file failed, to which entries went that memory has no room for; see
+    /// [`TableOptions::memory_limit`](super::TableOptions::memory_limit).
+    Spill(io::Error),
     /// There is no memory for what the call needs.
     OutOfMemory {
         /// How many bytes were asked for.
@@ -310,6 +325,7 @@ impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(_) => f.write_str("cannot write the table file"),
+            Self::Spill(_) => f.write_str("cannot keep entries in a temporary file"),
             Self::OutOfMemory { bytes } => write!(f, "no memory for {bytes} more bytes"),
             Self::HashRatio { found } => write!(f, "a ratio of {found} is not above 0"),
             Self::EmptyKey => f.write_str("a key of a table cannot be empty"),
@@ -351,7 +367,7 @@ impl fmt::Display for BuildError {
 impl std::error::Error for BuildError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Io(cause) => Some(cause),
+            Self::Io(cause) | Self::Spill(cause) => Some(cause),
             _ => None,
         }
     }
@@ -360,5 +376,21 @@ impl std::error::Error for BuildError {
 impl From<io::Error> for BuildError {
     fn from(cause: io::Error) -> Self {
         Self::Io(cause)
+    }
+}
+
+impl From<AllocError> for BuildError {
+    fn from(AllocError { bytes }: AllocError) -> Self {
+        Self::OutOfMemory { bytes }
+    }
+}
+
+impl BuildError {
+    /// Why a temporary file cannot be read.
+    pub(super) fn of_spill(error: FileError) -> Self {
+        match error {
+            FileError::Io(cause) => Self::Spill(cause),
+            FileError::Memory(cause) => cause.into(),
+        }
     }
 }

@@ -37,8 +37,9 @@ impl CuckooTable {
     ///
     /// # Cost
     ///
-    /// The first scan of a table reads and sorts all of it, unless it has [`read_order`](Self::read_order). After that, finding the start takes a line fetch for each
-    /// halving of the table, and an entry one, which was asked for 16 entries ahead.
+    /// The first scan of a table reads and sorts all of it, with 16 bytes of memory an entry, unless the order was taken
+    /// from a file by [`read_order`](Self::read_order). After that, finding each bound takes two line fetches for each
+    /// halving of the table, all of which wait for each other, and an entry one, asked for 16 entries ahead.
     ///
     /// # Examples
     ///

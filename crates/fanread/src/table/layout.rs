@@ -99,7 +99,7 @@ impl Layout {
         let &Shape { user_key_bytes, value_bytes, block_buckets, table_buckets, hashes, .. } =
             shape;
         let small = |number: u64, refused| {
-            // Both lengths are 32-bit numbers in the file; sums of a few of them fit.
+            // RocksDB holds both lengths in 32 bits.
             u32::try_from(number).map(|number| number as usize).map_err(|_| refused)
         };
         let user_key_bytes = small(user_key_bytes, Refused::UserKeyBytes)?;
@@ -121,7 +121,14 @@ impl Layout {
         if shape.identity_first && user_key_bytes < 8 {
             return Err(Refused::IdentityFirst);
         }
-        let layout = Self {
+        // In 64 bits: sums of two lengths fit, their product with the buckets may not, nor either of them a `usize`.
+        let trailer_bytes = if shape.has_sequences { TRAILER_BYTES as u64 } else { 0 };
+        let bucket_bytes = shape.user_key_bytes + trailer_bytes + shape.value_bytes;
+        let data_bytes = buckets.checked_mul(bucket_bytes);
+        if data_bytes.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
+            return Err(Refused::TableBuckets);
+        }
+        Ok(Self {
             user_key_bytes,
             value_bytes,
             block_buckets: block_buckets as usize,
@@ -131,12 +138,7 @@ impl Layout {
             modulo: shape.modulo,
             identity_first: shape.identity_first,
             reciprocal: u64::MAX / table_buckets,
-        };
-        // At most 2^32 buckets of less than 2^34 bytes: this overflows a usize only where memory ends anyway.
-        match layout.buckets().checked_mul(layout.bucket_bytes()) {
-            Some(bytes) if isize::try_from(bytes).is_ok() => Ok(layout),
-            _ => Err(Refused::TableBuckets),
-        }
+        })
     }
 
     /// Returns how many bytes of a bucket are its key: K.

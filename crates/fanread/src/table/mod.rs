@@ -1,7 +1,7 @@
 //! Immutable files for point lookups, which `RocksDB` reads and writes too.
 //!
 //! A [`CuckooTable`] maps keys of one length to values of one length. It is a hash table as it stands in a file: ready as
-//! soon as the file is mapped, and a lookup takes one line fetch, sometimes two. [`TableBuilder`] writes such files.
+//! soon as the file is read or mapped, and a lookup takes one line fetch, sometimes two. [`TableBuilder`] writes such files.
 //!
 //! # What is compatible
 //!
@@ -35,12 +35,16 @@ mod options;
 mod order;
 mod place;
 mod properties;
+mod raw;
 mod reader;
 mod records;
+mod sorted;
+mod spill;
 #[cfg(test)]
 mod tests;
+mod write;
 
-pub use builder::{TableBuilder, TableSummary};
+pub use builder::{BuildStep, TableBuilder, TableSummary};
 pub use check::Broken;
 pub use error::{BuildError, TableError};
 pub use iter::{Entries, Iter};

@@ -1,5 +1,7 @@
 //! How a table is built.
 
+use std::path::PathBuf;
+
 /// How a table is built: what [`TableBuilder::new`](super::TableBuilder::new) takes.
 ///
 /// The defaults are those of the format, and make a last-level file that `RocksDB` can ingest.
@@ -25,6 +27,8 @@ pub struct TableOptions {
     pub(super) point_lookups_only: bool,
     pub(super) ingestible: bool,
     pub(super) checksums: bool,
+    pub(super) memory_limit: usize,
+    pub(super) spill_folder: Option<PathBuf>,
     pub(super) creator: Creator,
 }
 
@@ -48,6 +52,10 @@ const SEARCH_DEPTH: u32 = 100;
 /// How many buckets are in a block; the default of the format. A block of 12-byte entries then is one line.
 const BLOCK_BUCKETS: u32 = 5;
 
+/// How many bytes of entries are kept in memory. Less makes more builds use a temporary file, which takes about twice as
+/// long; more may be more than there is, since nothing says how much a process can have.
+const MEMORY_LIMIT: usize = 1 << 30;
+
 /// The number that stands for an unknown column family.
 const UNKNOWN_COLUMN_FAMILY: u32 = i32::MAX as u32;
 
@@ -64,6 +72,8 @@ impl Default for TableOptions {
             point_lookups_only: false,
             ingestible: true,
             checksums: true,
+            memory_limit: MEMORY_LIMIT,
+            spill_folder: None,
             creator: Creator {
                 identity: "fanread".to_owned(),
                 session: String::new(),
@@ -157,6 +167,24 @@ impl TableOptions {
     #[must_use]
     pub fn checksums(mut self, checksums: bool) -> Self {
         self.checksums = checksums;
+        self
+    }
+
+    /// Sets how many bytes of entries are kept in memory; the default is 1 GiB. When more come, all are moved to a temporary
+    /// file, and the table is the same. While it is written, a build takes 4 bytes for each bucket besides, and if there
+    /// is a temporary file 4 more for each entry.
+    #[must_use]
+    pub fn memory_limit(mut self, bytes: usize) -> Self {
+        self.memory_limit = bytes;
+        self
+    }
+
+    /// Sets in which folder temporary files are made; by default it is that of [`std::env::temp_dir`], which may be small,
+    /// or in memory itself: the folder of the table is a better one. Files there have no name, and are gone with the
+    /// builder however the process ends. They take up to two and a half times the bytes of the entries.
+    #[must_use]
+    pub fn spill_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.spill_folder = Some(folder.into());
         self
     }
 

@@ -28,6 +28,7 @@ use std::collections::VecDeque;
 
 use super::layout::{Layout, MAX_HASHES};
 use crate::arch;
+use crate::mem::AllocError;
 
 /// A bucket without an entry.
 pub(super) const FREE: u32 = u32::MAX;
@@ -39,6 +40,9 @@ pub(super) const FIRST_HASHES: u32 = 2;
 /// them are about what a core can wait for at once.
 const AHEAD: usize = 16;
 
+/// After how many entries a step says how far it is.
+const REPORT_EVERY: u32 = 1 << 16;
+
 /// How buckets are chosen; see the module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Way {
@@ -49,11 +53,15 @@ pub(super) enum Way {
 /// Why entries could not be placed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PlaceError {
-    OutOfMemory {
-        bytes: usize,
-    },
+    OutOfMemory(AllocError),
     /// This entry found no bucket.
     NoBucket(u32),
+}
+
+impl From<AllocError> for PlaceError {
+    fn from(cause: AllocError) -> Self {
+        Self::OutOfMemory(cause)
+    }
 }
 
 /// A bucket that a search has reached.
@@ -64,6 +72,62 @@ struct Node {
     parent: u32,
 }
 
+/// The buckets that a search has reached, as a hash table: searches are short, and a list of all buckets would cost memory,
+/// and a line fetch for each one.
+struct Reached {
+    /// A bucket and the number of the search that reached it. Those of earlier searches count as free.
+    slots: Vec<(u32, u32)>,
+    search: u32,
+    count: usize,
+}
+
+impl Reached {
+    /// Makes an empty set. The number of slots stays a power of two.
+    fn new() -> Self {
+        Self { slots: vec![(0, 0); 256], search: 0, count: 0 }
+    }
+
+    /// Forgets all buckets.
+    fn clear(&mut self) {
+        if self.search == u32::MAX {
+            self.slots.fill((0, 0));
+            self.search = 0;
+        }
+        (self.search, self.count) = (self.search + 1, 0);
+    }
+
+    /// Adds a bucket; returns whether it is new.
+    fn insert(&mut self, bucket: u32) -> bool {
+        let slot = self.slot(bucket);
+        if self.slots[slot] == (bucket, self.search) {
+            return false;
+        }
+        self.slots[slot] = (bucket, self.search);
+        self.count += 1;
+        if 2 * self.count > self.slots.len() {
+            let larger = vec![(0, 0); 2 * self.slots.len()];
+            for (bucket, search) in core::mem::replace(&mut self.slots, larger) {
+                if search == self.search {
+                    let slot = self.slot(bucket);
+                    self.slots[slot] = (bucket, search);
+                }
+            }
+        }
+        true
+    }
+
+    /// Returns the slot of a bucket, or the free one where it belongs.
+    fn slot(&self, bucket: u32) -> usize {
+        let mask = self.slots.len() - 1;
+        // Buckets of a block are neighbours in the set too.
+        let mut slot = (bucket ^ bucket >> 15).wrapping_mul(0x2c1b_3c6d) as usize & mask;
+        while self.slots[slot].1 == self.search && self.slots[slot].0 != bucket {
+            slot = (slot + 1) & mask;
+        }
+        slot
+    }
+}
+
 /// The buckets while they are filled.
 struct Placer<'a, F> {
     layout: &'a mut Layout,
@@ -71,22 +135,21 @@ struct Placer<'a, F> {
     max_depth: u32,
     /// The entry in each bucket, or `FREE`.
     taken: Vec<u32>,
-    /// The number of the last search that reached each bucket.
-    reached: Vec<u32>,
-    search: u32,
+    reached: Reached,
     nodes: Vec<Node>,
     /// Taken buckets of the current entry, in probe order.
     candidates: Vec<u32>,
 }
 
 /// Places entries 0 to `count`, whose keys `key` returns. Returns the entry of each bucket or `FREE`, and leaves in
-/// `layout` with how many hash functions.
+/// `layout` with how many hash functions. Calls `report` with how many entries have been looked at.
 pub(super) fn place<'k, F: Fn(u32) -> &'k [u8]>(
     layout: &mut Layout,
     key: F,
     count: u32,
     max_depth: u32,
     way: Way,
+    report: &mut dyn FnMut(u64),
 ) -> Result<Vec<u32>, PlaceError> {
     let buckets = layout.buckets();
     layout.hashes = FIRST_HASHES;
@@ -95,15 +158,14 @@ pub(super) fn place<'k, F: Fn(u32) -> &'k [u8]>(
         key,
         max_depth,
         taken: words(buckets, FREE)?,
-        reached: words(buckets, 0)?,
-        search: 0,
+        reached: Reached::new(),
         nodes: Vec::new(),
         candidates: Vec::new(),
     };
     match way {
-        Way::RocksDb => placer.one_by_one(count)?,
+        Way::RocksDb => placer.one_by_one(count, report)?,
         Way::FirstBlocks => {
-            for entry in placer.fill_first_blocks(count)? {
+            for entry in placer.fill_first_blocks(count, report)? {
                 let bucket = placer.find(entry)?;
                 placer.taken[bucket] = entry;
             }
@@ -113,9 +175,9 @@ pub(super) fn place<'k, F: Fn(u32) -> &'k [u8]>(
 }
 
 /// Returns `count` words, or says that there is no memory for them.
-fn words(count: usize, word: u32) -> Result<Vec<u32>, PlaceError> {
+pub(super) fn words(count: usize, word: u32) -> Result<Vec<u32>, AllocError> {
     let mut words = Vec::new();
-    let failed = |_| PlaceError::OutOfMemory { bytes: count.saturating_mul(4) };
+    let failed = |_| AllocError { bytes: count.saturating_mul(4) };
     words.try_reserve_exact(count).map_err(failed)?;
     words.resize(count, word);
     Ok(words)
@@ -123,13 +185,16 @@ fn words(count: usize, word: u32) -> Result<Vec<u32>, PlaceError> {
 
 impl<'k, F: Fn(u32) -> &'k [u8]> Placer<'_, F> {
     /// Places entries in their order, each where it finds room.
-    fn one_by_one(&mut self, count: u32) -> Result<(), PlaceError> {
+    fn one_by_one(&mut self, count: u32, report: &mut dyn FnMut(u64)) -> Result<(), PlaceError> {
         let mut homes = [0; AHEAD];
         let ahead = count.min(AHEAD as u32);
         for entry in 0..ahead {
             homes[entry as usize % AHEAD] = self.home(entry);
         }
         for entry in 0..count {
+            if entry % REPORT_EVERY == 0 {
+                report(entry.into());
+            }
             let home = homes[entry as usize % AHEAD];
             // Half way: the first block has arrived, and if it is full the second one will be needed.
             let soon = entry + ahead / 2;
@@ -153,13 +218,20 @@ impl<'k, F: Fn(u32) -> &'k [u8]> Placer<'_, F> {
     }
 
     /// Puts as many entries as possible into their first blocks; returns the others.
-    fn fill_first_blocks(&mut self, count: u32) -> Result<Vec<u32>, PlaceError> {
+    fn fill_first_blocks(
+        &mut self,
+        count: u32,
+        report: &mut dyn FnMut(u64),
+    ) -> Result<Vec<u32>, PlaceError> {
         // Entries by the bucket at which their first block begins: `taken` has the first one of each list until the
         // bucket is given away, `next` the one behind each entry.
         let mut next = words(count as usize, FREE)?;
         let mut homes = [0; AHEAD];
         let ahead = count.min(AHEAD as u32);
         for entry in 0..count + ahead {
+            if entry % REPORT_EVERY == 0 {
+                report(entry.min(count).into());
+            }
             let slot = entry as usize % AHEAD;
             if let Some(arrived) = entry.checked_sub(ahead) {
                 let first = &mut self.taken[homes[arrived as usize % AHEAD]];
@@ -233,11 +305,12 @@ impl<'k, F: Fn(u32) -> &'k [u8]> Placer<'_, F> {
     /// Moves entries along the shortest chain that ends in a free bucket, and returns the bucket at its start; `None` if
     /// there is no chain within the depth allowed.
     fn make_room(&mut self) -> Option<usize> {
-        self.begin_search();
+        self.nodes.clear();
+        self.reached.clear();
         let roots = self.layout.hashes as usize;
         for at in 0..roots.min(self.candidates.len()) {
             let bucket = self.candidates[at];
-            self.reached[bucket as usize] = self.search;
+            self.reached.insert(bucket);
             self.nodes.push(Node { bucket, depth: 0, parent: 0 });
         }
         let mut at = 0;
@@ -250,25 +323,15 @@ impl<'k, F: Fn(u32) -> &'k [u8]> Placer<'_, F> {
         None
     }
 
-    fn begin_search(&mut self) {
-        self.nodes.clear();
-        if self.search == u32::MAX {
-            self.reached.fill(0);
-            self.search = 0;
-        }
-        self.search += 1;
-    }
-
     /// Adds the buckets to which the entry of node `at` could move. Returns whether the last one is free.
     fn expand(&mut self, at: usize) -> bool {
         let Node { bucket, depth, .. } = self.nodes[at];
         let key = (self.key)(self.taken[bucket as usize]);
         for number in 0..self.layout.hashes {
             for bucket in self.layout.block(number, key) {
-                if self.reached[bucket] == self.search {
+                if !self.reached.insert(bucket as u32) {
                     continue;
                 }
-                self.reached[bucket] = self.search;
                 let node = Node { bucket: bucket as u32, depth: depth + 1, parent: at as u32 };
                 self.nodes.push(node);
                 let other = self.taken[bucket];
@@ -338,11 +401,24 @@ mod tests {
                 for way in [Way::RocksDb, Way::FirstBlocks] {
                     let mut layout = layout(table, block);
                     let key = |i: u32| &keys[i as usize][..];
-                    let placed = place(&mut layout, key, count as u32, depth, way);
+                    let placed = place(&mut layout, key, count as u32, depth, way, &mut |_| {});
                     let at = || format!("{count} {table} {block} {depth} {way:?}");
                     let taken = placed.unwrap_or_else(|e| panic!("{}: {e:?}", at()));
                     assert_placed(&layout, &keys, &taken);
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn a_set_of_reached_buckets_forgets_and_grows() {
+        let mut reached = Reached::new();
+        reached.search = u32::MAX - 3;
+        for round in 0..6_u32 {
+            reached.clear();
+            for bucket in 0..1000 * round {
+                assert!(reached.insert(bucket * 7));
+                assert!(!reached.insert(bucket / 2 * 7));
             }
         }
     }
@@ -392,12 +468,11 @@ mod tests {
                 key: |i: u32| &keys[i as usize][..],
                 max_depth: 100,
                 taken: vec![FREE; buckets],
-                reached: vec![0; buckets],
-                search: 0,
+                reached: Reached::new(),
                 nodes: Vec::new(),
                 candidates: Vec::new(),
             };
-            let left = placer.fill_first_blocks(count as u32).unwrap();
+            let left = placer.fill_first_blocks(count as u32, &mut |_| {}).unwrap();
             assert_eq!(left.len(), keys.len() - most, "{count} {table} {block}");
             for (bucket, entry) in placer.taken.iter().enumerate().filter(|slot| *slot.1 != FREE) {
                 assert!(placer.layout.block(0, &keys[*entry as usize]).contains(&bucket));
@@ -410,7 +485,7 @@ mod tests {
         let keys: Vec<[u8; 8]> = (0..12).map(|i: u64| i.to_be_bytes()).collect();
         for way in [Way::RocksDb, Way::FirstBlocks] {
             let mut layout = layout(10, 2);
-            let refused = place(&mut layout, |i| &keys[i as usize][..], 12, 100, way);
+            let refused = place(&mut layout, |i| &keys[i as usize][..], 12, 100, way, &mut |_| {});
             assert!(matches!(refused, Err(PlaceError::NoBucket(_))));
         }
     }

@@ -13,7 +13,6 @@
 //!
 //! * **R1** `layout.data_bytes()` is at most the length of the file, and `empty_key` has `layout.key_bytes()` bytes.
 //! * **R2** No index and no length is taken from the file after it was opened; all numbers were copied and checked then.
-//!   So bytes that change under a mapping make answers wrong, and nothing else.
 //!
 //! `properties::describe` establishes R1; `tests.rs` changes every byte of many files.
 
@@ -22,6 +21,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use super::TableError;
+use super::block;
 use super::layout::{KIND_BITS, KIND_VALUE, Layout};
 use super::properties::{self, Described};
 use crate::arch;
@@ -58,7 +58,7 @@ const BLOCK_LINES: usize = 8;
 /// let path = std::env::temp_dir().join(format!("sevens-{}.sst", std::process::id()));
 /// builder.finish_file(&path)?;
 ///
-/// let table = CuckooTable::map(&path)?;
+/// let table = CuckooTable::open(&path)?;
 /// assert_eq!(table.get(&5_u32.to_be_bytes()), Some(&35_u32.to_le_bytes()[..]));
 /// assert_eq!(table.get(&1000_u32.to_be_bytes()), None);
 /// let first = table.iter().next().map(|(key, _)| key.to_vec());
@@ -186,27 +186,20 @@ enum Look {
 impl CuckooTable {
     /// Reads a table into memory, on huge pages where the system grants them.
     ///
-    /// From then on it does not matter what becomes of the file. This is the way to open files that somebody may write
-    /// to or cut while the table is in use.
+    /// From then on it does not matter what becomes of the file: it may be written to, cut or removed. To share the memory
+    /// of a file between processes, or to open a large one for a few lookups, see [`map`](Self::map).
+    ///
+    /// # Cost
+    ///
+    /// Reads all of the file, and takes as much memory as it is long. A file that is no table is refused before that.
     ///
     /// # Errors
     ///
     /// [`TableError`] says what is wrong with the file, and where.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, TableError> {
-        Self::from_file(FileBytes::read(&mut File::open(path)?)?)
-    }
-
-    /// Maps a table: opening takes no longer for a large one, and processes that map a file share its memory.
-    ///
-    /// The file must not change while it is mapped; replace it by renaming another one to its name, as
-    /// [`finish_file`](super::TableBuilder::finish_file) does. If somebody writes to it all the same, answers are wrong;
-    /// if somebody cuts it, the process is ended by the signal `SIGBUS`. [`open`](Self::open) is not exposed to that.
-    ///
-    /// # Errors
-    ///
-    /// As [`open`](Self::open).
-    pub fn map(path: impl AsRef<Path>) -> Result<Self, TableError> {
-        Self::from_file(FileBytes::map(&mut File::open(path)?)?)
+        let file = File::open(path)?;
+        block::refuse_others(&file)?;
+        Self::from_file(FileBytes::read(&file)?)
     }
 
     /// Takes a file that is in memory already.
@@ -218,7 +211,8 @@ impl CuckooTable {
         Self::from_file(FileBytes::from_box(file.into()))
     }
 
-    fn from_file(file: FileBytes) -> Result<Self, TableError> {
+    /// Takes the bytes of a file, and checks what it says about itself.
+    pub(super) fn from_file(file: FileBytes) -> Result<Self, TableError> {
         let described = properties::describe(&file)?;
         Ok(Self { layout: described.layout.clone(), file, described, order: OnceLock::new() })
     }
@@ -423,7 +417,7 @@ impl CuckooTable {
         let layout = &self.layout;
         let at = layout.block_at(number, key.bytes()) * layout.bucket_bytes();
         let start = self.file.as_ptr().wrapping_add(at);
-        let bytes = layout.block_buckets.wrapping_mul(layout.bucket_bytes());
+        let bytes = layout.block_buckets * layout.bucket_bytes();
         arch::prefetch(start);
         // The line of the last byte, and lines between.
         for line in 1..BLOCK_LINES {

@@ -8,42 +8,52 @@ use super::BuildError;
 /// as the exchanges and comparisons of this many records.
 const FEW: usize = 32;
 
-/// Records of `record_bytes` bytes.
-#[derive(Debug, Default)]
+/// From how many bytes on a list takes all the memory that it may have at once, rather than twice what it has: memory that
+/// is not written to costs nothing, and moving so many records would.
+const ALL_AT_ONCE: usize = 64 << 20;
+
+/// Records of `record_bytes` bytes, at least one, the first `key_bytes` of which are the key.
+#[derive(Debug)]
 pub(super) struct Records {
     bytes: Vec<u8>,
     pub(super) record_bytes: usize,
     pub(super) key_bytes: usize,
-    /// Whether each key is above the one before it.
-    ascending: bool,
+    /// Whether no key is below the one before it.
+    sorted: bool,
 }
 
 impl Records {
     /// Makes an empty list of records that are `record_bytes` long, of which `key_bytes` are the key.
     pub(super) fn new(record_bytes: usize, key_bytes: usize) -> Self {
         debug_assert!(0 < key_bytes && key_bytes <= record_bytes);
-        Self { bytes: Vec::new(), record_bytes, key_bytes, ascending: true }
+        Self { bytes: Vec::new(), record_bytes, key_bytes, sorted: true }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.bytes.len().checked_div(self.record_bytes).unwrap_or(0)
+        self.bytes.len() / self.record_bytes
     }
 
-    pub(super) fn record(&self, index: usize) -> &[u8] {
-        &self.bytes[index * self.record_bytes..][..self.record_bytes]
+    /// Returns all records, end to end.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
-    pub(super) fn key(&self, index: usize) -> &[u8] {
-        &self.bytes[index * self.record_bytes..][..self.key_bytes]
+    /// Forgets all records. Keeps their memory if `keep`.
+    pub(super) fn clear(&mut self, keep: bool) {
+        if keep {
+            self.bytes.clear();
+        } else {
+            self.bytes = Vec::new();
+        }
+        self.sorted = true;
     }
 
-    /// Appends a record whose parts are together `record_bytes` long, key first.
-    pub(super) fn push(&mut self, parts: [&[u8]; 3]) -> Result<(), BuildError> {
-        let bytes = self.record_bytes;
-        self.bytes.try_reserve(bytes).map_err(|_| BuildError::OutOfMemory { bytes })?;
-        let count = self.len();
-        if count > 0 && self.ascending {
-            self.ascending = self.key(count - 1) < parts[0];
+    /// Appends a record whose parts are together `record_bytes` long, key first. All records will not take more than
+    /// `limit` bytes, unless this is the only one.
+    pub(super) fn push(&mut self, parts: [&[u8]; 3], limit: usize) -> Result<(), BuildError> {
+        self.reserve(limit)?;
+        if let Some(last) = self.bytes.len().checked_sub(self.record_bytes) {
+            self.sorted &= self.bytes[last..][..self.key_bytes] <= *parts[0];
         }
         for part in parts {
             self.bytes.extend_from_slice(part);
@@ -51,10 +61,22 @@ impl Records {
         Ok(())
     }
 
-    /// Sorts the records by key, and refuses a key that is there twice.
-    pub(super) fn sort(&mut self) -> Result<(), BuildError> {
-        if self.ascending {
+    /// Makes room for one more record.
+    fn reserve(&mut self, limit: usize) -> Result<(), BuildError> {
+        let (len, bytes) = (self.bytes.len(), self.record_bytes);
+        if self.bytes.capacity() - len >= bytes {
             return Ok(());
+        }
+        if len >= ALL_AT_ONCE && self.bytes.try_reserve_exact(limit.saturating_sub(len)).is_ok() {
+            return Ok(());
+        }
+        self.bytes.try_reserve(bytes).map_err(|_| BuildError::OutOfMemory { bytes })
+    }
+
+    /// Sorts the records by key.
+    pub(super) fn sort(&mut self) {
+        if self.sorted {
+            return;
         }
         let (size, key_bytes) = (self.record_bytes, self.key_bytes);
         // Parts that have the same first `at` bytes, each to be sorted by the rest.
@@ -74,13 +96,7 @@ impl Records {
                 }
             }
         }
-        for index in 1..self.len() {
-            if self.key(index - 1) == self.key(index) {
-                return Err(BuildError::DuplicateKey { key: self.key(index).into() });
-            }
-        }
-        self.ascending = true;
-        Ok(())
+        self.sorted = true;
     }
 }
 
@@ -140,9 +156,14 @@ mod tests {
     fn records(keys: &[Vec<u8>]) -> Records {
         let mut records = Records::new(keys[0].len() + 4, keys[0].len());
         for (i, key) in keys.iter().enumerate() {
-            records.push([key, &[], &(i as u32).to_le_bytes()]).unwrap();
+            records.push([key, &[], &(i as u32).to_le_bytes()], usize::MAX).unwrap();
         }
         records
+    }
+
+    fn record(records: &Records, index: usize) -> (&[u8], &[u8]) {
+        records.bytes()[index * records.record_bytes..][..records.record_bytes]
+            .split_at(records.key_bytes)
     }
 
     #[test]
@@ -161,11 +182,12 @@ mod tests {
             }
             let numbers: Vec<usize> = mixed.iter().map(|(number, _)| *number).collect();
             let mut sorted = records(&mixed.into_iter().map(|(_, key)| key).collect::<Vec<_>>());
-            sorted.sort().unwrap();
+            sorted.sort();
             for (index, key) in keys.iter().enumerate() {
-                assert_eq!(sorted.key(index), key);
-                let number: [u8; 4] = sorted.record(index)[len..].try_into().unwrap();
-                assert_eq!(numbers[u32::from_le_bytes(number) as usize], index);
+                let (found, number) = record(&sorted, index);
+                assert_eq!(found, key);
+                let number = u32::from_le_bytes(number.try_into().unwrap());
+                assert_eq!(numbers[number as usize], index);
             }
         }
     }
@@ -175,16 +197,7 @@ mod tests {
         let keys: Vec<Vec<u8>> =
             (0..2000).map(|ones| (0..2000).map(|at| u8::from(at < ones)).collect()).rev().collect();
         let mut sorted = records(&keys);
-        sorted.sort().unwrap();
-        assert!((1..2000).all(|index| sorted.key(index - 1) < sorted.key(index)));
-    }
-
-    #[test]
-    fn a_key_that_is_there_twice_is_named() {
-        for keys in [[b"b", b"a", b"b"], [b"a", b"b", b"b"]] {
-            let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.to_vec()).collect();
-            let refused = records(&keys).sort();
-            assert!(matches!(refused, Err(BuildError::DuplicateKey { key }) if *key == *b"b"));
-        }
+        sorted.sort();
+        assert!((1..2000).all(|index| record(&sorted, index - 1).0 < record(&sorted, index).0));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::block::{self, Entries};
 use super::properties;
-use super::{CuckooTable, TableBuilder, TableOptions};
+use super::{Broken, CuckooTable, TableBuilder, TableOptions};
 
 /// The parts of a file, to be put together with other properties.
 struct Parts {
@@ -180,6 +180,59 @@ fn a_search_ends_in_a_table_without_a_free_bucket() {
         assert_eq!(table.get(&i.to_be_bytes()), Some(&(i as u32).to_le_bytes()[..]));
         assert_eq!(table.get(&(i + 64).to_be_bytes()), None);
     }
+}
+
+#[test]
+fn a_table_of_one_hash_function_is_searched_alike_one_by_one_and_in_batches() {
+    for sequences in [false, true] {
+        let options = TableOptions::new().hash_ratio(1.0).block_buckets(1).sequences(sequences);
+        let mut parts = parts(options, 64);
+        parts.property("rocksdb.cuckoo.hash.num")[0] = 1;
+        let table = CuckooTable::from_bytes(parts.file()).unwrap();
+        let keys: Vec<[u8; 8]> = (0..128_u64).map(u64::to_be_bytes).collect();
+        let mut found = vec![None; keys.len()];
+        table.get_batch(&keys, &mut found);
+        for (key, found) in keys.iter().zip(&found) {
+            assert_eq!(table.get(key), *found);
+        }
+        // Those that were in their second block are lost, and the check says so.
+        assert!((1..64).contains(&found.iter().flatten().count()));
+        table.check().unwrap_err();
+    }
+}
+
+#[test]
+fn what_a_check_finds_is_told() {
+    let broken = |sequences: bool, change: &dyn Fn(&mut Parts)| {
+        let mut parts = parts(TableOptions::new().sequences(sequences), 100);
+        change(&mut parts);
+        CuckooTable::from_bytes(parts.file()).unwrap().check().unwrap_err()
+    };
+    let fewer = broken(false, &|parts| *parts.property("rocksdb.num.entries") = vec![99]);
+    assert!(matches!(fewer, Broken::Entries { found: 100, stated: 99 }), "{fewer:?}");
+    assert_eq!(fewer.to_string(), "100 entries, and the file says 99");
+    let deleted = broken(true, &|parts| *parts.property("rocksdb.deleted.keys") = vec![3]);
+    assert!(matches!(deleted, Broken::Deletions { found: 0, stated: 3 }), "{deleted:?}");
+    assert_eq!(deleted.to_string(), "0 deletions, and the file says 3");
+    // A trailer that says neither value nor deletion, in the first bucket that is taken.
+    let kind = broken(true, &|parts| {
+        let empty = parts.property("rocksdb.cuckoo.bucket.empty.key").clone();
+        let taken = parts.data.chunks_mut(20).find(|bucket| bucket[..16] != empty).unwrap();
+        taken[8] = 7;
+    });
+    assert!(matches!(kind, Broken::Kind { found: 7, .. }), "{kind:?}");
+    assert!(kind.to_string().ends_with("is of unknown kind 7"), "{kind}");
+    // The first bucket has the key of free ones, but for the trailer.
+    let options = TableOptions::new().hash_ratio(1.0).block_buckets(1).sequences(true);
+    let mut full = parts(options, 64);
+    let key = [&full.data[..8], &[0; 8]].concat();
+    *full.property("rocksdb.cuckoo.bucket.empty.key") = key;
+    let empty = CuckooTable::from_bytes(full.file()).unwrap().check().unwrap_err();
+    assert!(matches!(empty, Broken::EmptyKey { bucket: 0 }), "{empty:?}");
+    assert_eq!(empty.to_string(), "bucket 0 has an entry with the key of free buckets");
+    let lost = broken(false, &|parts| parts.data.rotate_left(12 * 3));
+    assert!(matches!(lost, Broken::Lost { .. }), "{lost:?}");
+    assert!(lost.to_string().ends_with("is not found"), "{lost}");
 }
 
 #[test]

@@ -5,9 +5,10 @@
 //   rocks import FILE LARGEST_SEQUENCE                   CreateColumnFamilyWithImport, then every question
 //   rocks ingest FILE                                    IngestExternalFile, then every question
 //   rocks read FILE                                      SstFileReader, forward and by Seek
-//   rocks time FILE                                      nanoseconds of DB::Get per key, keys in the order given
+//   rocks build OUT COUNT                                an SstFileWriter's file of the entries of benches/rocksdb.rs
+//   rocks serve FILE COUNT QUERIES                       IngestExternalFile, then times what standard input asks for
 //
-// Entries come from standard input: two u32 with the lengths of keys and values, then for each entry a byte (0 absent,
+// For the first five, entries come from standard input: two u32 with the lengths of keys and values, then for each entry a byte (0 absent,
 // 1 value, 2 deletion), the key and, for a value, the value. Exit status 0 if all is as it should be.
 
 #include <rocksdb/db.h>
@@ -188,29 +189,108 @@ static void import(const char* file, uint64_t largest_sequence) {
   must(db->DestroyColumnFamilyHandle(family), "close");
 }
 
-static void ingest(const char* file, bool timed) {
-  std::vector<Entry> entries = read_entries();
-  Folder folder(file);
+static std::unique_ptr<rocksdb::DB> ingested(const char* file, const fs::path& folder) {
   rocksdb::DB* opened;
   rocksdb::Options opts = options();
   opts.max_open_files = -1;
-  must(rocksdb::DB::Open(opts, folder.path.string(), &opened), "open");
+  must(rocksdb::DB::Open(opts, folder.string(), &opened), "open");
   std::unique_ptr<rocksdb::DB> db(opened);
   must(db->IngestExternalFile({file}, rocksdb::IngestExternalFileOptions()), "ingest");
-  if (!timed) {
-    ask_all(db.get(), db->DefaultColumnFamily(), entries, "ingested");
-    return;
+  return db;
+}
+
+static void ingest(const char* file) {
+  std::vector<Entry> entries = read_entries();
+  Folder folder(file);
+  std::unique_ptr<rocksdb::DB> db = ingested(file, folder.path);
+  ask_all(db.get(), db->DefaultColumnFamily(), entries, "ingested");
+}
+
+// What benches/rocksdb.rs has under the same names.
+static uint64_t mixed(uint64_t x) {
+  x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93;
+  x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93;
+  return x ^ (x >> 32);
+}
+
+static void put_key(char* key, uint64_t index, uint64_t count) {
+  uint64_t gap = UINT64_MAX / count, number = index * gap + mixed(index) % gap;
+  for (int at = 0; at < 8; at++) key[at] = char(number >> (56 - 8 * at));
+}
+
+static uint32_t value_of(uint64_t index) { return uint32_t(mixed(~index)); }
+
+static double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+static void build(const char* out, uint64_t count) {
+  auto start = std::chrono::steady_clock::now();
+  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), options());
+  must(writer.Open(out), "open");
+  char key[8];
+  for (uint64_t index = 0; index < count; index++) {
+    put_key(key, index, count);
+    uint32_t value = value_of(index);
+    must(writer.Put(Slice(key, 8), Slice(reinterpret_cast<char*>(&value), 4)), "put");
   }
-  rocksdb::PinnableSlice found;
-  for (int round = 0; round < 3; round++) {
+  must(writer.Finish(), "finish");
+  std::printf("%.3f\n", seconds_since(start));
+}
+
+// Answers each byte of standard input by a line: how many seconds all queries took. g: Get, m: MultiGet of 32.
+static void serve(const char* file, uint64_t count, uint64_t queries) {
+  Folder folder(file);
+  std::unique_ptr<rocksdb::DB> db = ingested(file, folder.path);
+  std::vector<char> keys(queries * 8);
+  uint64_t sum = 0;
+  for (uint64_t query = 0; query < queries; query++) {
+    uint64_t index = mixed(query) % count;
+    put_key(&keys[query * 8], index, count);
+    sum += value_of(index);
+  }
+  auto add = [&sum](const rocksdb::PinnableSlice& found) {
+    uint32_t value;
+    if (found.size() != sizeof value) fail("a value of another length");
+    std::memcpy(&value, found.data(), sizeof value);
+    sum -= value;
+  };
+  uint64_t expected = sum;
+  rocksdb::ReadOptions read;
+  rocksdb::ColumnFamilyHandle* family = db->DefaultColumnFamily();
+  for (int command; (command = std::getchar()) != EOF;) {
+    sum = expected;
     auto start = std::chrono::steady_clock::now();
-    size_t hits = 0;
-    for (const Entry& entry : entries) {
-      found.Reset();
-      hits += db->Get(rocksdb::ReadOptions(), db->DefaultColumnFamily(), entry.key, &found).ok();
+    if (command == 'g') {
+      rocksdb::PinnableSlice found;
+      for (uint64_t query = 0; query < queries; query++) {
+        found.Reset();
+        must(db->Get(read, family, Slice(&keys[query * 8], 8), &found), "get");
+        add(found);
+      }
+    } else {
+      const size_t width = 32;
+      std::vector<Slice> asked(width);
+      std::vector<rocksdb::PinnableSlice> found(width);
+      std::vector<Status> statuses(width);
+      for (uint64_t query = 0; query + width <= queries; query += width) {
+        for (size_t at = 0; at < width; at++) {
+          asked[at] = Slice(&keys[(query + at) * 8], 8);
+          found[at].Reset();
+        }
+        db->MultiGet(read, family, width, asked.data(), found.data(), statuses.data());
+        for (size_t at = 0; at < width; at++) {
+          must(statuses[at], "multiget");
+          add(found[at]);
+        }
+      }
+      for (uint64_t query = queries - queries % width; query < queries; query++)
+        sum -= value_of(mixed(query) % count);
     }
-    std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
-    std::printf("%zu hits, %.1f ns each\n", hits, took.count() / double(entries.size()));
+    double took = seconds_since(start);
+    if (sum != 0) fail("wrong values");
+    std::printf("%.6f\n", took);
+    std::fflush(stdout);
   }
 }
 
@@ -242,8 +322,10 @@ int main(int count, char** args) {
   if (command == "sst" && count == 8) write_sst(args[2], cuckoo(args + 3));
   else if (command == "flush" && count == 8) flush(args[2], cuckoo(args + 3));
   else if (command == "import" && count == 4) import(args[2], std::strtoull(args[3], nullptr, 10));
-  else if (command == "ingest" && count == 3) ingest(args[2], false);
-  else if (command == "time" && count == 3) ingest(args[2], true);
+  else if (command == "ingest" && count == 3) ingest(args[2]);
+  else if (command == "build" && count == 4) build(args[2], std::strtoull(args[3], nullptr, 10));
+  else if (command == "serve" && count == 5)
+    serve(args[2], std::strtoull(args[3], nullptr, 10), std::strtoull(args[4], nullptr, 10));
   else if (command == "read" && count == 3) read(args[2]);
   else fail("misuse; see the top of rocks.cc");
   return 0;

@@ -1,12 +1,12 @@
 //! Reads entries from lines of text, from objects, or from records.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, IsTerminal, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
+use super::bar;
 use super::text::Form;
 use crate::failure::Failure;
 
@@ -66,7 +66,7 @@ pub(super) fn each_entry(
         Box::new(File::open(path).map_err(unreadable)?)
     };
     let len = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-    let bar = progress(len);
+    let bar = bar::reading(len);
     let mut input = BufReader::with_capacity(1 << 18, bar.wrap_read(input));
     let (unit, read) = match columns.from {
         From::Records => ("record", records(&mut input, columns, &mut add)),
@@ -79,16 +79,6 @@ pub(super) fn each_entry(
         Stop::Io(e) => unreadable(e),
         Stop::Wrong(number, why) => Failure::misuse(format!("{name}, {unit} {number}: {why}")),
     })
-}
-
-/// Shows how much was read, to a person.
-fn progress(len: u64) -> ProgressBar {
-    if !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = if len > 0 { ProgressBar::new(len) } else { ProgressBar::new_spinner() };
-    let template = "{bar:30} {bytes} of {total_bytes}, {eta} to go";
-    ProgressStyle::with_template(template).map_or(bar.clone(), |style| bar.with_style(style))
 }
 
 /// Why reading ended early.
