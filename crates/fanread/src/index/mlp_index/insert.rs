@@ -140,7 +140,7 @@ impl<V: Send + Sync> MlpIndex<V> {
                 return Ok(Outcome::Refused(Some(old)));
             }
             if Self::HAS_VALUES {
-                edit.set_value(&found.group_home(), member.at, word)?;
+                edit.set_value(&found.home, member.at, word)?;
             }
             edit.commit()?;
             return Ok(Outcome::Replaced(old));
@@ -171,7 +171,7 @@ impl<V: Send + Sync> MlpIndex<V> {
             What::Group if found.group.len() < GROUP => {
                 moved.add(key, found.level, 1);
                 let leaf = Entry::Leaf { level: found.level, key, value };
-                return self.place_at(edit, &found.group_home(), leaf);
+                return self.place_at(edit, &found.home, leaf);
             }
             What::Group => {
                 return self.split_group(tables, edit, found, (key, value), moved);
@@ -181,7 +181,7 @@ impl<V: Send + Sync> MlpIndex<V> {
                 let mut children = Children::default();
                 children.insert(byte_of(key, depth));
                 children.insert(byte_of(node.prefix, depth));
-                let home = &found.node_home();
+                let home = &found.home;
                 edit.take(home, found.packed.at)?;
                 let prefix = prefix_of(key, depth);
                 let above = Node { level: found.level, depth, prefix, children };
@@ -190,7 +190,7 @@ impl<V: Send + Sync> MlpIndex<V> {
                 depth + 1
             }
             What::Node => {
-                let (home, at) = (&found.node_home(), found.packed.at);
+                let (home, at) = (&found.home, found.packed.at);
                 let byte = byte_of(key, node.depth);
                 if !edit.add_child(home, found.level, at, byte)? {
                     let mut grown = node;
@@ -223,7 +223,7 @@ impl<V: Send + Sync> MlpIndex<V> {
         let mut children = Children::default();
         children.insert(byte_of(key, depth));
         for member in group.members() {
-            edit.take(&found.group_home(), member.at)?;
+            edit.take(&found.home, member.at)?;
             children.insert(byte_of(member.key, depth));
         }
         let node = Node { level: found.level, depth, prefix: prefix_of(key, depth), children };

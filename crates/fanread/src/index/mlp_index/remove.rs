@@ -32,7 +32,7 @@ impl<V: Send + Sync> MlpIndex<V> {
             return Ok(None);
         }
         let mut moved = Moved::default();
-        edit.take(&found.group_home(), member.at)?;
+        edit.take(&found.home, member.at)?;
         moved.add(key, found.level, -1);
         if found.group.len() == 1 && found.level > 0 {
             self.remove_child(tables, edit, found.level, (key, joins), &mut moved)?;
@@ -52,7 +52,7 @@ impl<V: Send + Sync> MlpIndex<V> {
         moved: &mut Moved,
     ) -> Result<(), Stop> {
         let (found, node) = self.parent(tables, edit, level, key)?;
-        edit.take(&found.node_home(), found.packed.at)?;
+        edit.take(&found.home, found.packed.at)?;
         let mut rest = node;
         rest.children.remove(byte_of(key, node.depth));
         let Some(only) = rest.children.next(0) else {
@@ -64,7 +64,7 @@ impl<V: Send + Sync> MlpIndex<V> {
         };
         if !joins || rest.children.next(usize::from(only) + 1).is_some() {
             // It takes no more room than before.
-            return if edit.add(&found.node_home(), found.packed.at.0, &Entry::Node(rest))? {
+            return if edit.add(&found.home, found.packed.at.0, &Entry::Node(rest))? {
                 Ok(())
             } else {
                 Err(Stop::Again)
@@ -76,15 +76,15 @@ impl<V: Send + Sync> MlpIndex<V> {
         match child.what {
             What::Nothing => return Err(Stop::Again),
             What::Node => {
-                edit.take(&child.node_home(), child.packed.at)?;
+                edit.take(&child.home, child.packed.at)?;
                 let below = Node { level: node.level, ..child.node() };
-                return self.place_at(edit, &found.node_home(), Entry::Node(below));
+                return self.place_at(edit, &found.home, Entry::Node(below));
             }
             What::Group => {}
         }
         // All of them first: whatever is placed may move the others.
         for member in child.group.members() {
-            edit.take(&child.group_home(), member.at)?;
+            edit.take(&child.home, member.at)?;
         }
         for Member { key, value, .. } in child.group.members() {
             moved.add(key, child.level, -1);

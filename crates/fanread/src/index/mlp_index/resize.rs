@@ -36,6 +36,19 @@ const MOST: usize =
 /// A segment shrinks when less than one in so many of its slots is in use.
 const SPARSE: usize = 5;
 
+impl Table {
+    /// A segment that has no room although less than one in so many of its slots is in use has keys that collide on purpose.
+    ///
+    /// A node of two units or three has a bucket for itself; of such, half the buckets can be filled, and a few unlucky
+    /// ones find no place in a table of a third.
+    fn sparse(self) -> usize {
+        match self {
+            Self::Leaves => 4,
+            Self::Nodes => 16,
+        }
+    }
+}
+
 /// The number of buckets of a segment that ought to have so many.
 fn rounded(buckets: usize) -> usize {
     let huge = HUGE_BYTES / LINE_BYTES;
@@ -154,7 +167,7 @@ impl<V> MlpIndex<V> {
                 return Ok(());
             }
             let buckets = segment.buckets().len();
-            if buckets > 64 && segment.used() * 4 < buckets * SLOTS {
+            if buckets > 64 && segment.used() * table.sparse() < buckets * SLOTS {
                 // Keys that collide so often are no accident, and room does not help.
                 return Err(AllocError { bytes: 2 * segment.bytes() });
             }

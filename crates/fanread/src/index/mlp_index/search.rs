@@ -55,7 +55,8 @@ impl Secret {
 #[derive(Debug)]
 pub(super) struct Found<'g> {
     pub(super) level: usize,
-    pub(super) hash: u64,
+    /// Where it is: the very buckets that were looked at, whatever the directory names by now.
+    pub(super) home: Home<'g>,
     pub(super) what: What,
     /// All its keys, one at least, if it is a group.
     pub(super) group: Group,
@@ -77,7 +78,8 @@ impl<'g> Found<'g> {
     #[inline(always)]
     fn new(tables: Tables<'g>) -> Self {
         let (what, group, packed) = (What::Nothing, Group::EMPTY, Packed::NONE);
-        Self { level: 0, hash: 0, what, group, packed, tables }
+        // Some home; that of what is found is noted when it is.
+        Self { level: 0, home: tables.group(0), what, group, packed, tables }
     }
 
     /// The key itself, if it is there.
@@ -93,16 +95,16 @@ impl<'g> Found<'g> {
         self.packed.unpacked(self.level)
     }
 
-    /// Where the group is, or would be.
+    /// Where a group under the same prefix belongs.
     #[inline(always)]
     pub(super) fn group_home(&self) -> Home<'g> {
-        self.tables.group(self.hash)
+        self.tables.group(self.home.hash)
     }
 
-    /// Where the node is, or would be.
+    /// Where a node under the same prefix belongs.
     #[inline(always)]
     pub(super) fn node_home(&self) -> Home<'g> {
-        self.tables.node(self.hash)
+        self.tables.node(self.home.hash)
     }
 }
 
@@ -225,10 +227,11 @@ impl<V> MlpIndex<V> {
         found: &mut Found<'g>,
         (level, key): (usize, u64),
     ) -> Result<bool, Again> {
-        (found.level, found.hash) = (level, self.hash(level, key));
-        let (hash, group) = (found.hash, &mut found.group);
+        let hash = self.hash(level, key);
+        (found.level, found.home) = (level, found.tables.group(hash));
+        let group = &mut found.group;
         group.truncate(0);
-        for (at, bucket) in found.tables.group(hash).pair.into_iter().enumerate() {
+        for (at, bucket) in found.home.pair.into_iter().enumerate() {
             let before = group.len();
             let may_be_away = view.look(bucket, |words| {
                 group.truncate(before);
@@ -251,10 +254,11 @@ impl<V> MlpIndex<V> {
         found: &mut Found<'g>,
         (level, key): (usize, u64),
     ) -> Result<bool, Again> {
-        (found.level, found.hash) = (level, self.hash(level, key));
+        let hash = self.hash(level, key);
+        (found.level, found.home) = (level, found.tables.node(hash));
         (found.what, found.packed) = (What::Nothing, Packed::NONE);
-        let (hash, node) = (found.hash, &mut found.packed);
-        for (at, bucket) in found.tables.node(hash).pair.into_iter().enumerate() {
+        let node = &mut found.packed;
+        for (at, bucket) in found.home.pair.into_iter().enumerate() {
             let (is_found, may_be_away) = view.look(bucket, |words| {
                 (words.find_node(node, (level, key), at), words.kinds.may_be_away(hash))
             })?;
