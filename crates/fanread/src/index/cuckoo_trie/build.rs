@@ -76,14 +76,16 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// How many bits all keys between the borders share. Every one of them has those bits: it is not shorter.
+    /// How many bits all keys between the borders share, in whole symbols, so that symbols are the same in all tries. Every
+    /// one of the keys has those bits: it is not shorter.
     pub(super) fn skip_bits(&self) -> u32 {
-        self.high.map_or(0, |(_, high)| {
+        let shared = self.high.map_or(0, |(_, high)| {
             shared_bits(self.low.1, high, 0).min(8 * self.low.1.len() as u32)
-        })
+        });
+        shared / SYMBOL_BITS * SYMBOL_BITS
     }
 
-    fn shape(&self, buckets: u32, levels: Levels) -> Shape<'a> {
+    pub(super) fn shape(&self, buckets: u32, levels: Levels) -> Shape<'a> {
         Shape {
             buckets,
             skip_bits: self.skip_bits(),
@@ -116,24 +118,17 @@ pub(super) struct Run {
     shared: Vec<u32>,
     /// The smallest table that is wanted.
     at_least: u32,
-    /// Whether keys are expected to come.
-    has_room: bool,
 }
 
 impl Run {
     /// Makes a run of nothing.
     pub(super) const fn new() -> Self {
-        Self { entries: Vec::new(), shared: Vec::new(), at_least: 1, has_room: false }
+        Self { entries: Vec::new(), shared: Vec::new(), at_least: 1 }
     }
 
     /// Asks for tables of so many buckets at least, for keys that are to come.
     pub(super) fn want_buckets(&mut self, buckets: u32) {
         self.at_least = buckets;
-    }
-
-    /// Asks for tables with room for a third more, for tries that grow: else the first copy would be due soon.
-    pub(super) fn want_room(&mut self) {
-        self.has_room = true;
     }
 
     /// Takes out the last entry, whose trie will never be built.
@@ -198,12 +193,6 @@ impl Run {
         window.min_by_key(|at| (self.shared[at - 1] / 8, at.abs_diff(middle))).unwrap_or(1)
     }
 
-    /// The places near the middle, for [`cut`](Self::cut).
-    pub(super) fn middle(&self) -> Range<usize> {
-        let count = self.entries.len();
-        (count * 3 / 8).max(1)..count * 5 / 8 + 1
-    }
-
     /// The shortest border between entry `at` and the one before.
     pub(super) fn border<'g, V: 'g>(&self, memory: &'g Memory, at: usize) -> Key<'g> {
         memory.key::<V>(self.entries[at]).start(self.shared[at - 1] as usize / 8 + 1)
@@ -250,8 +239,7 @@ impl Run {
         let part = if part.is_empty() { 0..0 } else { part };
         let skip_bits = plan.skip_bits();
         let weight = self.count_weight(part.clone(), skip_bits);
-        let room = if self.has_room { weight / 3 } else { 0 };
-        let mut buckets = buckets_for(weight + room).max(self.at_least);
+        let mut buckets = buckets_for(weight).max(self.at_least);
         let levels = self.levels(part.clone(), skip_bits);
         loop {
             let trie = memory.allocate(free, &plan.shape(buckets, levels))?;
@@ -305,12 +293,10 @@ impl Run {
         let mut open = [(0, 0); LEVELS];
         let mut count = 0;
         for at in part.clone() {
-            // 0 behind the last key.
+            // 0 behind the last key. Bends further down count as one: the keys below them are below all others.
             let last = at + 1 == part.end;
             let bend = if last { 0 } else { symbols_in(self.shared[at], skip_bits) + 1 };
-            if bend > LEVELS {
-                continue;
-            }
+            let bend = bend.min(LEVELS);
             let mut first = at;
             while count > 0 && open[count - 1].0 > bend {
                 count -= 1;
@@ -323,28 +309,34 @@ impl Run {
                 count += 1;
             }
         }
-        let all = part.len();
+        Levels::of(&keys, part.len())
+    }
+}
+
+/// Levels that are counted.
+pub(super) const LEVELS: usize = u64::BITS as usize;
+
+/// On which levels the paths of a trie's keys have nodes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Levels {
+    /// Those where one of 64 has one, a bit for each.
+    usual: u64,
+    /// The deepest of short names where 15 of 16 have a regular node. So a search that starts there finds a node for most
+    /// keys that are not in the trie, too.
+    entry: u32,
+}
+
+impl Levels {
+    /// Of a trie of `all` keys, by how many of them have a regular node on each level.
+    pub(super) fn of(keys: &[usize; LEVELS], all: usize) -> Self {
         // There is a node below each regular one.
         let below = |(level, keys): (usize, &usize)| u64::from(keys * 64 > all) << (level + 1);
         let usual =
             keys[..LEVELS - 1].iter().enumerate().map(below).fold(1, |usual, bit| usual | bit);
         let is_entry = |keys: &usize| *keys > 0 && keys * 16 >= all * 15;
         let entry = keys[..=SHORT_NAME_SYMBOLS].iter().rposition(is_entry).unwrap_or(0);
-        Levels { usual, entry: entry as u32 }
+        Self { usual, entry: entry as u32 }
     }
-}
-
-/// Levels that are counted.
-const LEVELS: usize = u64::BITS as usize;
-
-/// On which levels the paths of a trie's keys have nodes.
-#[derive(Clone, Copy, Debug)]
-struct Levels {
-    /// Those where one of 64 has one, a bit for each.
-    usual: u64,
-    /// The deepest of short names where 15 of 16 have a regular node. So a search that starts there finds a node for most
-    /// keys that are not in the trie, too.
-    entry: u32,
 }
 
 /// The whole symbols in so many shared bits.
@@ -417,7 +409,7 @@ impl Filling<'_, '_> {
 }
 
 /// Nodes on their way into a table, whose lines have been asked for.
-struct Queue<'g> {
+pub(super) struct Queue<'g> {
     trie: Trie<'g>,
     nodes: [(State, Node); IN_FLIGHT],
     len: usize,
@@ -427,13 +419,13 @@ struct Queue<'g> {
 const IN_FLIGHT: usize = 16;
 
 impl<'g> Queue<'g> {
-    fn new(trie: Trie<'g>) -> Self {
+    pub(super) fn new(trie: Trie<'g>) -> Self {
         Self { trie, nodes: [(State(0), Node::Regular(Children::default())); IN_FLIGHT], len: 0 }
     }
 
     /// Adds a node that is not in the table.
     #[inline(always)]
-    fn add(&mut self, state: State, node: Node) -> Result<(), NoRoom> {
+    pub(super) fn add(&mut self, state: State, node: Node) -> Result<(), NoRoom> {
         self.trie.prefetch(self.trie.home(state));
         self.nodes[self.len] = (state, node);
         self.len += 1;
@@ -442,7 +434,7 @@ impl<'g> Queue<'g> {
 
     /// Places the nodes that wait.
     #[inline(never)]
-    fn flush(&mut self) -> Result<(), NoRoom> {
+    pub(super) fn flush(&mut self) -> Result<(), NoRoom> {
         let len = core::mem::take(&mut self.len);
         self.nodes[..len].iter().try_for_each(|(state, node)| put(self.trie, *state, *node))
     }

@@ -517,6 +517,15 @@ impl Children {
         Self { bits, end: false }
     }
 
+    /// The children up to `symbol`.
+    #[inline]
+    pub(super) fn up_to(self, symbol: Symbol) -> Self {
+        if symbol.is_end() {
+            return Self { bits: 0, ..self };
+        }
+        Self { bits: self.bits & (u64::MAX >> (63 - symbol.0)), ..self }
+    }
+
     /// The children before `symbol`.
     #[inline]
     pub(super) fn ahead_of(self, symbol: Symbol) -> Self {

@@ -10,6 +10,7 @@
 #![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
 #![allow(clippy::missing_errors_doc, reason = "inside, the one error is that there is no memory")]
 
+mod borders;
 mod bucket;
 mod build;
 mod check;
@@ -23,6 +24,7 @@ mod raw;
 mod remove;
 mod resize;
 mod search;
+mod split;
 mod state;
 #[cfg(all(test, not(loom), not(shuttle)))]
 mod tests;

@@ -17,7 +17,6 @@
     reason = "views over the arenas' bytes; every block cites the invariant it relies on"
 )]
 
-use core::cmp::Ordering as Order;
 use core::marker::PhantomData;
 
 use super::bucket::{self, Bucket, Find, Hit, find_in_pair};
@@ -165,6 +164,10 @@ impl FreeLines {
     pub(super) fn absorb(&mut self, arena: &Lines, other: &mut Self) {
         let Self { headers, blocks } = core::mem::take(other);
         for (class, mut unit) in headers.into_iter().enumerate() {
+            if self.headers[class] == 0 {
+                // Not piece by piece: the first word of each is a line that is not in the cache.
+                self.headers[class] = core::mem::take(&mut unit);
+            }
             while unit != 0 {
                 // SAFETY: a listed piece belongs to the list and starts with the next one's unit (R2).
                 let next = unsafe { arena.at(unit).cast::<u64>().read() };
@@ -173,6 +176,9 @@ impl FreeLines {
             }
         }
         let mut block = blocks;
+        if self.blocks.is_null() {
+            self.blocks = core::mem::replace(&mut block, core::ptr::null_mut());
+        }
         while !block.is_null() {
             // SAFETY: as above; what a block starts with is an address.
             let next = unsafe { block.cast::<*mut u8>().read() };
@@ -454,7 +460,7 @@ impl<'g> Trie<'g> {
 
     /// Line -2.
     #[inline(always)]
-    fn rest(self) -> &'g Rest {
+    pub(super) fn rest(self) -> &'g Rest {
         // SAFETY: as `header`.
         unsafe { &*self.at.sub(2 * LINE_BYTES).cast::<Rest>() }
     }
@@ -729,64 +735,6 @@ impl<'g> Trie<'g> {
     pub(super) fn set_prev(self, prev: Option<LeafRef>) {
         // ORDER: Release, pairs with `prev`.
         self.borders().prev.store(prev.map_or(0, LeafRef::get), Release);
-    }
-
-    /// Where `key` belongs: in this trie (`Equal`), before it or behind it (T1).
-    #[inline]
-    pub(super) fn place_of(self, key: &[u8], memory: &Memory) -> Order {
-        let borders = self.borders();
-        let bytes = self.skip_bits() as usize / 8;
-        let slice = slice_at(key, bytes);
-        // Strictly between the borders' slices, and with the prefix: no border has to be read.
-        if bytes <= 8
-            && key.len() >= bytes
-            && (slice_at(key, 0) ^ borders.prefix) & borders.prefix_mask == 0
-            && slice > borders.low_slice
-            && (slice < borders.high_slice || !borders.bounded)
-        {
-            return Order::Equal;
-        }
-        self.place_exactly(key, slice, memory)
-    }
-
-    /// The same for keys on a border, with a long prefix, or with another one.
-    #[inline(never)]
-    fn place_exactly(self, key: &[u8], slice: u64, memory: &Memory) -> Order {
-        let borders = self.borders();
-        let placed = self.compare_prefix(key, memory);
-        if placed != Order::Equal {
-            return placed;
-        }
-        if slice < borders.low_slice {
-            return Order::Less;
-        }
-        if borders.bounded && slice > borders.high_slice {
-            return Order::Greater;
-        }
-        if slice == borders.low_slice && key < memory.border(borders.low) {
-            return Order::Less;
-        }
-        if borders.bounded && slice == borders.high_slice && key >= memory.border(borders.high) {
-            return Order::Greater;
-        }
-        Order::Equal
-    }
-
-    /// Compares the start of `key` with what all keys share.
-    fn compare_prefix(self, key: &[u8], memory: &Memory) -> Order {
-        let borders = self.borders();
-        let bytes = self.skip_bits() as usize / 8;
-        let start = &key[..key.len().min(bytes)];
-        if bytes <= 8 {
-            return start.cmp(&borders.prefix.to_be_bytes()[..bytes]);
-        }
-        if bytes > KEPT_PREFIX_BYTES {
-            return start.cmp(&memory.border(borders.low)[..bytes]);
-        }
-        let (first, second) = start.split_at(start.len().min(8));
-        first
-            .cmp(&borders.prefix.to_be_bytes()[..])
-            .then_with(|| second.cmp(&self.rest().prefix[..bytes - 8]))
     }
 }
 

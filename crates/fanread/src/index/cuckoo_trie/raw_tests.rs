@@ -1,5 +1,7 @@
 //! Tests of the views: states against buckets, pieces that are taken and given back, borders.
 
+use core::cmp::Ordering as Order;
+
 use super::*;
 use crate::arch::Baseline;
 use crate::hash::prefix::Seed;

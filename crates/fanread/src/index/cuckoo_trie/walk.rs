@@ -630,13 +630,25 @@ impl Ground<'_> {
 
 /// Calls `each` with every leaf, in key order. The caller holds the trie's lock.
 pub(super) fn for_each_leaf(secret: &Secret, trie: Trie<'_>, mut each: impl FnMut(Leaf)) {
+    for_each_node(secret, trie, |node| {
+        if let Node::Leaf(leaf) = node {
+            each(leaf);
+        }
+    });
+}
+
+/// Calls `each` with every node, each before those below it, in the order of their keys. The caller holds the trie's lock.
+#[inline]
+pub(super) fn for_each_node(secret: &Secret, trie: Trie<'_>, mut each: impl FnMut(Node)) {
     let mut ahead = vec![secret.root(trie.round())];
     while let Some(state) = ahead.pop() {
         let at = trie.locate(Baseline, trie.home(state));
         debug_assert!(at.is_some() || trie.keys() == 0, "T4");
         let Some(at) = at else { continue };
-        match trie.node(at) {
-            Node::Leaf(leaf) => each(leaf),
+        let node = trie.node(at);
+        each(node);
+        match node {
+            Node::Leaf(_) => {}
             Node::Jump(label) => ahead.push(secret.step_all(state, label)),
             Node::Regular(children) => {
                 let above = secret.parent(state);
