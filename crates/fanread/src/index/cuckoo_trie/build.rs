@@ -22,17 +22,16 @@
 
 use core::ops::Range;
 
-use super::bucket::Find;
 use super::layout::{
-    Children, EXACT_BUCKETS, Head, INNER_WEIGHT, LABEL_SYMBOLS, Leaf, NoRoom, Node, Place,
-    STATE_BITS, SYMBOL_BITS, TAG_BITS, buckets_for, larger,
+    Children, EXACT_BUCKETS, Form, Head, Home, INNER_WEIGHT, Kind, LABEL_SYMBOLS, Leaf, NoRoom,
+    Node, Place, STATE_BITS, SYMBOL_BITS, TAG_BITS, buckets_for, larger,
 };
-use super::place::place;
+use super::place::place_at;
 use super::raw::{FreeLines, Memory, Shape, Trie};
 use super::state::{SHORT_NAME_SYMBOLS, Secret, State, Symbols};
 use super::walk;
 use crate::api::Key;
-use crate::arch::{self, Baseline};
+use crate::arch;
 use crate::mem::AllocError;
 
 /// How many records ahead of the one that is read are asked for. Fewer leave memory idle; more are not in L1 any more
@@ -384,7 +383,7 @@ impl Filling<'_, '_> {
             state = self.secret.step(state, symbols.symbol(i));
             self.path.push(state);
         }
-        self.queue.add(state, Node::Leaf(leaf))?;
+        self.queue.add(state, Node::Leaf(leaf).encode())?;
         while let Some(bend) = self.open.pop_if(|bend| bend.level > behind) {
             let above = self.open.last().map_or(0, |above| above.level).max(behind);
             self.close(symbols, &bend, above)?;
@@ -399,10 +398,10 @@ impl Filling<'_, '_> {
     /// Places a bend, all children of which are known, and the jumps that lead to it from the bend above.
     fn close(&mut self, symbols: &Symbols<'_>, bend: &Bend, above: usize) -> Result<(), NoRoom> {
         let depth = bend.level - 1;
-        self.queue.add(self.path[depth], Node::Regular(bend.children))?;
+        self.queue.add(self.path[depth], Node::Regular(bend.children).encode())?;
         for at in (above..depth).step_by(LABEL_SYMBOLS) {
             let label = symbols.label(at, LABEL_SYMBOLS.min(depth - at));
-            self.queue.add(self.path[at], Node::Jump(label))?;
+            self.queue.add(self.path[at], Node::Jump(label).encode())?;
         }
         Ok(())
     }
@@ -411,7 +410,7 @@ impl Filling<'_, '_> {
 /// Nodes on their way into a table, whose lines have been asked for.
 pub(super) struct Queue<'g> {
     trie: Trie<'g>,
-    nodes: [(State, Node); IN_FLIGHT],
+    nodes: [(Home, Form); IN_FLIGHT],
     len: usize,
 }
 
@@ -420,14 +419,19 @@ const IN_FLIGHT: usize = 16;
 
 impl<'g> Queue<'g> {
     pub(super) fn new(trie: Trie<'g>) -> Self {
-        Self { trie, nodes: [(State(0), Node::Regular(Children::default())); IN_FLIGHT], len: 0 }
+        let none = (
+            Home { first: 0, second: 0, tag: 0 },
+            Form { kind: Kind::Plain, body: 0, value: None },
+        );
+        Self { trie, nodes: [none; IN_FLIGHT], len: 0 }
     }
 
     /// Adds a node that is not in the table.
     #[inline(always)]
-    pub(super) fn add(&mut self, state: State, node: Node) -> Result<(), NoRoom> {
-        self.trie.prefetch(self.trie.home(state));
-        self.nodes[self.len] = (state, node);
+    pub(super) fn add(&mut self, state: State, form: Form) -> Result<(), NoRoom> {
+        let home = self.trie.home(state);
+        self.trie.prefetch(home);
+        self.nodes[self.len % IN_FLIGHT] = (home, form);
         self.len += 1;
         if self.len == IN_FLIGHT { self.flush() } else { Ok(()) }
     }
@@ -436,19 +440,8 @@ impl<'g> Queue<'g> {
     #[inline(never)]
     pub(super) fn flush(&mut self) -> Result<(), NoRoom> {
         let len = core::mem::take(&mut self.len);
-        self.nodes[..len].iter().try_for_each(|(state, node)| put(self.trie, *state, *node))
+        self.nodes[..len].iter().try_for_each(|(home, form)| place_at(self.trie, *home, *form))
     }
-}
-
-/// Puts a node into a bucket of its state; as [`place`], and quick as long as the first has room.
-#[inline(always)]
-fn put(trie: Trie<'_>, state: State, node: Node) -> Result<(), NoRoom> {
-    let home = trie.home(state);
-    let (bucket, name) = (trie.bucket(home.first), Head::first(home.tag));
-    let same = Baseline.find(bucket, name);
-    let other = Baseline.find(trie.bucket(home.second), Head::second(home.tag));
-    let is_new = same.is_none() && other.is_none();
-    if is_new && trie.put(home.first, name, node) { Ok(()) } else { place(trie, state, node) }
 }
 
 /// Whether a table's nodes tell all that a table of another size needs to know of their states.
@@ -492,7 +485,7 @@ fn copy_nodes(old: Trie<'_>, new: Trie<'_>) -> Result<(), NoRoom> {
             if !head.is_second() {
                 let home = new.home(old.state(number, head));
                 let name = Head::first(home.tag);
-                if new.put(home.first, name, bucket.node(slot)) {
+                if new.put(home.first, name, bucket.form(slot)) {
                     continue;
                 }
             }
@@ -501,7 +494,7 @@ fn copy_nodes(old: Trie<'_>, new: Trie<'_>) -> Result<(), NoRoom> {
     }
     let mut queue = Queue::new(new);
     for at in others {
-        queue.add(old.state(at.bucket, old.head(at)), old.node(at))?;
+        queue.add(old.state(at.bucket, old.head(at)), old.bucket(at.bucket).form(at.slot))?;
     }
     queue.flush()
 }

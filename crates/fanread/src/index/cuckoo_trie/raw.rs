@@ -21,9 +21,9 @@ use core::marker::PhantomData;
 
 use super::bucket::{self, Bucket, Find, Hit, find_in_pair};
 use super::layout::{
-    BLOCK_BUCKETS, BLOCKS_AT, Border, HEADER_LINES, Head, Header, Home, KEPT_PREFIX_BYTES, Leaf,
-    Lines, MAX_BLOCKS, NAME_AT_LINE, Node, Place, Rest, SHORT_BYTES, STATE_BITS, TAG_BITS, WORN,
-    blocks_of, header_lines, is_size, slice_at,
+    BLOCK_BUCKETS, BLOCKS_AT, Border, Form, HEADER_LINES, Head, Header, Home, KEPT_PREFIX_BYTES,
+    Leaf, Lines, MAX_BLOCKS, NAME_AT_LINE, Node, Place, Rest, SHORT_BYTES, STATE_BITS, TAG_BITS,
+    WORN, blocks_of, header_lines, is_size, slice_at,
 };
 use super::state::{ShortName, State};
 use crate::api::Key;
@@ -645,8 +645,8 @@ impl<'g> Trie<'g> {
     /// Stores a node into a bucket, if there is room; others may change their slots there. The caller holds the lock, or
     /// has not published the trie.
     #[inline]
-    pub(super) fn put(self, bucket: u32, name: u32, node: Node) -> bool {
-        let version = self.bucket(bucket).put(name, node.encode());
+    pub(super) fn put(self, bucket: u32, name: u32, form: Form) -> bool {
+        let version = self.bucket(bucket).put(name, form);
         version.is_some_and(|version| self.note(version))
     }
 

@@ -347,7 +347,7 @@ impl Half {
         let mut ahead = vec![secret.root(trie.round())];
         for node in &self.nodes {
             let Some(state) = ahead.pop() else { break };
-            queue.add(state, *node)?;
+            queue.add(state, node.encode())?;
             match *node {
                 Node::Leaf(_) => {}
                 Node::Jump(label) => ahead.push(secret.step_all(state, label)),
