@@ -50,7 +50,7 @@ pub(super) struct Bucket<W: Word = AtomicU64> {
 const _: () = assert!(size_of::<Bucket>() == crate::mem::LINE_BYTES && BODIES_AT + SLOTS == WORDS);
 
 /// What a bucket's version was.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Version(u32);
 
 impl Version {
