@@ -23,8 +23,9 @@
 use core::ops::Range;
 
 use super::layout::{
-    Children, EXACT_BUCKETS, Form, Head, Home, INNER_WEIGHT, Kind, LABEL_SYMBOLS, Leaf, NoRoom,
-    Node, Place, STATE_BITS, SYMBOL_BITS, TAG_BITS, buckets_for, larger,
+    Children, EXACT_BUCKETS, Form, HINTED_BUCKETS, HINTED_LEVELS, Head, Home, INNER_WEIGHT, Kind,
+    LABEL_SYMBOLS, Leaf, NoRoom, Node, Place, STATE_BITS, SYMBOL_BITS, TAG_BITS, buckets_for,
+    larger,
 };
 use super::place::place_at;
 use super::raw::{FreeLines, Memory, Shape, Trie};
@@ -90,6 +91,7 @@ impl<'a> Plan<'a> {
             skip_bits: self.skip_bits(),
             round: self.round,
             levels: levels.usual,
+            hinted: levels.hinted && buckets >= HINTED_BUCKETS,
             entry: if buckets < EXACT_BUCKETS { 0 } else { levels.entry },
             low: self.low,
             high: self.high,
@@ -320,6 +322,8 @@ pub(super) const LEVELS: usize = u64::BITS as usize;
 pub(super) struct Levels {
     /// Those where one of 64 has one, a bit for each.
     usual: u64,
+    /// Whether they are so many that hints are worth their memory.
+    hinted: bool,
     /// The deepest of short names where 15 of 16 have a regular node. So a search that starts there finds a node for most
     /// keys that are not in the trie, too.
     entry: u32,
@@ -334,7 +338,7 @@ impl Levels {
             keys[..LEVELS - 1].iter().enumerate().map(below).fold(1, |usual, bit| usual | bit);
         let is_entry = |keys: &usize| *keys > 0 && keys * 16 >= all * 15;
         let entry = keys[..=SHORT_NAME_SYMBOLS].iter().rposition(is_entry).unwrap_or(0);
-        Self { usual, entry: entry as u32 }
+        Self { usual, entry: entry as u32, hinted: usual.count_ones() >= HINTED_LEVELS }
     }
 }
 
@@ -384,6 +388,7 @@ impl Filling<'_, '_> {
             self.path.push(state);
         }
         self.queue.add(state, Node::Leaf(leaf).encode())?;
+        self.queue.set_hint(leaf, depth);
         while let Some(bend) = self.open.pop_if(|bend| bend.level > behind) {
             let above = self.open.last().map_or(0, |above| above.level).max(behind);
             self.close(symbols, &bend, above)?;
@@ -436,6 +441,12 @@ impl<'g> Queue<'g> {
         if self.len == IN_FLIGHT { self.flush() } else { Ok(()) }
     }
 
+    /// Notes where a leaf is.
+    #[inline(always)]
+    pub(super) fn set_hint(&self, leaf: Leaf, level: usize) {
+        self.trie.set_hint(leaf, level);
+    }
+
     /// Places the nodes that wait.
     #[inline(never)]
     pub(super) fn flush(&mut self) -> Result<(), NoRoom> {
@@ -464,12 +475,14 @@ pub(super) fn copy<'g>(
 ) -> Result<Trie<'g>, BuildError> {
     debug_assert!(can_copy(old.buckets(), buckets));
     debug_assert!(plan.round == old.round() && plan.skip_bits() == old.skip_bits());
-    let levels = Levels { usual: old.levels(), entry: old.entry() as u32 };
+    let (usual, entry) = (old.levels(), old.entry() as u32);
+    let levels = Levels { usual, entry, hinted: old.is_hinted() };
     let new = memory.allocate(free, &plan.shape(buckets, levels))?;
     if let Err(error) = copy_nodes(old, new) {
         memory.free(free, new.name());
         return Err(error.into());
     }
+    new.copy_hints(old);
     new.set_keys(old.keys());
     new.start();
     new.set_weight(old.weight());

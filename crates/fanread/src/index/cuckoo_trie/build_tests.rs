@@ -260,7 +260,7 @@ fn levels_are_counted_as_the_paths_have_them() {
                 };
                 all.iter().filter(parts).count()
             };
-            let Levels { usual, entry } = run.levels(part.clone(), 0);
+            let Levels { usual, entry, .. } = run.levels(part.clone(), 0);
             let model = (0..LEVELS - 1).filter(|level| with_node(*level) * 64 > all.len());
             assert_eq!(usual, model.fold(1, |usual, level| usual | 2 << level), "{part:?}");
             let is_entry =

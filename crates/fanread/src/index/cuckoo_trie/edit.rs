@@ -181,6 +181,10 @@ impl<'g, 'a> Edit<'g, 'a> {
             }
         };
         self.trie.set_keys(self.trie.keys() + 1);
+        self.trie.set_hint(leaf, level);
+        if let End::Leaf(moved) = end {
+            self.trie.set_hint(moved, level);
+        }
         self.note_level(level, hash);
         Ok(())
     }

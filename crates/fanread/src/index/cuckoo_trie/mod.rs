@@ -16,6 +16,7 @@ mod build;
 mod check;
 mod descend;
 mod edit;
+mod hints;
 mod insert;
 mod iter;
 mod layout;

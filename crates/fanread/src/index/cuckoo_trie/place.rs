@@ -208,7 +208,16 @@ mod tests {
 
     fn trie<'m>(memory: &'m Memory, free: &mut FreeLines, buckets: u32) -> Trie<'m> {
         let low = (0, &b""[..]);
-        let shape = Shape { buckets, skip_bits: 0, round: 0, levels: 1, entry: 0, low, high: None };
+        let shape = Shape {
+            buckets,
+            skip_bits: 0,
+            round: 0,
+            levels: 1,
+            entry: 0,
+            hinted: false,
+            low,
+            high: None,
+        };
         memory.allocate(free, &shape).unwrap()
     }
 

@@ -67,6 +67,9 @@ const HEADER_CLASSES: usize = SMALL_CLASSES + 3;
 const SMALL_CLASSES: usize = BLOCK_BUCKETS.ilog2() as usize;
 const BLOCK_BYTES: usize = BLOCK_BUCKETS as usize * LINE_BYTES;
 
+/// The hints of a trie: a block.
+pub(super) type Hints = [AtomicU64; BLOCK_BYTES / 8];
+
 /// What a new trie is to be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape<'a> {
@@ -80,6 +83,8 @@ pub(super) struct Shape<'a> {
     pub(super) levels: u64,
     /// The level where a search may start.
     pub(super) entry: u32,
+    /// Whether there are hints.
+    pub(super) hinted: bool,
     /// Record and bytes of the lower border.
     pub(super) low: (u64, &'a [u8]),
     /// Record and bytes of the upper border, if there is one.
@@ -344,9 +349,20 @@ impl Memory {
                 }
             }
         }
-        let trie = self.trie(name);
-        trie.format(shape, blocks);
-        Ok(trie)
+        let hints =
+            if shape.hinted { free.take_block(&self.lines) } else { Ok(core::ptr::null_mut()) };
+        match hints {
+            Ok(hints) => {
+                let trie = self.trie(name);
+                trie.format(shape, blocks, hints);
+                Ok(trie)
+            }
+            Err(error) => {
+                blocks.iter().for_each(|block| free.give_block(*block));
+                free.give_header(&self.lines, class, unit);
+                Err(error)
+            }
+        }
     }
 
     /// Takes back the lines of a trie that nobody can read any more. Records are not touched.
@@ -355,6 +371,10 @@ impl Memory {
         let buckets = trie.buckets();
         for block in 0..blocks_of(buckets) {
             free.give_block(trie.block(block));
+        }
+        let hints = trie.rest().hints;
+        if !hints.is_null() {
+            free.give_block(hints);
         }
         let unit = u64::from(name.get()) - NAME_AT_LINE as u64;
         free.give_header(&self.lines, FreeLines::class_of(buckets), unit);
@@ -383,7 +403,7 @@ impl PartialEq for Trie<'_> {
 
 impl<'g> Trie<'g> {
     /// Writes the header of a trie that nobody has seen yet.
-    fn format(self, shape: &Shape<'_>, blocks: &[*mut u8]) {
+    fn format(self, shape: &Shape<'_>, blocks: &[*mut u8], hints: *mut u8) {
         let at = shape.skip_bits as usize / 8;
         let mut prefix = [0_u8; KEPT_PREFIX_BYTES];
         let kept = at.min(KEPT_PREFIX_BYTES);
@@ -400,7 +420,9 @@ impl<'g> Trie<'g> {
             shift: (u64::BITS - width) as u8,
             entry: shape.entry as u8,
             skip_bits: shape.skip_bits,
-            round: shape.round,
+            // Rounds count modulo 16 (`state.rs`).
+            round: shape.round as u16,
+            hinted: shape.hinted,
             blocks: [core::ptr::null_mut(); _],
         };
         let border = Border {
@@ -416,6 +438,7 @@ impl<'g> Trie<'g> {
         };
         let rest = Rest {
             prefix: second,
+            hints,
             keys: AtomicU32::new(0),
             weight: AtomicU32::new(0),
             unused: 0,
@@ -519,7 +542,24 @@ impl<'g> Trie<'g> {
     /// Which attempt at a root this is.
     #[inline(always)]
     pub(super) fn round(self) -> u32 {
-        self.header().round
+        self.header().round.into()
+    }
+
+    /// Whether there are hints.
+    #[inline(always)]
+    pub(super) fn is_hinted(self) -> bool {
+        self.header().hinted
+    }
+
+    /// The hints, eight in a word, if there are any.
+    #[inline(always)]
+    pub(super) fn hints(self) -> Option<&'g Hints> {
+        if !self.is_hinted() {
+            return None;
+        }
+        // SAFETY: such a trie was formatted with a block for its hints, which is its own as its other blocks are (R1), zero
+        // or written as hints, and there for 'g.
+        Some(unsafe { &*self.rest().hints.cast::<Hints>() })
     }
 
     /// Where block `block` is; block 0 of a small table is behind the header.

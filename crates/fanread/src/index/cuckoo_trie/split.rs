@@ -344,16 +344,20 @@ impl Half {
     /// Places all nodes.
     fn fill(&self, secret: &Secret, trie: Trie<'_>) -> Result<(), NoRoom> {
         let mut queue = Queue::new(trie);
-        let mut ahead = vec![secret.root(trie.round())];
+        let mut ahead = vec![(0, secret.root(trie.round()))];
         for node in &self.nodes {
-            let Some(state) = ahead.pop() else { break };
+            let Some((level, state)) = ahead.pop() else { break };
             queue.add(state, node.encode())?;
             match *node {
-                Node::Leaf(_) => {}
-                Node::Jump(label) => ahead.push(secret.step_all(state, label)),
+                Node::Leaf(leaf) => queue.set_hint(leaf, level),
+                Node::Jump(label) => {
+                    ahead.push((level + label.len(), secret.step_all(state, label)));
+                }
                 Node::Regular(children) => {
                     let above = secret.parent(state);
-                    ahead.extend(children.into_iter().rev().map(|symbol| above.child(symbol)));
+                    let below =
+                        children.into_iter().rev().map(|symbol| (level + 1, above.child(symbol)));
+                    ahead.extend(below);
                 }
             }
         }

@@ -10,6 +10,7 @@ use testkit::rng::Rng;
 use super::check::check_trie;
 use super::descend::{Descent, Look};
 use super::edit::Edit;
+use super::hints::Hinted;
 use super::layout::{BUCKET_WEIGHT, INNER_WEIGHT, Leaf, MAX_BUCKETS, NoRoom, Symbol, larger};
 use super::raw::{FreeLines, Memory, Shape, Trie};
 use super::search::leaf_hash;
@@ -64,6 +65,19 @@ impl<'a> View<'a> {
     fn get(self, key: &[u8]) -> Option<u64> {
         let hash = hash_of(self.seed, key);
         self.value(key, self.trie().look(self.secret, Baseline, key, hash))
+    }
+
+    /// The same by the key's hint, if that says something.
+    fn get_by_hint(self, key: &[u8]) -> Option<Option<u64>> {
+        let trie = self.trie();
+        if !trie.is_hinted_for(key) {
+            return None;
+        }
+        match trie.look_by_hint(self.secret, Baseline, key, hash_of(self.seed, key)) {
+            Hinted::Record(unit) => self.value(key, Look::Record(unit)).map(Some),
+            Hinted::Absent => Some(None),
+            Hinted::Unknown => None,
+        }
     }
 
     /// The same in pieces, as in a batch.
@@ -159,6 +173,7 @@ impl Single {
             levels: 1,
             // Not always where the paths have a node.
             entry: buckets.ilog2() % 6,
+            hinted: true,
             low: (low_unit, &low),
             high: high_unit.zip(high.as_deref()),
         };
@@ -246,8 +261,37 @@ impl Single {
         for key in self.model.keys().chain(others) {
             assert_eq!(view.get(key), self.model.get(key).copied(), "{key:?}");
             assert_eq!(view.get_in_pieces(key), self.model.get(key).copied(), "{key:?}");
+            if let Some(found) = view.get_by_hint(key) {
+                assert_eq!(found, self.model.get(key).copied(), "{key:?}");
+            }
         }
     }
+}
+
+#[test]
+fn a_hint_finds_most_keys_and_tells_that_most_others_are_not_there() {
+    if cfg!(small_leaves) {
+        return;
+    }
+    let mut rng = Rng::new(3);
+    let mut keys: Vec<_> = (0..1000).map(|_| rng.bytes(9)).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let mut single = Single::new(3, 256, (b"", None));
+    for key in &keys {
+        assert!(single.insert(key, 1));
+    }
+    let view = single.view();
+    let by_hint = |key: &Vec<u8>| view.get_by_hint(key);
+    let found = keys.iter().filter_map(by_hint).inspect(|found| assert!(found.is_some())).count();
+    let others: Vec<_> = (0..1000).map(|_| rng.bytes(9)).collect();
+    let missed = others.iter().filter_map(by_hint).filter(Option::is_none).count();
+    assert!(found > keys.len() * 4 / 5 && missed > others.len() * 4 / 5, "{found}, {missed}");
+    // Removals leave their hints, which then lead nowhere.
+    for key in keys.iter().step_by(2) {
+        assert_eq!(single.remove(key), Some(1));
+    }
+    single.check_gets(&others);
 }
 
 /// Grows, churns and shrinks a trie, and compares it with the model all the time.

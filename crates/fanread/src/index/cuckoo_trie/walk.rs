@@ -407,7 +407,7 @@ impl Walk {
         ground: &Ground<'_>,
         lanes: impl Lanes,
         direction: Direction,
-        wanted: usize,
+        mut wanted: usize,
         mut out: Option<&mut Vec<Leaf>>,
     ) {
         let mut new =
@@ -415,7 +415,7 @@ impl Walk {
         new.items.clear();
         // The parent whose children are being read, and where what became of them starts.
         let (mut parent, mut since) = (NONE, 0);
-        let (mut at, mut intact, mut yielded) = (self.front, true, 0);
+        let (mut at, mut intact) = (self.front, true);
         let mut read_count = 0;
         while at < self.list.len() {
             let Item::Node(item) = self.list[at] else {
@@ -457,8 +457,7 @@ impl Walk {
                     match &mut out {
                         Some(out) if new.items.is_empty() => {
                             out.push(leaf);
-                            new.expected += 1;
-                            yielded += 1;
+                            wanted = wanted.saturating_sub(1);
                         }
                         _ => new.push(Item::Leaf(leaf)),
                     }
@@ -496,7 +495,7 @@ impl Walk {
             self.rest.clear();
         }
         self.next = core::mem::replace(&mut self.list, new.items);
-        (self.front, self.expected, self.nodes) = (0, new.expected - yielded, new.nodes);
+        (self.front, self.expected, self.nodes) = (0, new.expected, new.nodes);
     }
 
     /// Notes a node whose children will be read. Where nobody looks at it again, it is not the root's.
