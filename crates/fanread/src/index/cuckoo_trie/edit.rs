@@ -167,6 +167,9 @@ impl<'g, 'a> Edit<'g, 'a> {
                 // Most keys part right behind the leaf's name: the new leaf's lines come while the other key does.
                 let likely = self.secret.step(state, self.symbols.symbol(level));
                 self.trie.prefetch(self.trie.home(likely));
+                if let Leaf::Record { hash, .. } = there {
+                    self.trie.prefetch_hint(hash);
+                }
                 let other = key_of(there);
                 let other = Symbols::new(&other, self.trie.skip_bits());
                 let level = self.symbols.common(&other);
