@@ -55,7 +55,7 @@ pub(super) enum Hinted {
 #[inline(always)]
 fn place(hints: &Hints, hash: u32) -> (usize, u32) {
     let bytes = 8 * hints.len() as u64;
-    let at = (u64::from(hash) * bytes >> HASH_BITS) as usize;
+    let at = ((u64::from(hash) * bytes) >> HASH_BITS) as usize;
     (at / 8, 8 * (at % 8) as u32)
 }
 

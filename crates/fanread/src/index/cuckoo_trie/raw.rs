@@ -358,7 +358,9 @@ impl Memory {
                 Ok(trie)
             }
             Err(error) => {
-                blocks.iter().for_each(|block| free.give_block(*block));
+                for block in blocks {
+                    free.give_block(*block);
+                }
                 free.give_header(&self.lines, class, unit);
                 Err(error)
             }

@@ -6,6 +6,7 @@
 //! PAPER: section 4.1, Algorithm 1.
 
 use core::cmp::Ordering as Order;
+use core::ops::ControlFlow;
 
 use super::descend::{Look, WIDTH};
 use super::hints::{self, Hinted};
@@ -74,7 +75,7 @@ impl<V> CuckooTrie<V> {
     ) -> Option<Read<'g, V>> {
         if hint.trie.is_hinted_for(key) {
             hint.trie.prefetch_hint(hint.hash);
-            if let Some(found) = self.find_by_hint(kernel, key, hint) {
+            if let ControlFlow::Break(found) = self.find_by_hint(kernel, key, hint) {
                 return found;
             }
         }
@@ -100,18 +101,21 @@ impl<V> CuckooTrie<V> {
         self.find_elsewhere(kernel, key, hint)
     }
 
-    /// Finds a key in a trie with hints, whose line was asked for before; `None` if that says nothing of it.
+    /// Finds a key in a trie with hints, whose line was asked for before; goes on if that says nothing of it.
     #[inline(never)]
     fn find_by_hint<'g>(
         &'g self,
         kernel: impl Lanes,
         key: &[u8],
         hint: Hint<'g>,
-    ) -> Option<Option<Read<'g, V>>> {
+    ) -> ControlFlow<Option<Read<'g, V>>> {
         match hint.trie.look_by_hint(&self.secret, kernel, key, hint.hash) {
-            Hinted::Record(unit) => self.read(hint.trie, key, unit).map(Some),
-            Hinted::Absent => Some(self.find_elsewhere(kernel, key, hint)),
-            Hinted::Unknown => None,
+            Hinted::Record(unit) => match self.read(hint.trie, key, unit) {
+                None => ControlFlow::Continue(()),
+                found => ControlFlow::Break(found),
+            },
+            Hinted::Absent => ControlFlow::Break(self.find_elsewhere(kernel, key, hint)),
+            Hinted::Unknown => ControlFlow::Continue(()),
         }
     }
 

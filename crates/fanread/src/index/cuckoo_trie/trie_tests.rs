@@ -1,6 +1,7 @@
 //! One trie by itself: descents and edits against a `BTreeMap`, with nobody else, between each other's steps, and with
 //! threads.
 
+use core::ops::ControlFlow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
@@ -68,15 +69,18 @@ impl<'a> View<'a> {
     }
 
     /// The same by the key's hint, if that says something.
-    fn get_by_hint(self, key: &[u8]) -> Option<Option<u64>> {
+    fn get_by_hint(self, key: &[u8]) -> ControlFlow<Option<u64>> {
         let trie = self.trie();
         if !trie.is_hinted_for(key) {
-            return None;
+            return ControlFlow::Continue(());
         }
         match trie.look_by_hint(self.secret, Baseline, key, hash_of(self.seed, key)) {
-            Hinted::Record(unit) => self.value(key, Look::Record(unit)).map(Some),
-            Hinted::Absent => Some(None),
-            Hinted::Unknown => None,
+            Hinted::Record(unit) => match self.value(key, Look::Record(unit)) {
+                None => ControlFlow::Continue(()),
+                found => ControlFlow::Break(found),
+            },
+            Hinted::Absent => ControlFlow::Break(None),
+            Hinted::Unknown => ControlFlow::Continue(()),
         }
     }
 
@@ -261,7 +265,7 @@ impl Single {
         for key in self.model.keys().chain(others) {
             assert_eq!(view.get(key), self.model.get(key).copied(), "{key:?}");
             assert_eq!(view.get_in_pieces(key), self.model.get(key).copied(), "{key:?}");
-            if let Some(found) = view.get_by_hint(key) {
+            if let ControlFlow::Break(found) = view.get_by_hint(key) {
                 assert_eq!(found, self.model.get(key).copied(), "{key:?}");
             }
         }
@@ -282,7 +286,7 @@ fn a_hint_finds_most_keys_and_tells_that_most_others_are_not_there() {
         assert!(single.insert(key, 1));
     }
     let view = single.view();
-    let by_hint = |key: &Vec<u8>| view.get_by_hint(key);
+    let by_hint = |key: &Vec<u8>| view.get_by_hint(key).break_value();
     let found = keys.iter().filter_map(by_hint).inspect(|found| assert!(found.is_some())).count();
     let others: Vec<_> = (0..1000).map(|_| rng.bytes(9)).collect();
     let missed = others.iter().filter_map(by_hint).filter(Option::is_none).count();

@@ -639,7 +639,9 @@ impl List {
     #[inline]
     fn push_all(&mut self, items: &[Item]) {
         self.items.reserve(items.len());
-        items.iter().for_each(|item| self.push(*item));
+        for item in items {
+            self.push(*item);
+        }
     }
 
     /// Adds children in order, as many as are wanted, and returns the others.
