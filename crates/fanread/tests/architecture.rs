@@ -38,7 +38,7 @@ const NAMES: [&str; 10] =
     ["mod", "layout", "raw", "search", "insert", "remove", "resize", "iter", "check", "tests"];
 
 /// Files beside those of the list, each for a reason.
-const EXTRA_FILES: [&str; 15] = [
+const EXTRA_FILES: [&str; 21] = [
     // The prefix table has nodes in a table where an index has only one kind of bytes.
     "prefix/node.rs",
     // What every ordered map does when memory runs out.
@@ -54,10 +54,16 @@ const EXTRA_FILES: [&str; 15] = [
     "index/cuckoo_trie/edit.rs",
     "index/cuckoo_trie/walk.rs",
     "index/cuckoo_trie/build.rs",
+    "index/cuckoo_trie/split.rs",
+    "index/cuckoo_trie/borders.rs",
+    "index/cuckoo_trie/hints.rs",
     "index/cuckoo_trie/layout_tests.rs",
     "index/cuckoo_trie/raw_tests.rs",
+    "index/cuckoo_trie/bucket_tests.rs",
     "index/cuckoo_trie/build_tests.rs",
+    "index/cuckoo_trie/split_tests.rs",
     "index/cuckoo_trie/trie_tests.rs",
+    "index/cuckoo_trie/hints_tests.rs",
     "index/cuckoo_trie/walk_tests.rs",
 ];
 

@@ -20,7 +20,7 @@
 //!
 //! The loom models below run these functions on loom's atomics.
 
-use super::layout::{Form, Head, Node, SLOTS};
+use super::layout::{Form, Head, Kind, Node, SLOTS};
 use crate::arch::Lanes;
 use crate::sync::backoff::Backoff;
 use crate::sync::shim::{
@@ -50,7 +50,7 @@ pub(super) struct Bucket<W: Word = AtomicU64> {
 const _: () = assert!(size_of::<Bucket>() == crate::mem::LINE_BYTES && BODIES_AT + SLOTS == WORDS);
 
 /// What a bucket's version was.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Version(u32);
 
 impl Version {
@@ -131,10 +131,17 @@ impl<W: Word> Bucket<W> {
         self.head(2).is_short()
     }
 
-    /// How many short leaves there are.
-    #[inline]
-    fn shorts(&self) -> u32 {
-        (0..3).map(|slot| u32::from(self.head(slot).is_short())).sum()
+    /// How many short leaves there are, and which slots are free.
+    #[inline(always)]
+    fn census(&self) -> Census {
+        let heads: [u32; SLOTS] = core::array::from_fn(|slot| self.head(slot as u32).0);
+        let is_short = |slot: usize| u32::from(Head(heads[slot]).is_short());
+        let is_free = |slot: usize| u32::from(heads[slot] == 0) << slot;
+        Census {
+            // They stand in the first slots.
+            shorts: is_short(0) + is_short(1) + is_short(2),
+            free: is_free(0) | is_free(1) | is_free(2) | is_free(3) | is_free(4),
+        }
     }
 
     /// The slots that hold nodes, and their heads.
@@ -159,17 +166,15 @@ impl<W: Word> Bucket<W> {
     /// How many nodes there are.
     #[inline]
     pub(super) fn crowd(&self) -> Crowd {
-        self.nodes().fold(Crowd::default(), |crowd, (_, head)| crowd.with(head.is_short()))
+        self.census().crowd()
     }
 
-    /// A free slot for a node that is not short. The first and last slots are for short leaves.
-    #[inline]
-    fn free_slot(&self) -> Option<u32> {
-        let shorts = self.shorts();
-        let is_free = |slot: &u32| {
-            (shorts..SLOTS as u32 - shorts).contains(slot) && self.head(*slot).is_free()
-        };
-        FROM_THE_MIDDLE.into_iter().find(is_free).filter(|_| shorts < 3)
+    /// What is stored of the node in a slot.
+    #[inline(always)]
+    pub(super) fn form(&self, slot: u32) -> Form {
+        let kind = self.head(slot).kind();
+        let value = (kind == Kind::Short).then(|| self.value(slot));
+        Form { kind, body: self.body(slot), value }
     }
 
     /// What all slots hold. The caller holds the trie's lock.
@@ -188,10 +193,11 @@ impl<W: Word> Bucket<W> {
     #[inline]
     pub(super) fn put(&self, name: u32, form: Form) -> Option<Version> {
         let head = Head::new(name, form.kind);
+        let census = self.census();
         let Some(value) = form.value else {
-            return Some(self.change(self.free_slot()?, head, form.body));
+            return Some(self.change(census.free_slot()?, head, form.body));
         };
-        let (shorts, is_free) = (self.shorts(), |slot: u32| self.head(slot).is_free());
+        let (shorts, is_free) = (census.shorts, |slot: u32| census.free >> slot & 1 != 0);
         if shorts < 2 && is_free(shorts) && is_free(SLOTS as u32 - 1 - shorts) {
             return Some(self.write(|last| {
                 // Relaxed: ordered by what `write` does around them.
@@ -202,7 +208,7 @@ impl<W: Word> Bucket<W> {
                 last
             }));
         }
-        if shorts == 3 {
+        if !census.crowd().with(true).fits() {
             return None;
         }
         if shorts == 2 && is_free(2) {
@@ -300,6 +306,66 @@ impl<W: Word> Bucket<W> {
         // ORDER: Release, pairs with the Acquire load in `begin`.
         self.words[VERSION_WORD].store(last, Release);
         Version((last >> VERSION_AT) as u32)
+    }
+}
+
+/// Which slots of a bucket are taken, and by what.
+#[derive(Clone, Copy, Debug)]
+struct Census {
+    /// How many short leaves there are.
+    shorts: u32,
+    /// The slots whose head is zero, a bit for each.
+    free: u32,
+}
+
+impl Census {
+    /// The slots between the short leaves and their values, by the number of those.
+    const BETWEEN: [u32; 4] = [0b11111, 0b01110, 0b00100, 0];
+
+    /// Of some slots, the one that a node takes that is not short.
+    const CHOICE: [u8; 1 << SLOTS] = {
+        let mut choice = [0; 1 << SLOTS];
+        let mut slots = 1;
+        while slots < choice.len() {
+            let mut at = SLOTS;
+            while at > 0 {
+                at -= 1;
+                if slots >> FROM_THE_MIDDLE[at] & 1 != 0 {
+                    choice[slots] = FROM_THE_MIDDLE[at] as u8;
+                }
+            }
+            slots += 1;
+        }
+        choice
+    };
+
+    /// The free slots between the short leaves and their values.
+    #[inline(always)]
+    fn between(self) -> u32 {
+        self.free & Self::BETWEEN[self.shorts as usize % 4]
+    }
+
+    /// A free slot for a node that is not short. The first and last slots are for short leaves.
+    #[inline(always)]
+    fn free_slot(self) -> Option<u32> {
+        let free = self.between();
+        (free != 0).then(|| Self::CHOICE[free as usize % Self::CHOICE.len()].into())
+    }
+
+    #[inline(always)]
+    fn crowd(self) -> Crowd {
+        // Without an instruction that counts bits.
+        const ONES: u64 = {
+            let (mut ones, mut slots) = (0, 0_u64);
+            while slots < 1 << 4 {
+                ones |= (slots.count_ones() as u64) << (4 * slots);
+                slots += 1;
+            }
+            ones
+        };
+        let taken = Self::BETWEEN[self.shorts as usize % 4] & !self.free;
+        let others = (ONES >> (4 * (taken & 15)) & 15) as usize + (taken >> 4) as usize;
+        Crowd { shorts: self.shorts as usize, others }
     }
 }
 
@@ -512,93 +578,8 @@ fn hit<W: Word>(bucket: &Bucket<W>, version: Version, slot: u32) -> Option<Hit<'
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::arch::Baseline;
-    use crate::index::cuckoo_trie::layout::{Children, Leaf};
-    use std::collections::BTreeMap;
-    use testkit::Rng;
-
-    fn empty() -> Bucket {
-        Bucket { words: [const { AtomicU64::new(0) }; WORDS] }
-    }
-
-    fn node(bits: u64) -> Node {
-        Node::Regular(Children { bits, end: false })
-    }
-
-    fn short(key: u64) -> Node {
-        // So that half of the values look like heads of these names.
-        let value =
-            if key.is_multiple_of(2) { !key } else { key << 32 | u64::from(Head::first(3)) };
-        Node::Leaf(Leaf::Short { key, value })
-    }
-
-    /// The nodes of a bucket, by name.
-    fn nodes(bucket: &Bucket) -> BTreeMap<u32, Node> {
-        assert!(bucket.is_in_order(), "{bucket:?}");
-        bucket.nodes().map(|(slot, head)| (head.name(), bucket.node(slot))).collect()
-    }
-
-    #[test]
-    fn nodes_come_and_go_and_change_without_their_neighbours() {
-        for seed in testkit::seeds() {
-            let (bucket, mut rng, mut model) = (empty(), Rng::new(seed), BTreeMap::new());
-            let mut version = 0;
-            for step in 0..5_000_u64 {
-                let name = Head::first(rng.below(8) as u32);
-                let new = if rng.one_in(2) { short(step) } else { node(step) };
-                let crowd = |model: &BTreeMap<u32, Node>| {
-                    let is_short = |node: &Node| matches!(node, Node::Leaf(_));
-                    model.values().fold(Crowd::default(), |crowd, node| crowd.with(is_short(node)))
-                };
-                let place = bucket.nodes().find(|(_, head)| head.name() == name);
-                let mut next = model.clone();
-                next.insert(name, new);
-                let fits = crowd(&next).fits();
-                let changed = match place {
-                    None => bucket.put(name, new.encode()),
-                    Some((slot, _)) if rng.one_in(2) => {
-                        next.remove(&name);
-                        Some(bucket.take(slot))
-                    }
-                    Some((slot, _)) => bucket.exchange(slot, new.encode()),
-                };
-                if let Some(now) = changed {
-                    version += 2;
-                    assert_eq!(now.number(), version);
-                    model = next;
-                } else {
-                    assert!(!fits, "{new:?} beside {model:?}");
-                }
-                assert_eq!(nodes(&bucket), model);
-                for tag in 0..8 {
-                    let hit = find_in_pair(Baseline, &bucket, &empty(), tag).map(|hit| hit.node);
-                    assert_eq!(hit.as_ref(), model.get(&Head::first(tag)));
-                    assert!(find_in_pair(Baseline, &empty(), &bucket, tag).is_none());
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_node_is_found_by_seat_and_tag_in_the_first_bucket_before_the_second() {
-        let (first, second) = (empty(), empty());
-        assert!(find_in_pair(Baseline, &first, &second, 0).is_none());
-        for tag in 0..3 {
-            second.put(Head::second(tag), short(70).encode()).unwrap();
-            let hit = find_in_pair(Baseline, &first, &second, tag).unwrap();
-            assert_eq!((hit.node, hit.slot), (short(70), tag));
-            // One copy in each: the first counts.
-            first.put(Head::first(tag), node(71).encode()).unwrap();
-            let copy = find_in_pair(Baseline, &first, &second, tag).unwrap();
-            assert_eq!(copy.node, node(71));
-            assert!(hit.seen.is_still() && copy.seen.is_still());
-            // A head in the wrong bucket is not the node.
-            assert!(find_in_pair(Baseline, &second, &first, tag).is_none());
-        }
-    }
-}
+#[path = "bucket_tests.rs"]
+mod tests;
 
 #[cfg(all(test, loom))]
 mod loom_models {

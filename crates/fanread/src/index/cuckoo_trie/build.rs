@@ -22,17 +22,17 @@
 
 use core::ops::Range;
 
-use super::bucket::Find;
 use super::layout::{
-    Children, EXACT_BUCKETS, Head, INNER_WEIGHT, LABEL_SYMBOLS, Leaf, NoRoom, Node, Place,
-    STATE_BITS, SYMBOL_BITS, TAG_BITS, buckets_for, larger,
+    Children, EXACT_BUCKETS, Form, HINTED_BUCKETS, HINTED_LEVELS, Head, Home, INNER_WEIGHT, Kind,
+    LABEL_SYMBOLS, Leaf, NoRoom, Node, Place, STATE_BITS, SYMBOL_BITS, TAG_BITS, buckets_for,
+    larger,
 };
-use super::place::place;
+use super::place::place_at;
 use super::raw::{FreeLines, Memory, Shape, Trie};
 use super::state::{SHORT_NAME_SYMBOLS, Secret, State, Symbols};
 use super::walk;
 use crate::api::Key;
-use crate::arch::{self, Baseline};
+use crate::arch;
 use crate::mem::AllocError;
 
 /// How many records ahead of the one that is read are asked for. Fewer leave memory idle; more are not in L1 any more
@@ -76,19 +76,22 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// How many bits all keys between the borders share. Every one of them has those bits: it is not shorter.
+    /// How many bits all keys between the borders share, in whole symbols, so that symbols are the same in all tries. Every
+    /// one of the keys has those bits: it is not shorter.
     pub(super) fn skip_bits(&self) -> u32 {
-        self.high.map_or(0, |(_, high)| {
+        let shared = self.high.map_or(0, |(_, high)| {
             shared_bits(self.low.1, high, 0).min(8 * self.low.1.len() as u32)
-        })
+        });
+        shared / SYMBOL_BITS * SYMBOL_BITS
     }
 
-    fn shape(&self, buckets: u32, levels: Levels) -> Shape<'a> {
+    pub(super) fn shape(&self, buckets: u32, levels: Levels) -> Shape<'a> {
         Shape {
             buckets,
             skip_bits: self.skip_bits(),
             round: self.round,
             levels: levels.usual,
+            hinted: levels.hinted && buckets >= HINTED_BUCKETS,
             entry: if buckets < EXACT_BUCKETS { 0 } else { levels.entry },
             low: self.low,
             high: self.high,
@@ -116,24 +119,17 @@ pub(super) struct Run {
     shared: Vec<u32>,
     /// The smallest table that is wanted.
     at_least: u32,
-    /// Whether keys are expected to come.
-    has_room: bool,
 }
 
 impl Run {
     /// Makes a run of nothing.
     pub(super) const fn new() -> Self {
-        Self { entries: Vec::new(), shared: Vec::new(), at_least: 1, has_room: false }
+        Self { entries: Vec::new(), shared: Vec::new(), at_least: 1 }
     }
 
     /// Asks for tables of so many buckets at least, for keys that are to come.
     pub(super) fn want_buckets(&mut self, buckets: u32) {
         self.at_least = buckets;
-    }
-
-    /// Asks for tables with room for a third more, for tries that grow: else the first copy would be due soon.
-    pub(super) fn want_room(&mut self) {
-        self.has_room = true;
     }
 
     /// Takes out the last entry, whose trie will never be built.
@@ -198,12 +194,6 @@ impl Run {
         window.min_by_key(|at| (self.shared[at - 1] / 8, at.abs_diff(middle))).unwrap_or(1)
     }
 
-    /// The places near the middle, for [`cut`](Self::cut).
-    pub(super) fn middle(&self) -> Range<usize> {
-        let count = self.entries.len();
-        (count * 3 / 8).max(1)..count * 5 / 8 + 1
-    }
-
     /// The shortest border between entry `at` and the one before.
     pub(super) fn border<'g, V: 'g>(&self, memory: &'g Memory, at: usize) -> Key<'g> {
         memory.key::<V>(self.entries[at]).start(self.shared[at - 1] as usize / 8 + 1)
@@ -250,8 +240,7 @@ impl Run {
         let part = if part.is_empty() { 0..0 } else { part };
         let skip_bits = plan.skip_bits();
         let weight = self.count_weight(part.clone(), skip_bits);
-        let room = if self.has_room { weight / 3 } else { 0 };
-        let mut buckets = buckets_for(weight + room).max(self.at_least);
+        let mut buckets = buckets_for(weight).max(self.at_least);
         let levels = self.levels(part.clone(), skip_bits);
         loop {
             let trie = memory.allocate(free, &plan.shape(buckets, levels))?;
@@ -305,12 +294,10 @@ impl Run {
         let mut open = [(0, 0); LEVELS];
         let mut count = 0;
         for at in part.clone() {
-            // 0 behind the last key.
+            // 0 behind the last key. Bends further down count as one: the keys below them are below all others.
             let last = at + 1 == part.end;
             let bend = if last { 0 } else { symbols_in(self.shared[at], skip_bits) + 1 };
-            if bend > LEVELS {
-                continue;
-            }
+            let bend = bend.min(LEVELS);
             let mut first = at;
             while count > 0 && open[count - 1].0 > bend {
                 count -= 1;
@@ -323,28 +310,36 @@ impl Run {
                 count += 1;
             }
         }
-        let all = part.len();
+        Levels::of(&keys, part.len())
+    }
+}
+
+/// Levels that are counted.
+pub(super) const LEVELS: usize = u64::BITS as usize;
+
+/// On which levels the paths of a trie's keys have nodes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Levels {
+    /// Those where one of 64 has one, a bit for each.
+    usual: u64,
+    /// Whether they are so many that hints are worth their memory.
+    hinted: bool,
+    /// The deepest of short names where 15 of 16 have a regular node. So a search that starts there finds a node for most
+    /// keys that are not in the trie, too.
+    entry: u32,
+}
+
+impl Levels {
+    /// Of a trie of `all` keys, by how many of them have a regular node on each level.
+    pub(super) fn of(keys: &[usize; LEVELS], all: usize) -> Self {
         // There is a node below each regular one.
         let below = |(level, keys): (usize, &usize)| u64::from(keys * 64 > all) << (level + 1);
         let usual =
             keys[..LEVELS - 1].iter().enumerate().map(below).fold(1, |usual, bit| usual | bit);
         let is_entry = |keys: &usize| *keys > 0 && keys * 16 >= all * 15;
         let entry = keys[..=SHORT_NAME_SYMBOLS].iter().rposition(is_entry).unwrap_or(0);
-        Levels { usual, entry: entry as u32 }
+        Self { usual, entry: entry as u32, hinted: usual.count_ones() >= HINTED_LEVELS }
     }
-}
-
-/// Levels that are counted.
-const LEVELS: usize = u64::BITS as usize;
-
-/// On which levels the paths of a trie's keys have nodes.
-#[derive(Clone, Copy, Debug)]
-struct Levels {
-    /// Those where one of 64 has one, a bit for each.
-    usual: u64,
-    /// The deepest of short names where 15 of 16 have a regular node. So a search that starts there finds a node for most
-    /// keys that are not in the trie, too.
-    entry: u32,
 }
 
 /// The whole symbols in so many shared bits.
@@ -392,7 +387,8 @@ impl Filling<'_, '_> {
             state = self.secret.step(state, symbols.symbol(i));
             self.path.push(state);
         }
-        self.queue.add(state, Node::Leaf(leaf))?;
+        self.queue.add(state, Node::Leaf(leaf).encode())?;
+        self.queue.set_hint(leaf, depth);
         while let Some(bend) = self.open.pop_if(|bend| bend.level > behind) {
             let above = self.open.last().map_or(0, |above| above.level).max(behind);
             self.close(symbols, &bend, above)?;
@@ -407,19 +403,19 @@ impl Filling<'_, '_> {
     /// Places a bend, all children of which are known, and the jumps that lead to it from the bend above.
     fn close(&mut self, symbols: &Symbols<'_>, bend: &Bend, above: usize) -> Result<(), NoRoom> {
         let depth = bend.level - 1;
-        self.queue.add(self.path[depth], Node::Regular(bend.children))?;
+        self.queue.add(self.path[depth], Node::Regular(bend.children).encode())?;
         for at in (above..depth).step_by(LABEL_SYMBOLS) {
             let label = symbols.label(at, LABEL_SYMBOLS.min(depth - at));
-            self.queue.add(self.path[at], Node::Jump(label))?;
+            self.queue.add(self.path[at], Node::Jump(label).encode())?;
         }
         Ok(())
     }
 }
 
 /// Nodes on their way into a table, whose lines have been asked for.
-struct Queue<'g> {
+pub(super) struct Queue<'g> {
     trie: Trie<'g>,
-    nodes: [(State, Node); IN_FLIGHT],
+    nodes: [(Home, Form); IN_FLIGHT],
     len: usize,
 }
 
@@ -427,36 +423,36 @@ struct Queue<'g> {
 const IN_FLIGHT: usize = 16;
 
 impl<'g> Queue<'g> {
-    fn new(trie: Trie<'g>) -> Self {
-        Self { trie, nodes: [(State(0), Node::Regular(Children::default())); IN_FLIGHT], len: 0 }
+    pub(super) fn new(trie: Trie<'g>) -> Self {
+        let none = (
+            Home { first: 0, second: 0, tag: 0 },
+            Form { kind: Kind::Plain, body: 0, value: None },
+        );
+        Self { trie, nodes: [none; IN_FLIGHT], len: 0 }
     }
 
     /// Adds a node that is not in the table.
     #[inline(always)]
-    fn add(&mut self, state: State, node: Node) -> Result<(), NoRoom> {
-        self.trie.prefetch(self.trie.home(state));
-        self.nodes[self.len] = (state, node);
+    pub(super) fn add(&mut self, state: State, form: Form) -> Result<(), NoRoom> {
+        let home = self.trie.home(state);
+        self.trie.prefetch(home);
+        self.nodes[self.len % IN_FLIGHT] = (home, form);
         self.len += 1;
         if self.len == IN_FLIGHT { self.flush() } else { Ok(()) }
     }
 
+    /// Notes where a leaf is.
+    #[inline(always)]
+    pub(super) fn set_hint(&self, leaf: Leaf, level: usize) {
+        self.trie.set_hint(leaf, level);
+    }
+
     /// Places the nodes that wait.
     #[inline(never)]
-    fn flush(&mut self) -> Result<(), NoRoom> {
+    pub(super) fn flush(&mut self) -> Result<(), NoRoom> {
         let len = core::mem::take(&mut self.len);
-        self.nodes[..len].iter().try_for_each(|(state, node)| put(self.trie, *state, *node))
+        self.nodes[..len].iter().try_for_each(|(home, form)| place_at(self.trie, *home, *form))
     }
-}
-
-/// Puts a node into a bucket of its state; as [`place`], and quick as long as the first has room.
-#[inline(always)]
-fn put(trie: Trie<'_>, state: State, node: Node) -> Result<(), NoRoom> {
-    let home = trie.home(state);
-    let (bucket, name) = (trie.bucket(home.first), Head::first(home.tag));
-    let same = Baseline.find(bucket, name);
-    let other = Baseline.find(trie.bucket(home.second), Head::second(home.tag));
-    let is_new = same.is_none() && other.is_none();
-    if is_new && trie.put(home.first, name, node) { Ok(()) } else { place(trie, state, node) }
 }
 
 /// Whether a table's nodes tell all that a table of another size needs to know of their states.
@@ -479,12 +475,14 @@ pub(super) fn copy<'g>(
 ) -> Result<Trie<'g>, BuildError> {
     debug_assert!(can_copy(old.buckets(), buckets));
     debug_assert!(plan.round == old.round() && plan.skip_bits() == old.skip_bits());
-    let levels = Levels { usual: old.levels(), entry: old.entry() as u32 };
+    let (usual, entry) = (old.levels(), old.entry() as u32);
+    let levels = Levels { usual, entry, hinted: old.is_hinted() };
     let new = memory.allocate(free, &plan.shape(buckets, levels))?;
     if let Err(error) = copy_nodes(old, new) {
         memory.free(free, new.name());
         return Err(error.into());
     }
+    new.copy_hints(old);
     new.set_keys(old.keys());
     new.start();
     new.set_weight(old.weight());
@@ -500,7 +498,7 @@ fn copy_nodes(old: Trie<'_>, new: Trie<'_>) -> Result<(), NoRoom> {
             if !head.is_second() {
                 let home = new.home(old.state(number, head));
                 let name = Head::first(home.tag);
-                if new.put(home.first, name, bucket.node(slot)) {
+                if new.put(home.first, name, bucket.form(slot)) {
                     continue;
                 }
             }
@@ -509,7 +507,7 @@ fn copy_nodes(old: Trie<'_>, new: Trie<'_>) -> Result<(), NoRoom> {
     }
     let mut queue = Queue::new(new);
     for at in others {
-        queue.add(old.state(at.bucket, old.head(at)), old.node(at))?;
+        queue.add(old.state(at.bucket, old.head(at)), old.bucket(at.bucket).form(at.slot))?;
     }
     queue.flush()
 }

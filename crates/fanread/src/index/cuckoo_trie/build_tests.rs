@@ -6,6 +6,7 @@ use crate::index::cuckoo_trie::check::check_trie;
 use crate::index::cuckoo_trie::layout::{BUCKET_WEIGHT, MAX_BUCKETS};
 use crate::index::cuckoo_trie::raw::Memory;
 use crate::index::cuckoo_trie::search::leaf_hash;
+use crate::index::cuckoo_trie::split::middle;
 use crate::mem::heap;
 use crate::mem::record::Record;
 use testkit::ops::pool;
@@ -42,7 +43,7 @@ impl Bench {
         Leaf::Record { unit, hash: hash(&self.seed, key) }
     }
 
-    fn border(&mut self, key: &[u8]) -> u64 {
+    pub(in crate::index::cuckoo_trie) fn border(&mut self, key: &[u8]) -> u64 {
         let units = Record::<()>::units(key.len());
         let unit = self.heap.allocate(&self.memory.records, units).unwrap();
         self.memory.write_record(unit, key, ());
@@ -63,7 +64,7 @@ impl Bench {
     }
 
     /// Verifies a trie, and that it has exactly these entries.
-    fn verify(&self, trie: Trie<'_>, entries: &[Leaf]) {
+    pub(in crate::index::cuckoo_trie) fn verify(&self, trie: Trie<'_>, entries: &[Leaf]) {
         let leaves =
             check_trie::<u64>(trie, &self.secret, &self.memory, |key| hash(&self.seed, key))
                 .unwrap_or_else(|broken| panic!("{broken}"));
@@ -135,8 +136,8 @@ fn both_sides_of_a_cut_are_tries_between_their_borders() {
             let mut bench = Bench::new(seed);
             let run = bench.run(&keys);
             let keys: Vec<&Vec<u8>> = keys.iter().collect();
-            let mut cuts = vec![0, run.cut(run.middle()), keys.len()];
-            let window = run.middle();
+            let mut cuts = vec![0, run.cut(middle(run.entries().len())), keys.len()];
+            let window = middle(keys.len());
             assert!(window.contains(&cuts[1]), "{} in {window:?}", cuts[1]);
             // And the sides again, wherever that may be.
             cuts.extend([run.cut(0..2), run.cut(keys.len() - 1..keys.len())]);
@@ -218,7 +219,7 @@ fn a_new_root_and_a_joined_run_hold_the_same_keys() {
     let mut bench = Bench::new(4);
     let keys: BTreeSet<Vec<u8>> = pool(4, Keys::Mixed, 60).into_iter().collect();
     let run = bench.run(&keys);
-    let half = run.cut(run.middle());
+    let half = run.cut(middle(run.entries().len()));
     let border = run.border::<u64>(&bench.memory, half).to_vec();
     let border = (bench.border(&border), &border[..]);
     let Bench { memory, secret, free, .. } = &mut bench;
@@ -259,7 +260,7 @@ fn levels_are_counted_as_the_paths_have_them() {
                 };
                 all.iter().filter(parts).count()
             };
-            let Levels { usual, entry } = run.levels(part.clone(), 0);
+            let Levels { usual, entry, .. } = run.levels(part.clone(), 0);
             let model = (0..LEVELS - 1).filter(|level| with_node(*level) * 64 > all.len());
             assert_eq!(usual, model.fold(1, |usual, level| usual | 2 << level), "{part:?}");
             let is_entry =

@@ -148,6 +148,11 @@ pub(super) fn check_trie<V>(
                 if !starts_with(&Symbols::new(&key, trie.skip_bits()), &path) {
                     return Err(broken("T5", at("a key of another name")));
                 }
+                if let (Some(hints), Leaf::Record { hash, .. }) = (trie.hints(), leaf)
+                    && Trie::hint(hints, hash) == 0
+                {
+                    return Err(broken("T10", at("a leaf without a hint")));
+                }
                 let is_right = match leaf {
                     Leaf::Record { hash: found, .. } => {
                         hash(&key) == found && (!word::is_inline::<V>() || key.len() != SHORT_BYTES)

@@ -69,8 +69,8 @@ const BOTH: bool = true;
 const FIRST: bool = false;
 
 /// Whether a descent counts on the trie's version, or on each bucket's.
-const QUIET: bool = true;
-const CAREFUL: bool = false;
+pub(super) const QUIET: bool = true;
+pub(super) const CAREFUL: bool = false;
 
 /// A level whose lines were asked for; or none, so that a new descent is all zeros.
 #[derive(Clone, Copy, Debug)]

@@ -38,7 +38,8 @@
 
 use super::descend::{End, Passes, Stop};
 use super::layout::{
-    BUCKET_WEIGHT, Children, INNER_WEIGHT, LABEL_SYMBOLS, Label, Leaf, NoRoom, Node, Place, Symbol,
+    BUCKET_WEIGHT, Children, Home, INNER_WEIGHT, LABEL_SYMBOLS, Label, Leaf, NoRoom, Node, Place,
+    Symbol,
 };
 use super::place;
 use super::raw::Trie;
@@ -166,6 +167,9 @@ impl<'g, 'a> Edit<'g, 'a> {
                 // Most keys part right behind the leaf's name: the new leaf's lines come while the other key does.
                 let likely = self.secret.step(state, self.symbols.symbol(level));
                 self.trie.prefetch(self.trie.home(likely));
+                if let Leaf::Record { hash, .. } = there {
+                    self.trie.prefetch_hint(hash);
+                }
                 let other = key_of(there);
                 let other = Symbols::new(&other, self.trie.skip_bits());
                 let level = self.symbols.common(&other);
@@ -180,6 +184,10 @@ impl<'g, 'a> Edit<'g, 'a> {
             }
         };
         self.trie.set_keys(self.trie.keys() + 1);
+        self.trie.set_hint(leaf, level);
+        if let End::Leaf(moved) = end {
+            self.trie.set_hint(moved, level);
+        }
         self.note_level(level, hash);
         Ok(())
     }
@@ -194,21 +202,37 @@ impl<'g, 'a> Edit<'g, 'a> {
         if weight > trie.buckets() as usize * BUCKET_WEIGHT {
             return Err(NoRoom::Full);
         }
-        let asked: Result<(), core::convert::Infallible> = self.nodes_of(fork, |state, _| {
-            trie.prefetch(trie.home(state));
+        // Most forks are these nodes and a jump at most: named once, and asked for before the first is placed.
+        let mut first = [None; 4];
+        let mut count = 0;
+        let asked: Result<(), core::convert::Infallible> = self.nodes_of(fork, |state, node| {
+            let home = trie.home(state);
+            if count > 0 {
+                trie.prefetch(home);
+            }
+            if let Some(first) = first.get_mut(count) {
+                *first = Some((home, node));
+            }
+            count += 1;
             Ok(())
         });
         asked.unwrap_or_else(|never| match never {});
         let (mut top, mut placed) = (None, 0);
-        let all = self.nodes_of(fork, |state, node| {
+        let mut place = |home: Home, node: Node| {
             if top.is_none() {
                 top = Some(node);
                 return Ok(());
             }
-            place::place(trie, state, node)?;
+            place::place_at(trie, home, node.encode())?;
+            trie.set_weight(trie.weight() + node.weight() as usize);
             placed += 1;
             Ok(())
-        });
+        };
+        let all = if count <= first.len() {
+            first.into_iter().flatten().try_for_each(|(home, node)| place(home, node))
+        } else {
+            self.nodes_of(fork, |state, node| place(trie.home(state), node))
+        };
         if let Err(error) = all {
             let mut skipped_top = false;
             let _done = self.nodes_of(fork, |state, _| {

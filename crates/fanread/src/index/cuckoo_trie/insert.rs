@@ -58,6 +58,7 @@ impl<V: Send + Sync> CuckooTrie<V> {
                     Err(error) => return Err(failed(error, value)),
                 }
             };
+            trie.prefetch_hint(hash);
             let (trie, mut locked) = self.lock_trie(key, trie);
             let edit = self.edit(trie, key, false);
             if let Some(leaf) = self.leaf_of(&edit, key) {

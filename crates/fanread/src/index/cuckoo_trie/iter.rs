@@ -25,10 +25,10 @@ use crate::sync::epoch::Guard;
 const FIRST_PIECE: usize = if cfg!(any(shuttle, small_leaves)) { 2 } else { 32 };
 
 /// Entries of the pieces after that.
-const PIECE: usize = if cfg!(any(shuttle, small_leaves)) { 2 } else { 24 };
+const PIECE: usize = if cfg!(any(shuttle, small_leaves)) { 2 } else { 16 };
 
 /// How many entries are left when the next piece is collected: they are read while its lines come.
-const LEFT: usize = if cfg!(any(shuttle, small_leaves)) { 1 } else { 12 };
+const LEFT: usize = if cfg!(any(shuttle, small_leaves)) { 1 } else { 8 };
 
 /// One end of a range.
 struct Side<'g> {

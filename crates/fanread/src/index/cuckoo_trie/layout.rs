@@ -1,9 +1,9 @@
 //! A trie: a header of three to five lines and a table of buckets, each one line of five nodes.
 //!
 //! ```text
-//! line -2   prefix 8..56                                   | keys 4, weight 4, - 4, worn 4 |
+//! line -2   prefix 8..48                         | hints 8 | keys 4, weight 4, - 4, worn 4 |
 //! line -1   low record 8, high record 8, low slice 8, high slice 8, prefix 8, mask 8, next 4, prev 4, bounded 1
-//! line 0    version 8, levels 8, step 4, buckets 2, shift 1, entry 1, skip 4, round 4 | 4 blocks, 8 each |
+//! line 0    version 8, levels 8, step 4, buckets 2, shift 1, entry 1, skip 4, round 2, hinted 1 | 4 blocks, 8 each |
 //! line 1..  16 more blocks, if the table has more than 4; of a table smaller than a block, the buckets
 //!
 //! bucket    0            1            2                  3        4        5        6        7
@@ -23,6 +23,10 @@
 //! two lines before it are for those that found nothing. *Prefix*, *mask* and *slices* are those of a leaf of a Wormhole:
 //! what all keys share, as whole bytes, and the eight bytes of each border behind it.
 //!
+//! *Hints* are a block of their own, which tries with long paths have: for each of its bytes, by the hash of a leaf's key, one
+//! more than the level of the last leaf that came there. 0: no key of the trie has such a hash. So most gets need none of the
+//! nodes above the leaf.
+//!
 //! *Seat* is 1 for a node in the first bucket of its state, 2 for one in the second, so one masked comparison finds a
 //! node and never a free slot.
 //!
@@ -37,6 +41,14 @@ use crate::sync::version::Version;
 
 /// The arena of tries: units of one line, a first chunk of 512 bytes, which holds one trie of four buckets.
 pub(super) type Lines = Arena<6, 3>;
+
+/// Levels that are usual in a trie with hints, and the buckets that it has at least. Where paths are shorter, a search reads
+/// not many more lines than with a hint, and without one wait for it; hints are 2 to 4 bytes for a key.
+pub(super) const HINTED_LEVELS: u32 = if cfg!(any(shuttle, small_leaves)) { 3 } else { 24 };
+pub(super) const HINTED_BUCKETS: u32 = 4 * BLOCK_BUCKETS;
+
+/// The levels that a hint can name.
+pub(super) const HINT_LEVELS: usize = 64;
 
 /// Longest key of a map.
 pub(super) const MAX_KEY_BYTES: usize = u16::MAX as usize;
@@ -110,7 +122,7 @@ const FIRST_BLOCKS: usize = 4;
 pub(super) const BLOCKS_AT: usize = offset_of!(Header, blocks);
 
 /// Prefix bytes that a trie keeps. Longer prefixes are compared with the border records.
-pub(super) const KEPT_PREFIX_BYTES: usize = 56;
+pub(super) const KEPT_PREFIX_BYTES: usize = 48;
 
 /// Line 0: what a descent needs.
 #[derive(Debug)]
@@ -128,7 +140,9 @@ pub(super) struct Header {
     pub(super) entry: u8,
     /// Bits of a key before its first symbol.
     pub(super) skip_bits: u32,
-    pub(super) round: u32,
+    pub(super) round: u16,
+    /// Whether there are hints.
+    pub(super) hinted: bool,
     /// Where the first blocks are.
     pub(super) blocks: [*mut u8; FIRST_BLOCKS],
 }
@@ -159,7 +173,9 @@ pub(super) struct Border {
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Rest {
-    pub(super) prefix: [u8; 48],
+    pub(super) prefix: [u8; 40],
+    /// Where the hints are; null: nowhere.
+    pub(super) hints: *mut u8,
     pub(super) keys: AtomicU32,
     pub(super) weight: AtomicU32,
     pub(super) unused: u32,
@@ -168,13 +184,15 @@ pub(super) struct Rest {
 }
 
 const _: () = assert!(size_of::<Header>() == LINE_BYTES && size_of::<Border>() == LINE_BYTES);
-const _: () = assert!(size_of::<Rest>() == LINE_BYTES && KEPT_PREFIX_BYTES == 8 + 48);
+const _: () = assert!(size_of::<Rest>() == LINE_BYTES && KEPT_PREFIX_BYTES == 8 + 40);
 const _: () = assert!(offset_of!(Header, levels) == 8 && offset_of!(Header, step) == 16);
 const _: () = assert!(offset_of!(Header, buckets) == 20 && offset_of!(Header, shift) == 22);
 const _: () = assert!(offset_of!(Header, skip_bits) == 24 && offset_of!(Header, round) == 28);
 const _: () = assert!(offset_of!(Header, blocks) == 32 && offset_of!(Border, next) == 40);
 const _: () = assert!(offset_of!(Border, prefix_mask) == 48 && offset_of!(Border, bounded) == 56);
-const _: () = assert!(offset_of!(Rest, keys) == 48 && offset_of!(Rest, worn) == 60);
+const _: () = assert!(
+    offset_of!(Rest, hints) == 40 && offset_of!(Rest, keys) == 48 && offset_of!(Rest, worn) == 60
+);
 const _: () = assert!(MAX_BUCKETS <= u16::MAX as u32 && BLOCK_BUCKETS.is_power_of_two());
 const _: () =
     assert!(HEADER_LINES == NAME_AT_LINE + 1 && FULL_WEIGHT < MAX_BUCKETS as usize * BUCKET_WEIGHT);
@@ -515,6 +533,15 @@ impl Children {
             self.bits & (!1_u64).wrapping_shl(symbol.0.into())
         };
         Self { bits, end: false }
+    }
+
+    /// The children up to `symbol`.
+    #[inline]
+    pub(super) fn up_to(self, symbol: Symbol) -> Self {
+        if symbol.is_end() {
+            return Self { bits: 0, ..self };
+        }
+        Self { bits: self.bits & (u64::MAX >> (63 - symbol.0)), ..self }
     }
 
     /// The children before `symbol`.

@@ -10,11 +10,13 @@
 #![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
 #![allow(clippy::missing_errors_doc, reason = "inside, the one error is that there is no memory")]
 
+mod borders;
 mod bucket;
 mod build;
 mod check;
 mod descend;
 mod edit;
+mod hints;
 mod insert;
 mod iter;
 mod layout;
@@ -23,6 +25,7 @@ mod raw;
 mod remove;
 mod resize;
 mod search;
+mod split;
 mod state;
 #[cfg(all(test, not(loom), not(shuttle)))]
 mod tests;

@@ -15,7 +15,7 @@
 //! PAPER: section 5.1 looks for a place from the primary bucket only; beginning at both doubles the ways out. All its
 //! entries have one slot.
 
-use super::layout::{Head, Leaf, NoRoom, Node, Place};
+use super::layout::{Form, Head, Home, Leaf, NoRoom, Node, Place};
 use super::raw::Trie;
 use super::state::State;
 use crate::arch::Baseline;
@@ -50,25 +50,33 @@ struct Step {
 ///
 /// [`NoRoom::Collision`] if there is another node of this state (T3), [`NoRoom::Full`] if no place was found.
 pub(super) fn place(trie: Trie<'_>, state: State, node: Node) -> Result<(), NoRoom> {
-    let home = trie.home(state);
+    place_at(trie, trie.home(state), node.encode())?;
+    trie.set_weight(trie.weight() + node.weight() as usize);
+    Ok(())
+}
+
+/// The same, without counting what the node weighs.
+///
+/// # Errors
+///
+/// As [`place`].
+#[inline]
+pub(super) fn place_at(trie: Trie<'_>, home: Home, form: Form) -> Result<(), NoRoom> {
     if trie.locate(Baseline, home).is_some() {
         return Err(NoRoom::Collision);
     }
     let (first, second) = (Head::first(home.tag), Head::second(home.tag));
     // With one bucket, both are the same.
-    let placed = trie.put(home.first, first, node)
+    let is_short = form.value.is_some();
+    let placed = trie.put(home.first, first, form)
         || home.first != home.second
-            && (trie.put(home.second, second, node)
-                || make_room(trie, &[home.first, home.second], is_short(node), None).is_some_and(
+            && (trie.put(home.second, second, form)
+                || make_room(trie, &[home.first, home.second], is_short, None).is_some_and(
                     |bucket| {
-                        trie.put(bucket, if bucket == home.first { first } else { second }, node)
+                        trie.put(bucket, if bucket == home.first { first } else { second }, form)
                     },
                 ));
-    if !placed {
-        return Err(NoRoom::Full);
-    }
-    trie.set_weight(trie.weight() + node.weight() as usize);
-    Ok(())
+    if placed { Ok(()) } else { Err(NoRoom::Full) }
 }
 
 fn is_short(node: Node) -> bool {
@@ -173,7 +181,10 @@ fn carry_out(trie: Trie<'_>, steps: &[Step; SEARCH_BUCKETS], mut at: usize) -> u
         let source = Place { bucket: steps[from].bucket.into(), slot: step.slot.into() };
         let head = trie.head(source);
         debug_assert!(trie.other(source.bucket, head) == u32::from(step.bucket), "T2");
-        let placed = trie.put(step.bucket.into(), head.moved().name(), trie.node(source));
+        let placed = {
+            let form = trie.bucket(source.bucket).form(source.slot);
+            trie.put(step.bucket.into(), head.moved().name(), form)
+        };
         debug_assert!(placed, "there is room");
         trie.take(source);
         at = from;
@@ -197,7 +208,16 @@ mod tests {
 
     fn trie<'m>(memory: &'m Memory, free: &mut FreeLines, buckets: u32) -> Trie<'m> {
         let low = (0, &b""[..]);
-        let shape = Shape { buckets, skip_bits: 0, round: 0, levels: 1, entry: 0, low, high: None };
+        let shape = Shape {
+            buckets,
+            skip_bits: 0,
+            round: 0,
+            levels: 1,
+            entry: 0,
+            hinted: false,
+            low,
+            high: None,
+        };
         memory.allocate(free, &shape).unwrap()
     }
 

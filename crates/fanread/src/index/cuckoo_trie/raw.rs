@@ -17,14 +17,13 @@
     reason = "views over the arenas' bytes; every block cites the invariant it relies on"
 )]
 
-use core::cmp::Ordering as Order;
 use core::marker::PhantomData;
 
 use super::bucket::{self, Bucket, Find, Hit, find_in_pair};
 use super::layout::{
-    BLOCK_BUCKETS, BLOCKS_AT, Border, HEADER_LINES, Head, Header, Home, KEPT_PREFIX_BYTES, Leaf,
-    Lines, MAX_BLOCKS, NAME_AT_LINE, Node, Place, Rest, SHORT_BYTES, STATE_BITS, TAG_BITS, WORN,
-    blocks_of, header_lines, is_size, slice_at,
+    BLOCK_BUCKETS, BLOCKS_AT, Border, Form, HEADER_LINES, Head, Header, Home, KEPT_PREFIX_BYTES,
+    Leaf, Lines, MAX_BLOCKS, NAME_AT_LINE, Node, Place, Rest, SHORT_BYTES, STATE_BITS, TAG_BITS,
+    WORN, blocks_of, header_lines, is_size, slice_at,
 };
 use super::state::{ShortName, State};
 use crate::api::Key;
@@ -68,6 +67,9 @@ const HEADER_CLASSES: usize = SMALL_CLASSES + 3;
 const SMALL_CLASSES: usize = BLOCK_BUCKETS.ilog2() as usize;
 const BLOCK_BYTES: usize = BLOCK_BUCKETS as usize * LINE_BYTES;
 
+/// The hints of a trie: a block.
+pub(super) type Hints = [AtomicU64; BLOCK_BYTES / 8];
+
 /// What a new trie is to be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape<'a> {
@@ -81,6 +83,8 @@ pub(super) struct Shape<'a> {
     pub(super) levels: u64,
     /// The level where a search may start.
     pub(super) entry: u32,
+    /// Whether there are hints.
+    pub(super) hinted: bool,
     /// Record and bytes of the lower border.
     pub(super) low: (u64, &'a [u8]),
     /// Record and bytes of the upper border, if there is one.
@@ -165,6 +169,10 @@ impl FreeLines {
     pub(super) fn absorb(&mut self, arena: &Lines, other: &mut Self) {
         let Self { headers, blocks } = core::mem::take(other);
         for (class, mut unit) in headers.into_iter().enumerate() {
+            if self.headers[class] == 0 {
+                // Not piece by piece: the first word of each is a line that is not in the cache.
+                self.headers[class] = core::mem::take(&mut unit);
+            }
             while unit != 0 {
                 // SAFETY: a listed piece belongs to the list and starts with the next one's unit (R2).
                 let next = unsafe { arena.at(unit).cast::<u64>().read() };
@@ -173,6 +181,9 @@ impl FreeLines {
             }
         }
         let mut block = blocks;
+        if self.blocks.is_null() {
+            self.blocks = core::mem::replace(&mut block, core::ptr::null_mut());
+        }
         while !block.is_null() {
             // SAFETY: as above; what a block starts with is an address.
             let next = unsafe { block.cast::<*mut u8>().read() };
@@ -338,9 +349,22 @@ impl Memory {
                 }
             }
         }
-        let trie = self.trie(name);
-        trie.format(shape, blocks);
-        Ok(trie)
+        let hints =
+            if shape.hinted { free.take_block(&self.lines) } else { Ok(core::ptr::null_mut()) };
+        match hints {
+            Ok(hints) => {
+                let trie = self.trie(name);
+                trie.format(shape, blocks, hints);
+                Ok(trie)
+            }
+            Err(error) => {
+                for block in blocks {
+                    free.give_block(*block);
+                }
+                free.give_header(&self.lines, class, unit);
+                Err(error)
+            }
+        }
     }
 
     /// Takes back the lines of a trie that nobody can read any more. Records are not touched.
@@ -349,6 +373,10 @@ impl Memory {
         let buckets = trie.buckets();
         for block in 0..blocks_of(buckets) {
             free.give_block(trie.block(block));
+        }
+        let hints = trie.rest().hints;
+        if !hints.is_null() {
+            free.give_block(hints);
         }
         let unit = u64::from(name.get()) - NAME_AT_LINE as u64;
         free.give_header(&self.lines, FreeLines::class_of(buckets), unit);
@@ -377,7 +405,7 @@ impl PartialEq for Trie<'_> {
 
 impl<'g> Trie<'g> {
     /// Writes the header of a trie that nobody has seen yet.
-    fn format(self, shape: &Shape<'_>, blocks: &[*mut u8]) {
+    fn format(self, shape: &Shape<'_>, blocks: &[*mut u8], hints: *mut u8) {
         let at = shape.skip_bits as usize / 8;
         let mut prefix = [0_u8; KEPT_PREFIX_BYTES];
         let kept = at.min(KEPT_PREFIX_BYTES);
@@ -394,7 +422,9 @@ impl<'g> Trie<'g> {
             shift: (u64::BITS - width) as u8,
             entry: shape.entry as u8,
             skip_bits: shape.skip_bits,
-            round: shape.round,
+            // Rounds count modulo 16 (`state.rs`).
+            round: shape.round as u16,
+            hinted: shape.hinted,
             blocks: [core::ptr::null_mut(); _],
         };
         let border = Border {
@@ -410,6 +440,7 @@ impl<'g> Trie<'g> {
         };
         let rest = Rest {
             prefix: second,
+            hints,
             keys: AtomicU32::new(0),
             weight: AtomicU32::new(0),
             unused: 0,
@@ -454,7 +485,7 @@ impl<'g> Trie<'g> {
 
     /// Line -2.
     #[inline(always)]
-    fn rest(self) -> &'g Rest {
+    pub(super) fn rest(self) -> &'g Rest {
         // SAFETY: as `header`.
         unsafe { &*self.at.sub(2 * LINE_BYTES).cast::<Rest>() }
     }
@@ -513,7 +544,24 @@ impl<'g> Trie<'g> {
     /// Which attempt at a root this is.
     #[inline(always)]
     pub(super) fn round(self) -> u32 {
-        self.header().round
+        self.header().round.into()
+    }
+
+    /// Whether there are hints.
+    #[inline(always)]
+    pub(super) fn is_hinted(self) -> bool {
+        self.header().hinted
+    }
+
+    /// The hints, eight in a word, if there are any.
+    #[inline(always)]
+    pub(super) fn hints(self) -> Option<&'g Hints> {
+        if !self.is_hinted() {
+            return None;
+        }
+        // SAFETY: such a trie was formatted with a block for its hints, which is its own as its other blocks are (R1), zero
+        // or written as hints, and there for 'g.
+        Some(unsafe { &*self.rest().hints.cast::<Hints>() })
     }
 
     /// Where block `block` is; block 0 of a small table is behind the header.
@@ -639,8 +687,8 @@ impl<'g> Trie<'g> {
     /// Stores a node into a bucket, if there is room; others may change their slots there. The caller holds the lock, or
     /// has not published the trie.
     #[inline]
-    pub(super) fn put(self, bucket: u32, name: u32, node: Node) -> bool {
-        let version = self.bucket(bucket).put(name, node.encode());
+    pub(super) fn put(self, bucket: u32, name: u32, form: Form) -> bool {
+        let version = self.bucket(bucket).put(name, form);
         version.is_some_and(|version| self.note(version))
     }
 
@@ -729,64 +777,6 @@ impl<'g> Trie<'g> {
     pub(super) fn set_prev(self, prev: Option<LeafRef>) {
         // ORDER: Release, pairs with `prev`.
         self.borders().prev.store(prev.map_or(0, LeafRef::get), Release);
-    }
-
-    /// Where `key` belongs: in this trie (`Equal`), before it or behind it (T1).
-    #[inline]
-    pub(super) fn place_of(self, key: &[u8], memory: &Memory) -> Order {
-        let borders = self.borders();
-        let bytes = self.skip_bits() as usize / 8;
-        let slice = slice_at(key, bytes);
-        // Strictly between the borders' slices, and with the prefix: no border has to be read.
-        if bytes <= 8
-            && key.len() >= bytes
-            && (slice_at(key, 0) ^ borders.prefix) & borders.prefix_mask == 0
-            && slice > borders.low_slice
-            && (slice < borders.high_slice || !borders.bounded)
-        {
-            return Order::Equal;
-        }
-        self.place_exactly(key, slice, memory)
-    }
-
-    /// The same for keys on a border, with a long prefix, or with another one.
-    #[inline(never)]
-    fn place_exactly(self, key: &[u8], slice: u64, memory: &Memory) -> Order {
-        let borders = self.borders();
-        let placed = self.compare_prefix(key, memory);
-        if placed != Order::Equal {
-            return placed;
-        }
-        if slice < borders.low_slice {
-            return Order::Less;
-        }
-        if borders.bounded && slice > borders.high_slice {
-            return Order::Greater;
-        }
-        if slice == borders.low_slice && key < memory.border(borders.low) {
-            return Order::Less;
-        }
-        if borders.bounded && slice == borders.high_slice && key >= memory.border(borders.high) {
-            return Order::Greater;
-        }
-        Order::Equal
-    }
-
-    /// Compares the start of `key` with what all keys share.
-    fn compare_prefix(self, key: &[u8], memory: &Memory) -> Order {
-        let borders = self.borders();
-        let bytes = self.skip_bits() as usize / 8;
-        let start = &key[..key.len().min(bytes)];
-        if bytes <= 8 {
-            return start.cmp(&borders.prefix.to_be_bytes()[..bytes]);
-        }
-        if bytes > KEPT_PREFIX_BYTES {
-            return start.cmp(&memory.border(borders.low)[..bytes]);
-        }
-        let (first, second) = start.split_at(start.len().min(8));
-        first
-            .cmp(&borders.prefix.to_be_bytes()[..])
-            .then_with(|| second.cmp(&self.rest().prefix[..bytes - 8]))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Tests of the views: states against buckets, pieces that are taken and given back, borders.
 
+use core::cmp::Ordering as Order;
+
 use super::*;
 use crate::arch::Baseline;
 use crate::hash::prefix::Seed;
@@ -9,7 +11,7 @@ use crate::mem::failing;
 
 fn shape(buckets: u32) -> Shape<'static> {
     let low = (0, &b""[..]);
-    Shape { buckets, skip_bits: 0, round: 0, levels: 1, entry: 0, low, high: None }
+    Shape { buckets, skip_bits: 0, round: 0, levels: 1, entry: 0, hinted: false, low, high: None }
 }
 
 fn sizes() -> impl Iterator<Item = u32> {
@@ -76,7 +78,7 @@ fn freed_lines_are_used_again_as_if_new() {
         let trie = memory.allocate(&mut free, &shape(buckets)).unwrap();
         for bucket in 0..buckets {
             for tag in 0..SLOTS as u32 {
-                assert!(trie.put(bucket, Head::first(tag), node(!0)));
+                assert!(trie.put(bucket, Head::first(tag), node(!0).encode()));
             }
         }
         trie.set_next(Some(trie.name()));
@@ -106,7 +108,7 @@ fn tries_do_not_overlap() {
         .collect();
     for (i, trie) in tries.iter().enumerate() {
         for bucket in 0..trie.buckets() {
-            assert!(trie.put(bucket, Head::first(i as u32), node(bucket.into())));
+            assert!(trie.put(bucket, Head::first(i as u32), node(bucket.into()).encode()));
         }
     }
     for (i, trie) in tries.iter().enumerate() {
@@ -199,7 +201,7 @@ fn borders_place_a_key_as_comparisons_do() {
 fn a_bucket_that_was_changed_often_wears_its_trie_out() {
     let (memory, mut free) = (Memory::new(), FreeLines::new());
     let trie = memory.allocate(&mut free, &shape(1)).unwrap();
-    assert!(trie.put(0, Head::first(1), node(0)));
+    assert!(trie.put(0, Head::first(1), node(0).encode()));
     let (slot, _) = trie.bucket(0).nodes().next().unwrap();
     let place = Place { bucket: 0, slot };
     for i in 0..6 {

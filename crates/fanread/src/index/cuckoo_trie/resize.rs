@@ -15,7 +15,8 @@ use super::layout::{
     BLOCK_BUCKETS, BUCKET_WEIGHT, FULL_WEIGHT, INNER_WEIGHT, MAX_BUCKETS, NoRoom, buckets_for,
     larger,
 };
-use super::raw::Trie;
+use super::raw::{FreeLines, Trie};
+use super::split::{Nodes, middle};
 use super::{CuckooTrie, Garbage, Pinned};
 use crate::api::Key;
 use crate::arch::common_prefix;
@@ -97,23 +98,33 @@ impl<V> CuckooTrie<V> {
         run
     }
 
-    /// Builds a trie that nobody else can see, from another root if two states are the same.
+    /// Builds a trie of a part of a run that nobody else can see.
     pub(super) fn build(
         &self,
         thread: usize,
         run: &Run,
-        mut plan: Plan<'_>,
+        plan: Plan<'_>,
         part: Range<usize>,
     ) -> Result<Trie<'_>, AllocError> {
+        self.in_rounds(thread, plan.round, |free, round| {
+            let plan = Plan { round, ..plan };
+            run.build::<V>(&self.memory, &self.secret, free, &plan, part.clone())
+        })
+    }
+
+    /// Builds a trie, from another root if two states are the same.
+    fn in_rounds<'g>(
+        &self,
+        thread: usize,
+        mut round: u32,
+        mut build: impl FnMut(&mut FreeLines, u32) -> Result<Trie<'g>, BuildError>,
+    ) -> Result<Trie<'g>, AllocError> {
         // The lists are taken along: others need the shard meanwhile.
         let mut free = core::mem::take(&mut self.shards.lock(thread).free);
-        let last_round = plan.round + ROUNDS;
+        let last_round = round + ROUNDS;
         let built = loop {
-            let part = part.clone();
-            match run.build::<V>(&self.memory, &self.secret, &mut free, &plan, part) {
-                Err(BuildError::NoRoom(NoRoom::Collision)) if plan.round < last_round => {
-                    plan.round += 1;
-                }
+            match build(&mut free, round) {
+                Err(BuildError::NoRoom(NoRoom::Collision)) if round < last_round => round += 1,
                 built => break built,
             }
         };
@@ -243,39 +254,84 @@ impl<V> CuckooTrie<V> {
         locked: Locked<'_>,
         key: &[u8],
     ) -> Result<(), AllocError> {
-        let thread = pinned.thread;
-        let mut run = self.run_of(old);
-        run.want_room();
-        let count = run.entries().len();
         let plan = self.plan(old);
-        let last = self.memory.key::<V>(run.entries()[count - 1]);
-        let (cut, anchor) = if count == 1 {
-            // Two keys that share more than a table holds: each has its own trie.
-            let (border, is_above) = (common_prefix(key, &last) + 1, *key > *last);
-            let above = if is_above { Key::long(key) } else { last };
-            (usize::from(is_above), above.start(border))
-        } else {
-            // Where a map grows at its end, what is behind the cut is left to grow.
-            let at_end = plan.high.is_none() && *key > *last;
-            let window = if at_end { (count * 15 / 16).max(1)..count } else { run.middle() };
-            let cut = run.cut(window);
-            (cut, run.border::<V>(&self.memory, cut))
+        let nodes = Nodes::of(&self.secret, old);
+        let count = nodes.leaves();
+        let last = nodes.last().map(|last| self.memory.key::<V>(last));
+        // Where a map grows at its end, what is behind the cut is left to grow.
+        let at_end = plan.high.is_none() && last.is_some_and(|last| *key > *last);
+        let window = if at_end { count * 15 / 16..count } else { middle(count) };
+        let cut = nodes.cut(window.start.max(1)..window.end);
+        let Some((cut, behind)) = cut.and_then(|cut| Some((cut, nodes.first_behind(cut)?))) else {
+            return self.split_two(pinned, old, locked, key);
         };
-        let anchor = &*anchor;
-        let border = self.new_border(thread, anchor)?;
-        let halves = || {
-            let left = Plan { high: Some((border, anchor)), ..plan };
-            let right = Plan { low: (border, anchor), ..plan };
-            let left = self.build(thread, &run, left, 0..cut)?;
-            match self.build(thread, &run, right, cut..count) {
-                Ok(right) => Ok((left, right)),
-                Err(error) => {
-                    self.discard(thread, left);
-                    Err(error)
-                }
+        let anchor = self.memory.key::<V>(behind).start(cut.bytes);
+        self.split_at(pinned, (old, locked), &anchor, |plans| {
+            let halves = nodes.halves(cut, plans.map(|plan| plan.skip_bits()));
+            let build = |i: usize| {
+                self.in_rounds(pinned.thread, plan.round, |free, round| {
+                    let plan = Plan { round, ..plans[i] };
+                    halves[i].build(&self.memory, &self.secret, free, &plan)
+                })
+            };
+            self.both(pinned.thread, || build(0), || build(1))
+        })
+    }
+
+    /// Splits a trie of one key, which shares more with another key than a table holds: each has its own trie.
+    #[cold]
+    fn split_two(
+        &self,
+        pinned: &Pinned<'_, V>,
+        old: Trie<'_>,
+        locked: Locked<'_>,
+        key: &[u8],
+    ) -> Result<(), AllocError> {
+        let thread = pinned.thread;
+        let run = self.run_of(old);
+        let count = run.entries().len();
+        let there = self.memory.key::<V>(run.entries()[0]);
+        let (border, is_above) = (common_prefix(key, &there) + 1, *key > *there);
+        let above = if is_above { Key::long(key) } else { there };
+        let (cut, anchor) = (usize::from(is_above), above.start(border));
+        self.split_at(pinned, (old, locked), &anchor, |[left, right]| {
+            let build = |plan, part| self.build(thread, &run, plan, part);
+            self.both(thread, || build(left, 0..cut), || build(right, cut..count))
+        })
+    }
+
+    /// Makes two tries, or none.
+    fn both<'g>(
+        &'g self,
+        thread: usize,
+        left: impl FnOnce() -> Result<Trie<'g>, AllocError>,
+        right: impl FnOnce() -> Result<Trie<'g>, AllocError>,
+    ) -> Result<(Trie<'g>, Trie<'g>), AllocError> {
+        let left = left()?;
+        match right() {
+            Ok(right) => Ok((left, right)),
+            Err(error) => {
+                self.discard(thread, left);
+                Err(error)
             }
-        };
-        let halves = halves();
+        }
+    }
+
+    /// Puts two tries in the place of one, which `build` makes for these plans: of the keys before the border, and of the
+    /// others.
+    fn split_at<'g>(
+        &'g self,
+        pinned: &Pinned<'_, V>,
+        (old, locked): (Trie<'_>, Locked<'_>),
+        anchor: &[u8],
+        build: impl FnOnce([Plan<'_>; 2]) -> Result<(Trie<'g>, Trie<'g>), AllocError>,
+    ) -> Result<(), AllocError> {
+        let (thread, plan) = (pinned.thread, self.plan(old));
+        let border = self.new_border(thread, anchor)?;
+        let halves = build([
+            Plan { high: Some((border, anchor)), ..plan },
+            Plan { low: (border, anchor), ..plan },
+        ]);
         let mut writer = self.structure.lock();
         let ready = halves.and_then(|halves| match self.table.reserve(&mut writer, anchor.len()) {
             Ok(piece) => Ok((halves, piece)),

@@ -6,8 +6,10 @@
 //! PAPER: section 4.1, Algorithm 1.
 
 use core::cmp::Ordering as Order;
+use core::ops::ControlFlow;
 
 use super::descend::{Look, WIDTH};
+use super::hints::{self, Hinted};
 use super::layout::HASH_BITS;
 use super::raw::{Memory, Trie};
 use super::{CuckooTrie, Pinned};
@@ -71,6 +73,23 @@ impl<V> CuckooTrie<V> {
         key: &[u8],
         hint: Hint<'g>,
     ) -> Option<Read<'g, V>> {
+        if hint.trie.is_hinted_for(key) {
+            hint.trie.prefetch_hint(hint.hash);
+            if let ControlFlow::Break(found) = self.find_by_hint(kernel, key, hint) {
+                return found;
+            }
+        }
+        self.find_by_path(kernel, key, hint)
+    }
+
+    /// The same without a look at the trie's hints.
+    #[inline(always)]
+    fn find_by_path<'g>(
+        &'g self,
+        kernel: impl Lanes,
+        key: &[u8],
+        hint: Hint<'g>,
+    ) -> Option<Read<'g, V>> {
         let found = match hint.trie.look(&self.secret, kernel, key, hint.hash) {
             Look::Record(unit) => self.read(hint.trie, key, unit),
             Look::Short(value) => Self::live(hint.trie, Memory::short_value(value)),
@@ -80,6 +99,24 @@ impl<V> CuckooTrie<V> {
             return found;
         }
         self.find_elsewhere(kernel, key, hint)
+    }
+
+    /// Finds a key in a trie with hints, whose line was asked for before; goes on if that says nothing of it.
+    #[inline(never)]
+    fn find_by_hint<'g>(
+        &'g self,
+        kernel: impl Lanes,
+        key: &[u8],
+        hint: Hint<'g>,
+    ) -> ControlFlow<Option<Read<'g, V>>> {
+        match hint.trie.look_by_hint(&self.secret, kernel, key, hint.hash) {
+            Hinted::Record(unit) => match self.read(hint.trie, key, unit) {
+                None => ControlFlow::Continue(()),
+                found => ControlFlow::Break(found),
+            },
+            Hinted::Absent => ControlFlow::Break(self.find_elsewhere(kernel, key, hint)),
+            Hinted::Unknown => ControlFlow::Continue(()),
+        }
     }
 
     /// The value in a record, if it is this key's and the trie it was found in lives.
@@ -233,17 +270,29 @@ impl<V> CuckooTrie<V> {
                 hint.trie.prefetch_header();
             }
         }
+        let mut units = [None; DEPTH];
+        let mut under_way = u32::MAX >> (u32::BITS as usize - keys.len());
+        let mut by_hint = 0_u32;
+        for (i, (hint, key)) in hints.iter().zip(keys).enumerate() {
+            if let Some(hint) = hint.filter(|hint| hint.trie.is_hinted_for(key)) {
+                hint.trie.prefetch_hint(hint.hash);
+                by_hint |= 1 << i;
+            }
+        }
+        if by_hint != 0 {
+            let done = self.find_by_hints(kernel, keys, &hints, &mut units, by_hint, &mut found);
+            by_hint &= done;
+            under_way &= !done;
+        }
         let mut descents = [const { None }; DEPTH];
-        for ((descent, hint), key) in descents.iter_mut().zip(&hints).zip(keys) {
-            if let Some(hint) = hint {
+        for (i, ((descent, hint), key)) in descents.iter_mut().zip(&hints).zip(keys).enumerate() {
+            if let Some(hint) = hint.filter(|_| under_way >> i & 1 != 0) {
                 *descent = Some(hint.trie.descent(key));
                 if let Some(descent) = descent {
                     descent.ask_first(&self.secret);
                 }
             }
         }
-        let mut units = [None; DEPTH];
-        let mut under_way = u32::MAX >> (u32::BITS as usize - keys.len());
         while under_way != 0 {
             let mut left = under_way;
             while left != 0 {
@@ -273,9 +322,56 @@ impl<V> CuckooTrie<V> {
         for (i, ((unit, hint), key)) in units.iter().zip(&hints).zip(keys).enumerate() {
             if let (Some(unit), Some(hint)) = (*unit, *hint) {
                 let read = self.read(hint.trie, key, unit);
-                found(i, read.or_else(|| self.find_elsewhere(kernel, key, hint)));
+                found(
+                    i,
+                    read.or_else(|| match by_hint >> i & 1 {
+                        0 => self.find_elsewhere(kernel, key, hint),
+                        _ => self.find_by_path(kernel, key, hint),
+                    }),
+                );
             }
         }
+    }
+
+    /// Takes the first steps for those of up to [`DEPTH`] keys that have a bit in `wanted`, whose hints were asked for before.
+    /// Returns the bits of those that are not there, which `found` is told, and of those whose record is in `units` and has
+    /// been asked for.
+    #[inline(never)]
+    fn find_by_hints<'g>(
+        &'g self,
+        kernel: impl Lanes,
+        keys: &[&[u8]],
+        hints: &[Option<Hint<'g>>; DEPTH],
+        units: &mut [Option<u64>; DEPTH],
+        wanted: u32,
+        found: &mut impl FnMut(usize, Option<Read<'g, V>>),
+    ) -> u32 {
+        let mut leaves = [hints::Hint::Unknown; DEPTH];
+        let is_wanted = |i: usize| hints[i].filter(|_| wanted >> i & 1 != 0);
+        for (i, (leaf, key)) in leaves.iter_mut().zip(keys).enumerate() {
+            if let Some(hint) = is_wanted(i) {
+                *leaf = hint.trie.read_hint(&self.secret, key, hint.hash);
+            }
+        }
+        let mut done = 0;
+        for (i, (leaf, key)) in leaves.iter().zip(keys).enumerate() {
+            let Some(hint) = is_wanted(i) else { continue };
+            match *leaf {
+                hints::Hint::At(home, seen) => {
+                    if let Hinted::Record(unit) = hint.trie.look_at(kernel, home, seen, hint.hash) {
+                        self.memory.prefetch_record(unit, Memory::reach_bytes::<V>(key.len()));
+                        units[i] = Some(unit);
+                        done |= 1 << i;
+                    }
+                }
+                hints::Hint::Absent => {
+                    found(i, self.find_elsewhere(kernel, key, hint));
+                    done |= 1 << i;
+                }
+                hints::Hint::Unknown => {}
+            }
+        }
+        done
     }
 }
 

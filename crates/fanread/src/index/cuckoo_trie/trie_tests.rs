@@ -1,6 +1,7 @@
 //! One trie by itself: descents and edits against a `BTreeMap`, with nobody else, between each other's steps, and with
 //! threads.
 
+use core::ops::ControlFlow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
@@ -10,6 +11,7 @@ use testkit::rng::Rng;
 use super::check::check_trie;
 use super::descend::{Descent, Look};
 use super::edit::Edit;
+use super::hints::Hinted;
 use super::layout::{BUCKET_WEIGHT, INNER_WEIGHT, Leaf, MAX_BUCKETS, NoRoom, Symbol, larger};
 use super::raw::{FreeLines, Memory, Shape, Trie};
 use super::search::leaf_hash;
@@ -64,6 +66,22 @@ impl<'a> View<'a> {
     fn get(self, key: &[u8]) -> Option<u64> {
         let hash = hash_of(self.seed, key);
         self.value(key, self.trie().look(self.secret, Baseline, key, hash))
+    }
+
+    /// The same by the key's hint, if that says something.
+    fn get_by_hint(self, key: &[u8]) -> ControlFlow<Option<u64>> {
+        let trie = self.trie();
+        if !trie.is_hinted_for(key) {
+            return ControlFlow::Continue(());
+        }
+        match trie.look_by_hint(self.secret, Baseline, key, hash_of(self.seed, key)) {
+            Hinted::Record(unit) => match self.value(key, Look::Record(unit)) {
+                None => ControlFlow::Continue(()),
+                found => ControlFlow::Break(found),
+            },
+            Hinted::Absent => ControlFlow::Break(None),
+            Hinted::Unknown => ControlFlow::Continue(()),
+        }
     }
 
     /// The same in pieces, as in a batch.
@@ -159,6 +177,7 @@ impl Single {
             levels: 1,
             // Not always where the paths have a node.
             entry: buckets.ilog2() % 6,
+            hinted: true,
             low: (low_unit, &low),
             high: high_unit.zip(high.as_deref()),
         };
@@ -246,9 +265,15 @@ impl Single {
         for key in self.model.keys().chain(others) {
             assert_eq!(view.get(key), self.model.get(key).copied(), "{key:?}");
             assert_eq!(view.get_in_pieces(key), self.model.get(key).copied(), "{key:?}");
+            if let ControlFlow::Break(found) = view.get_by_hint(key) {
+                assert_eq!(found, self.model.get(key).copied(), "{key:?}");
+            }
         }
     }
 }
+
+#[path = "hints_tests.rs"]
+mod hints;
 
 /// Grows, churns and shrinks a trie, and compares it with the model all the time.
 fn run(seed: u64, keys: &[Vec<u8>], buckets: u32, borders: (&[u8], Option<&[u8]>)) {

@@ -17,7 +17,11 @@
 //!
 //! # What a reader may believe
 //!
-//! As in a careful descent (`descend.rs`): a child is what its parent said if the parent's bucket has still the version from
+//! *Quiet.* As all searches, a walk begins without looking at single buckets. If the trie's version is the same behind a
+//! piece as before the walk began, nothing was changed, and what was read belongs together. If not, the piece does not
+//! count.
+//!
+//! *Careful.* The walk that is started then does as a careful descent (`descend.rs`): a child is what its parent said if the parent's bucket has still the version from
 //! before the parent was read. Siblings stand side by side in the list, so the parent is confirmed once, behind the last
 //! of them. If it is not confirmed, the list is cut before the first of them: the front part counts, and the walk has to
 //! start again from its last record.
@@ -38,15 +42,21 @@
 )]
 
 use super::bucket::{Bucket, Find, Version};
-use super::descend::WIDTH;
+use super::descend::{CAREFUL, QUIET, WIDTH};
 use super::layout::{Children, Head, Home, Leaf, Node, Symbol};
 use super::raw::{Memory, Trie};
 use super::state::{Secret, State, Symbols};
 use crate::arch::{Baseline, Lanes};
+use crate::sync::version::Seen;
 
 /// Items, and nodes beside the path, that a new walk has room for: those of a range of a hundred entries.
 const ITEMS: usize = 192;
 const ROOM: usize = 64;
+
+/// Nodes that each pass reads where paths are long, whatever waits at its front: with less to do, the next pass would wait for
+/// the lines of this one, and a long path is in the way of what is behind it for many passes. A third of the usual levels, but
+/// not more than this.
+const BUSY: usize = 16;
 
 /// Estimates stop here: nobody wants so many records at a time.
 const MOST: u32 = 1 << 20;
@@ -164,6 +174,8 @@ pub(super) struct Walk {
     next: Vec<Item>,
     /// Leaves expected below the list.
     expected: usize,
+    /// Nodes in the list.
+    nodes: usize,
     rest: Vec<Rest>,
     /// Bucket and version of each node whose children are in the list or in the rest.
     parents: Vec<(u32, Version)>,
@@ -174,8 +186,14 @@ pub(super) struct Walk {
     found: usize,
     /// How many records more than asked for are prepared.
     ahead: usize,
+    /// How many nodes a pass reads at least, if there are so many.
+    busy: usize,
     /// Whether the list was cut: nothing may be added to it.
     is_disturbed: bool,
+    /// The trie's version when the walk began, if it counts on that.
+    quiet: Option<Seen>,
+    /// Whether the walk that is begun next has to be careful.
+    is_careful: bool,
 }
 
 /// A node as it was read.
@@ -207,11 +225,15 @@ impl Walk {
         limit: usize,
         entries: &mut Vec<Leaf>,
     ) -> Result<Progress, Disturbed> {
+        let seen = ground.trie.version().begin();
+        let is_careful = core::mem::take(&mut self.is_careful) || seen.is_changing();
+        self.quiet = (!is_careful).then_some(seen);
+        self.busy = (ground.trie.levels().count_ones() as usize / 3).min(BUSY);
         if let Some((key, inclusive)) = self.begin(ground, lanes, direction, start)? {
             // The leaf where the bound's path ends can be on either side of the bound. While its record is on the way:
             let wanted = limit + self.ahead + 1;
             self.refill(ground, direction, wanted);
-            self.pass(ground, lanes, direction, wanted);
+            self.pass_on(ground, lanes, direction, wanted, None)?;
             if let Some(Item::Leaf(leaf)) = self.list.first() {
                 let found = ground.memory.key::<V>(*leaf);
                 let is_beyond = (*found > *key) == (direction == Direction::Up) && *found != *key;
@@ -238,6 +260,23 @@ impl Walk {
         limit: usize,
         entries: &mut Vec<Leaf>,
     ) -> Result<Progress, Disturbed> {
+        let before = entries.len();
+        let progress = self.advance(ground, lanes, direction, limit, entries);
+        if self.has_changed(ground) {
+            entries.truncate(before);
+            return Err(Disturbed);
+        }
+        progress
+    }
+
+    fn advance(
+        &mut self,
+        ground: &Ground<'_>,
+        lanes: impl Lanes,
+        direction: Direction,
+        limit: usize,
+        entries: &mut Vec<Leaf>,
+    ) -> Result<Progress, Disturbed> {
         let end = entries.len() + limit;
         loop {
             while let Some(Item::Leaf(leaf)) = self.list.get(self.front) {
@@ -250,11 +289,37 @@ impl Walk {
             let wanted = end + self.ahead - entries.len();
             self.refill(ground, direction, wanted);
             if self.front < self.list.len() {
-                self.pass(ground, lanes, direction, wanted);
+                self.pass_on(ground, lanes, direction, wanted, Some(entries))?;
             } else {
                 return if self.is_disturbed { Err(Disturbed) } else { Ok(Progress::End) };
             }
         }
+    }
+
+    /// Whether a walk that counts on the trie's version has met a writer; the next one is careful then.
+    #[inline]
+    fn has_changed(&mut self, ground: &Ground<'_>) -> bool {
+        let version = ground.trie.version();
+        let has_changed = self.quiet.is_some_and(|seen| version.end(seen).is_none());
+        self.is_careful |= has_changed;
+        has_changed
+    }
+
+    /// A pass. What it found in a quiet walk is of one state of the trie.
+    fn pass_on(
+        &mut self,
+        ground: &Ground<'_>,
+        lanes: impl Lanes,
+        direction: Direction,
+        wanted: usize,
+        out: Option<&mut Vec<Leaf>>,
+    ) -> Result<(), Disturbed> {
+        if self.quiet.is_none() {
+            self.pass::<CAREFUL>(ground, lanes, direction, wanted, None);
+            return Ok(());
+        }
+        self.pass::<QUIET>(ground, lanes, direction, wanted, out);
+        if self.has_changed(ground) { Err(Disturbed) } else { Ok(()) }
     }
 
     /// Goes where a walk starts. Returns the bound if the list begins with a leaf that may not be beyond it.
@@ -271,6 +336,7 @@ impl Walk {
         self.parents.clear();
         self.counts.clear();
         (self.front, self.expected, self.guessed, self.found) = (0, 0, 0, 0);
+        self.nodes = 0;
         self.is_disturbed = false;
         // Once, and not in steps: a walk is often made for one range.
         self.list.reserve(ITEMS);
@@ -282,7 +348,7 @@ impl Walk {
                 Ok(is_leaf) => Ok(is_leaf.then_some((key, inclusive))),
                 Err(disturbed) => {
                     self.rest.clear();
-                    self.is_disturbed = true;
+                    (self.is_disturbed, self.is_careful) = (true, true);
                     Err(disturbed)
                 }
             };
@@ -301,66 +367,80 @@ impl Walk {
 
     /// Adds to the list what follows it, until enough leaves are expected below it.
     fn refill(&mut self, ground: &Ground<'_>, direction: Direction, wanted: usize) {
-        while self.expected < wanted && !self.is_disturbed {
+        while (self.expected < wanted || self.nodes < self.busy) && !self.is_disturbed {
             match self.rest.last_mut() {
                 None => return,
                 Some(Rest::One(item)) => {
                     let item = *item;
                     self.rest.pop();
                     self.expected += item.leaves() as usize;
+                    self.nodes += usize::from(matches!(item, Item::Node(_)));
                     self.list.push(item);
                 }
                 Some(Rest::Some(Family { state, children, parent, leaves })) => {
-                    let Some(symbol) = take(children, direction) else {
-                        self.rest.pop();
-                        continue;
-                    };
+                    let above = ground.secret.parent(*state);
                     // What was learned in this walk about such guesses.
                     let leaves = (*leaves as usize * self.found)
                         .checked_div(self.guessed)
                         .map_or(*leaves, |leaves| leaves.clamp(1, MOST as usize) as u32);
-                    let child = ground.secret.step(*state, symbol);
-                    self.list.push(Item::Node(ground.ask(child, *parent, leaves)));
-                    self.expected += leaves as usize;
+                    while (self.expected < wanted || self.nodes < self.busy)
+                        && let Some(symbol) = take(children, direction)
+                    {
+                        let asked = ground.ask(above.child(symbol), *parent, leaves);
+                        self.list.push(Item::Node(asked));
+                        self.expected += leaves as usize;
+                        self.nodes += 1;
+                    }
+                    if *children == Children::default() {
+                        self.rest.pop();
+                    }
                 }
             }
         }
     }
 
-    /// Reads all nodes of the list, and makes a list of their children and records. If a parent is not confirmed, the list
+    /// Reads all nodes of the list, and makes a list of their children and records; leaves at its start go to `out`, if there is
+    /// one. If a parent is not confirmed, the list
     /// ends before its children.
-    fn pass(
+    fn pass<const TRUST: bool>(
         &mut self,
         ground: &Ground<'_>,
         lanes: impl Lanes,
         direction: Direction,
-        wanted: usize,
+        mut wanted: usize,
+        mut out: Option<&mut Vec<Leaf>>,
     ) {
-        let mut new = List { items: core::mem::take(&mut self.next), expected: 0, wanted };
+        let mut new =
+            List { items: core::mem::take(&mut self.next), expected: 0, nodes: 0, wanted };
         new.items.clear();
         // The parent whose children are being read, and where what became of them starts.
         let (mut parent, mut since) = (NONE, 0);
         let (mut at, mut intact) = (self.front, true);
+        let mut read_count = 0;
         while at < self.list.len() {
             let Item::Node(item) = self.list[at] else {
                 at += new.push_leaves(&self.list[at..]);
                 continue;
             };
             at += 1;
+            read_count += 1;
+            let is_enough = read_count >= self.busy;
             if item.parent != parent {
-                intact = self.is_still(ground, parent);
+                intact = TRUST == QUIET || self.is_still(ground, parent);
                 if !intact {
                     break;
                 }
                 (parent, since) = (item.parent, new.items.len());
             }
-            let mut read = ground.read(lanes, item.bucket & !LATE, item.name);
+            let mut read = ground.read::<TRUST>(lanes, item.bucket & !LATE, item.name);
             if read.is_none() {
                 if item.bucket & LATE == 0 {
                     new.push(Item::Node(ground.ask_late(item)));
                     continue;
                 }
-                read = ground.read_pair(lanes, ground.trie.home(item.state));
+                if TRUST == CAREFUL {
+                    read = ground.read_pair(lanes, ground.trie.home(item.state));
+                }
             }
             let Some(Read { bucket, version, node }) = read else {
                 if parent == NONE {
@@ -374,11 +454,17 @@ impl Walk {
             match node {
                 Node::Leaf(leaf) => {
                     ground.memory.prefetch_leaf(leaf, ground.reach_bytes);
-                    new.push(Item::Leaf(leaf));
+                    match &mut out {
+                        Some(out) if new.items.is_empty() => {
+                            out.push(leaf);
+                            wanted = wanted.saturating_sub(1);
+                        }
+                        _ => new.push(Item::Leaf(leaf)),
+                    }
                 }
                 Node::Jump(label) => {
                     let child = ground.secret.step_all(item.state, label);
-                    let parent = self.add_parent(bucket, version);
+                    let parent = self.add_parent::<TRUST>(bucket, version);
                     new.push(Item::Node(ground.ask(child, parent, item.leaves)));
                 }
                 Node::Regular(children) => {
@@ -386,28 +472,38 @@ impl Walk {
                     let leaves = if item.leaves <= count { 1 } else { item.leaves / count };
                     self.guessed += item.leaves as usize;
                     self.found += (leaves * count) as usize;
-                    let parent = self.add_parent(bucket, version);
+                    let parent = self.add_parent::<TRUST>(bucket, version);
                     let family = Family { state: item.state, children, parent, leaves };
+                    new.wanted = if is_enough { wanted } else { usize::MAX };
                     others = new.expand(ground, direction, family);
                 }
             }
-            if new.expected >= wanted && (others.is_some() || at < self.list.len()) {
-                self.rest.extend(self.list.drain(at..).rev().map(Rest::One));
-                self.rest.extend(others.map(Rest::Some));
+            if is_enough && new.expected >= wanted && (others.is_some() || at < self.list.len()) {
+                if let Some(others) = others {
+                    self.rest.extend(self.list.drain(at..).rev().map(Rest::One));
+                    self.rest.push(Rest::Some(others));
+                } else {
+                    // In flight already: read in the next pass.
+                    new.push_all(&self.list[at..]);
+                }
                 break;
             }
         }
-        if !(intact && self.is_still(ground, parent)) {
+        if !(intact && (TRUST == QUIET || self.is_still(ground, parent))) {
             self.is_disturbed = true;
             new.cut(since);
             self.rest.clear();
         }
         self.next = core::mem::replace(&mut self.list, new.items);
-        (self.front, self.expected) = (0, new.expected);
+        (self.front, self.expected, self.nodes) = (0, new.expected, new.nodes);
     }
 
-    #[inline]
-    fn add_parent(&mut self, bucket: u32, version: Version) -> u32 {
+    /// Notes a node whose children will be read. Where nobody looks at it again, it is not the root's.
+    #[inline(always)]
+    fn add_parent<const TRUST: bool>(&mut self, bucket: u32, version: Version) -> u32 {
+        if TRUST == QUIET {
+            return 0;
+        }
         self.parents.push((bucket, version));
         self.parents.len() as u32 - 1
     }
@@ -430,6 +526,7 @@ impl Walk {
         key: &[u8],
     ) -> Result<bool, Disturbed> {
         let Ground { secret, trie, memory, reach_bytes } = *ground;
+        // Few nodes, so they are confirmed one by one in any case.
         let symbols = Symbols::new(key, trie.skip_bits());
         let (mut level, mut parent) = (0, NONE);
         // Levels below `known` have been asked for; `next` is the state of that level.
@@ -471,7 +568,7 @@ impl Walk {
                         Direction::Up => all.behind(symbol),
                         Direction::Down => all.ahead_of(symbol),
                     };
-                    parent = self.add_parent(bucket, version);
+                    parent = self.add_parent::<CAREFUL>(bucket, version);
                     self.rest.push(Rest::Some(Family { state, children, parent, leaves: 1 }));
                     self.counts.push(all.len());
                     if !all.has(symbol) {
@@ -481,7 +578,7 @@ impl Walk {
                 }
                 Node::Jump(label) => {
                     let matched = label.matched(symbols.window(level), symbols.left(level));
-                    parent = self.add_parent(bucket, version);
+                    parent = self.add_parent::<CAREFUL>(bucket, version);
                     level += matched;
                     if matched < label.len() {
                         let beyond = label.symbol(matched).rank() > symbols.symbol(level).rank();
@@ -517,6 +614,7 @@ struct List {
     items: Vec<Item>,
     /// Leaves expected below the items.
     expected: usize,
+    nodes: usize,
     wanted: usize,
 }
 
@@ -524,6 +622,7 @@ impl List {
     #[inline(always)]
     fn push(&mut self, item: Item) {
         self.expected += item.leaves() as usize;
+        self.nodes += usize::from(matches!(item, Item::Node(_)));
         self.items.push(item);
     }
 
@@ -534,6 +633,15 @@ impl List {
         self.items.extend_from_slice(&items[..leaves]);
         self.expected += leaves;
         leaves
+    }
+
+    /// Adds all items of a list.
+    #[inline]
+    fn push_all(&mut self, items: &[Item]) {
+        self.items.reserve(items.len());
+        for item in items {
+            self.push(*item);
+        }
     }
 
     /// Adds children in order, as many as are wanted, and returns the others.
@@ -600,8 +708,16 @@ impl Ground<'_> {
 
     /// Reads a node from one bucket, if it is there, at one moment.
     #[inline(always)]
-    fn read(&self, lanes: impl Lanes, number: u32, name: u32) -> Option<Read> {
+    fn read<const TRUST: bool>(&self, lanes: impl Lanes, number: u32, name: u32) -> Option<Read> {
         let bucket: &Bucket = self.trie.bucket(number);
+        if TRUST == QUIET {
+            let slot = lanes.find(bucket, name)?;
+            return Some(Read {
+                bucket: number,
+                version: Version::default(),
+                node: bucket.node(slot),
+            });
+        }
         loop {
             let version = bucket.begin();
             let slot = lanes.find(bucket, name)?;
@@ -617,8 +733,8 @@ impl Ground<'_> {
     fn read_pair(&self, lanes: impl Lanes, home: Home) -> Option<Read> {
         loop {
             let read = self
-                .read(lanes, home.first, Head::first(home.tag))
-                .or_else(|| self.read(lanes, home.second, Head::second(home.tag)));
+                .read::<CAREFUL>(lanes, home.first, Head::first(home.tag))
+                .or_else(|| self.read::<CAREFUL>(lanes, home.second, Head::second(home.tag)));
             if read.is_some() {
                 return read;
             }
@@ -630,13 +746,25 @@ impl Ground<'_> {
 
 /// Calls `each` with every leaf, in key order. The caller holds the trie's lock.
 pub(super) fn for_each_leaf(secret: &Secret, trie: Trie<'_>, mut each: impl FnMut(Leaf)) {
+    for_each_node(secret, trie, |node| {
+        if let Node::Leaf(leaf) = node {
+            each(leaf);
+        }
+    });
+}
+
+/// Calls `each` with every node, each before those below it, in the order of their keys. The caller holds the trie's lock.
+#[inline]
+pub(super) fn for_each_node(secret: &Secret, trie: Trie<'_>, mut each: impl FnMut(Node)) {
     let mut ahead = vec![secret.root(trie.round())];
     while let Some(state) = ahead.pop() {
         let at = trie.locate(Baseline, trie.home(state));
         debug_assert!(at.is_some() || trie.keys() == 0, "T4");
         let Some(at) = at else { continue };
-        match trie.node(at) {
-            Node::Leaf(leaf) => each(leaf),
+        let node = trie.node(at);
+        each(node);
+        match node {
+            Node::Leaf(_) => {}
             Node::Jump(label) => ahead.push(secret.step_all(state, label)),
             Node::Regular(children) => {
                 let above = secret.parent(state);

@@ -1,0 +1,86 @@
+//! Tests of a bucket: nodes that come, go and change beside others.
+
+use super::*;
+use crate::arch::Baseline;
+use crate::index::cuckoo_trie::layout::{Children, Leaf};
+use std::collections::BTreeMap;
+use testkit::Rng;
+
+fn empty() -> Bucket {
+    Bucket { words: [const { AtomicU64::new(0) }; WORDS] }
+}
+
+fn node(bits: u64) -> Node {
+    Node::Regular(Children { bits, end: false })
+}
+
+fn short(key: u64) -> Node {
+    // So that half of the values look like heads of these names.
+    let value = if key.is_multiple_of(2) { !key } else { key << 32 | u64::from(Head::first(3)) };
+    Node::Leaf(Leaf::Short { key, value })
+}
+
+/// The nodes of a bucket, by name.
+fn nodes(bucket: &Bucket) -> BTreeMap<u32, Node> {
+    assert!(bucket.is_in_order(), "{bucket:?}");
+    bucket.nodes().map(|(slot, head)| (head.name(), bucket.node(slot))).collect()
+}
+
+#[test]
+fn nodes_come_and_go_and_change_without_their_neighbours() {
+    for seed in testkit::seeds() {
+        let (bucket, mut rng, mut model) = (empty(), Rng::new(seed), BTreeMap::new());
+        let mut version = 0;
+        for step in 0..5_000_u64 {
+            let name = Head::first(rng.below(8) as u32);
+            let new = if rng.one_in(2) { short(step) } else { node(step) };
+            let crowd = |model: &BTreeMap<u32, Node>| {
+                let is_short = |node: &Node| matches!(node, Node::Leaf(_));
+                model.values().fold(Crowd::default(), |crowd, node| crowd.with(is_short(node)))
+            };
+            let place = bucket.nodes().find(|(_, head)| head.name() == name);
+            let mut next = model.clone();
+            next.insert(name, new);
+            let fits = crowd(&next).fits();
+            let changed = match place {
+                None => bucket.put(name, new.encode()),
+                Some((slot, _)) if rng.one_in(2) => {
+                    next.remove(&name);
+                    Some(bucket.take(slot))
+                }
+                Some((slot, _)) => bucket.exchange(slot, new.encode()),
+            };
+            if let Some(now) = changed {
+                version += 2;
+                assert_eq!(now.number(), version);
+                model = next;
+            } else {
+                assert!(!fits, "{new:?} beside {model:?}");
+            }
+            assert_eq!(nodes(&bucket), model);
+            for tag in 0..8 {
+                let hit = find_in_pair(Baseline, &bucket, &empty(), tag).map(|hit| hit.node);
+                assert_eq!(hit.as_ref(), model.get(&Head::first(tag)));
+                assert!(find_in_pair(Baseline, &empty(), &bucket, tag).is_none());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_node_is_found_by_seat_and_tag_in_the_first_bucket_before_the_second() {
+    let (first, second) = (empty(), empty());
+    assert!(find_in_pair(Baseline, &first, &second, 0).is_none());
+    for tag in 0..3 {
+        second.put(Head::second(tag), short(70).encode()).unwrap();
+        let hit = find_in_pair(Baseline, &first, &second, tag).unwrap();
+        assert_eq!((hit.node, hit.slot), (short(70), tag));
+        // One copy in each: the first counts.
+        first.put(Head::first(tag), node(71).encode()).unwrap();
+        let copy = find_in_pair(Baseline, &first, &second, tag).unwrap();
+        assert_eq!(copy.node, node(71));
+        assert!(hit.seen.is_still() && copy.seen.is_still());
+        // A head in the wrong bucket is not the node.
+        assert!(find_in_pair(Baseline, &second, &first, tag).is_none());
+    }
+}

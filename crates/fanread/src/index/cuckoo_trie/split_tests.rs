@@ -1,0 +1,95 @@
+use super::*;
+use crate::index::cuckoo_trie::build::tests::{ALL, Bench, key_sets};
+
+/// Splits the trie of `keys` as it is split when it is full, and its halves again.
+fn split(bench: &mut Bench, keys: &[&Vec<u8>], plan: Plan<'_>, depth: usize) {
+    let run = bench.run(keys.iter().copied());
+    let Bench { memory, secret, free, .. } = &mut *bench;
+    let count = keys.len();
+    let Ok(trie) = run.build::<u64>(memory, secret, free, &plan, 0..count) else { return };
+    let nodes = Nodes::of(secret, trie);
+    assert_eq!((nodes.leaves(), nodes.last()), (count, run.entries().last().copied()));
+    assert_eq!(nodes.cut(0..1), None);
+    let name = trie.name();
+    for window in [middle(count), 0..2, count.saturating_sub(1)..count, count..count + 1] {
+        let Some(cut) = nodes.cut(window.start.max(1)..window.end) else {
+            assert!(!(window.start.max(1)..window.end).contains(&count.saturating_sub(1)));
+            continue;
+        };
+        assert_eq!(cut.before, run.cut(window), "the place that the keys tell");
+        let behind = bench.memory.key::<u64>(nodes.first_behind(cut).unwrap());
+        assert_eq!(*behind, **keys[cut.before]);
+        let border = behind.start(cut.bytes).to_vec();
+        assert_eq!(border, run.border::<u64>(&bench.memory, cut.before).to_vec());
+        let unit = bench.border(&border);
+        let plans =
+            [Plan { high: Some((unit, &border)), ..plan }, Plan { low: (unit, &border), ..plan }];
+        let halves = nodes.halves(cut, plans.map(|plan| plan.skip_bits()));
+        for (half, (plan, part)) in
+            halves.iter().zip(plans.into_iter().zip([0..cut.before, cut.before..count]))
+        {
+            let weight = run.count_weight(part.clone(), plan.skip_bits());
+            assert_eq!((half.leaves, half.weight), (part.len(), weight), "{part:?} of {count}");
+            let Bench { memory, secret, free, .. } = &mut *bench;
+            let built = half.build(memory, secret, free, &Plan { round: 2, ..plan }).unwrap();
+            let (new, levels, entry) = (built.name(), built.levels(), built.entry());
+            bench.verify(bench.memory.trie(new), &run.entries()[part.clone()]);
+            // The keys tell the same levels.
+            let Bench { memory, secret, free, .. } = &mut *bench;
+            let built = run.build::<u64>(memory, secret, free, &plan, part.clone()).unwrap();
+            assert_eq!(built.levels(), levels);
+            if built.buckets() == memory.trie(new).buckets() {
+                assert_eq!(built.entry(), entry);
+            }
+            let built = built.name();
+            bench.memory.free(&mut bench.free, built);
+            bench.memory.free(&mut bench.free, new);
+            if depth > 0 {
+                split(bench, &keys[part], plan, depth - 1);
+            }
+        }
+    }
+    bench.memory.free(&mut bench.free, name);
+}
+
+#[test]
+fn halves_are_what_their_keys_would_be_built_into() {
+    for seed in testkit::seeds().take(2) {
+        for keys in key_sets(seed) {
+            let mut bench = Bench::new(seed);
+            let keys: Vec<_> = keys.iter().collect();
+            split(&mut bench, &keys, ALL, if keys.len() > 1000 { 1 } else { 2 });
+        }
+    }
+}
+
+#[test]
+fn a_node_of_one_child_becomes_a_jump_or_goes() {
+    let mut making = Making::new(0, 1);
+    let symbols = |symbols: &[u8]| {
+        symbols.iter().fold(Children::default(), |children, symbol| children.with(Symbol(*symbol)))
+    };
+    let label = |symbols: &[u8]| {
+        Node::Jump(Label::of(&symbols.iter().copied().map(Symbol).collect::<Vec<_>>()))
+    };
+    let leaf = |unit| Node::Leaf(Leaf::Record { unit, hash: 0 });
+    let pair = Node::Regular(symbols(&[1, 2]));
+    // From the root on: what is skipped, a row of two nodes of one child with a jump between, a leaf below such a row.
+    for node in [
+        Node::Regular(symbols(&[9])),
+        Node::Regular(symbols(&[8])),
+        label(&[7, 6, 5, 4, 3, 2, 1, 0, 1, 2]),
+        Node::Regular(symbols(&[3])),
+        pair,
+        Node::Regular(symbols(&[4])),
+        label(&[5]),
+        leaf(1),
+        leaf(2),
+    ] {
+        making.add(node);
+    }
+    let half = making.finish();
+    let expected = [label(&[8, 7, 6, 5, 4, 3, 2, 1, 0, 1]), label(&[2, 3]), pair, leaf(1), leaf(2)];
+    assert_eq!(half.nodes, expected);
+    assert_eq!((half.leaves, half.weight, half.keys[12]), (2, 15, 2));
+}
