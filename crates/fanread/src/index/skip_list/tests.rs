@@ -1,0 +1,1 @@
+//! Cases at the edges.
