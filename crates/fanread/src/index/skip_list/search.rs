@@ -127,13 +127,13 @@ impl<K: SkipKey, V> SkipList<K, V> {
                     break;
                 }
                 let node = self.memory.node(unit);
-                let behind = node.tower().at(level).load();
-                if behind.is_marked() {
-                    next = behind.unmarked();
-                    continue;
-                }
                 let order = compare(node);
                 if order == Ordering::Less {
+                    let behind = node.tower().at(level).load();
+                    if behind.is_marked() {
+                        next = behind.unmarked();
+                        continue;
+                    }
                     (tower, next) = (node.tower(), behind);
                     at.before = Some(node);
                     if level < asks_below {
@@ -229,6 +229,12 @@ impl<K: SkipKey, V> SkipList<K, V> {
                     break;
                 }
                 let node = self.memory.node(unit);
+                let order = sought.compare(node);
+                if order == Ordering::Greater {
+                    // Removed or not, it is where this level goes on.
+                    (rejected, is_found) = (next, false);
+                    break;
+                }
                 let behind = node.tower().at(level).load();
                 if behind.is_marked() {
                     if !place.exchange(next, behind.unmarked()) {
@@ -237,7 +243,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
                     next = behind.unmarked();
                     continue;
                 }
-                match sought.compare(node) {
+                match order {
                     Ordering::Less => {
                         tower = node.tower();
                         (place, next) = (tower.at(level), behind);
@@ -247,9 +253,8 @@ impl<K: SkipKey, V> SkipList<K, V> {
                             }
                         }
                     }
-                    order => {
-                        rejected = next;
-                        is_found = order == Ordering::Equal;
+                    _ => {
+                        (rejected, is_found) = (next, true);
                         break;
                     }
                 }
@@ -310,13 +315,13 @@ impl<'g, K: SkipKey + Borrow<Q>, V, Q: SkipKey + ?Sized> Walk for Search<'g, '_,
             }
             let Some(unit) = self.next.unit() else { continue };
             let node = self.map.memory.node(unit);
-            let behind = node.tower().at(self.level).load();
-            if behind.is_marked() {
-                self.next = behind.unmarked();
-                continue;
-            }
             match self.sought.compare(node) {
                 Ordering::Less => {
+                    let behind = node.tower().at(self.level).load();
+                    if behind.is_marked() {
+                        self.next = behind.unmarked();
+                        continue;
+                    }
                     self.tower = node.tower();
                     self.next = behind;
                     if let Some(unit) = behind.unit().filter(|_| behind != self.rejected) {
