@@ -44,7 +44,7 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
                 return Err(broken("S1", "two keys of level 0 do not ascend"));
             }
             last = Some(node);
-            if K::HAS_PREFIX && node.prefix() != node.key().prefix() {
+            if K::KEEPS_PREFIX && node.prefix() != node.key().prefix() {
                 return Err(broken("S1", "a prefix is not the one of the key"));
             }
             let height = node.state().height();

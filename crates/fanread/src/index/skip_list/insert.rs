@@ -5,10 +5,10 @@
 //! that no level leads to it any more, and retires it. So a link that is set late revives nothing.
 
 use super::key::SkipKey;
-use super::layout::{BUILT, DEAD, LEVELS, Link, Newest, SWEPT};
+use super::layout::{BUILT, DEAD, Link, Newest, SWEPT};
 use super::raw::Node;
 use super::search::Neighbours;
-use super::{Garbage, Pinned, SkipList};
+use super::{Pinned, SkipList};
 use crate::api::{InsertError, Rule, Written};
 use crate::mem::AllocError;
 use crate::sync::shim::Ordering::Relaxed;
@@ -44,7 +44,7 @@ impl<K: SkipKey, V> Fresh<'_, K, V> {
     fn take_apart(&mut self) -> (K, V) {
         let (key, value) = self.map.memory.empty_node(self.node.unit(), true);
         let mut shard = self.map.shards.lock(self.thread);
-        self.map.memory.free_node(&mut shard.heap, self.node.unit());
+        self.map.memory.free_node(&mut shard.free.pieces, self.node.unit());
         drop(shard);
         (key, value.expect("it was asked for"))
     }
@@ -78,7 +78,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
         rule: Rule,
     ) -> Result<Written<'g, V>, InsertError<V>> {
         loop {
-            let (near, found) = self.neighbours(&key, 0);
+            let (near, found) = self.neighbours(pinned, &key, 0);
             if let Some(node) = found {
                 match self.replace(pinned, node, value, rule)? {
                     Replaced::Done(written) => return Ok(written),
@@ -113,7 +113,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
         K: core::borrow::Borrow<Q>,
         Q: SkipKey + ?Sized,
     {
-        match self.node_of(key) {
+        match self.node_of(pinned, key) {
             Some(node) => match self.replace(pinned, node, value, rule)? {
                 Replaced::Done(written) => Ok(written),
                 Replaced::Dead(value) => Ok(Written::Refused(None, value)),
@@ -129,10 +129,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
         key: K,
         value: V,
     ) -> Result<Fresh<'g, K, V>, (AllocError, K, V)> {
-        let mut shard = self.shards.lock(pinned.thread);
-        let height = shard.free.next(self.seed).min(self.levels() + 1).min(LEVELS);
-        let node = self.memory.create_node(&mut shard.heap, height, key, value)?;
-        drop(shard);
+        let node = self.make_node(pinned.thread, key, value).1?;
         Ok(Fresh { map: self, thread: pinned.thread, node, is_published: false })
     }
 
@@ -143,7 +140,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
     /// The node, if its key is there.
     fn publish<'g>(
         &'g self,
-        pinned: &Pinned<'_, K, V>,
+        pinned: &'g Pinned<'_, K, V>,
         mut fresh: Fresh<'g, K, V>,
         mut near: Neighbours<'g>,
     ) -> Result<Node<'g, K, V>, Fresh<'g, K, V>> {
@@ -154,7 +151,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
             if near.before[0].exchange(near.after[0], link) {
                 break;
             }
-            let (again, found) = self.neighbours(node.key(), 0);
+            let (again, found) = self.neighbours(pinned, node.key(), 0);
             if found.is_some() {
                 return Err(fresh);
             }
@@ -172,7 +169,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
     /// Links a node that is on level 0 on the levels above.
     fn build<'g>(
         &'g self,
-        pinned: &Pinned<'_, K, V>,
+        pinned: &'g Pinned<'_, K, V>,
         node: Node<'g, K, V>,
         height: usize,
         mut near: Neighbours<'g>,
@@ -189,14 +186,16 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
                 if old.is_marked() {
                     break 'levels;
                 }
-                // Only a remover writes here beside this thread, and only a mark.
-                if old != near.after[level] && !own.exchange(old, near.after[level]) {
-                    continue;
+                if level < near.levels {
+                    // Only a remover writes here beside this thread, and only a mark.
+                    if old != near.after[level] && !own.exchange(old, near.after[level]) {
+                        continue;
+                    }
+                    if near.before[level].exchange(near.after[level], link) {
+                        break;
+                    }
                 }
-                if near.before[level].exchange(near.after[level], link) {
-                    break;
-                }
-                let (again, found) = self.neighbours(node.key(), height);
+                let (again, found) = self.neighbours(pinned, node.key(), height);
                 if found.is_none_or(|found| found.unit() != node.unit()) {
                     break 'levels;
                 }
@@ -206,10 +205,12 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
         core::mem::forget(building);
         if node.raise(BUILT).has(SWEPT) {
             // Removed, and left to this thread.
-            self.neighbours(node.key(), height);
-            self.retire(pinned, [Garbage::Node(node.unit())]);
+            self.neighbours(pinned, node.key(), height);
+            self.give_up(pinned, node);
+        } else {
+            self.count_tall(pinned, height);
         }
-        if height > 5 && self.memory.records().used_bytes() >= SHARDS_FROM_BYTES {
+        if height > 5 && self.memory.used_bytes() >= SHARDS_FROM_BYTES {
             self.shards.grow();
         }
     }

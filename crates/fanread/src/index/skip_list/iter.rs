@@ -45,6 +45,7 @@ enum Front<'g, K, V> {
 /// [`ahead`](Self::ahead) sets how many.
 #[derive(Debug)]
 pub struct Range<'g, K: SkipKey, V, Q: ?Sized, B> {
+    pinned: &'g Pinned<'g, K, V>,
     map: &'g SkipList<K, V>,
     at: Stamp,
     bounds: B,
@@ -65,6 +66,7 @@ pub struct Range<'g, K: SkipKey, V, Q: ?Sized, B> {
 impl<'g, K: SkipKey, V, Q: ?Sized, B> Range<'g, K, V, Q, B> {
     pub(super) fn new(pinned: &'g Pinned<'_, K, V>, at: Stamp, bounds: B) -> Self {
         Self {
+            pinned,
             map: pinned.map,
             at,
             bounds,
@@ -160,7 +162,8 @@ where
     /// The first node of the range.
     fn first(&mut self) -> Option<Node<'g, K, V>> {
         let start = self.bounds.start_bound();
-        let at = self.map.descend::<false>(0, |node| order(is_before_start(node, start)));
+        let from = self.map.near_bound(self.pinned, start);
+        let at = self.map.descend::<false>(from, 0, |node| order(is_before_start(node, start)));
         self.ahead.begin(at.look);
         at.next
     }
@@ -173,7 +176,11 @@ where
             None => !is_behind_end(node, end),
         };
         let level = self.back_level.min(self.map.levels() - 1);
-        let from = self.map.descend::<false>(level, |node| order(is_before(node))).before;
+        let near = match back {
+            Some(back) => self.map.near::<K>(self.pinned, &Sought::new(back.key())),
+            None => self.map.near_bound(self.pinned, end),
+        };
+        let from = self.map.descend::<false>(near, level, |node| order(is_before(node))).before;
         let mut noted = std::collections::VecDeque::new();
         let mut next = from;
         if from.is_none() {
@@ -276,9 +283,26 @@ where
 }
 
 impl<K: SkipKey, V> SkipList<K, V> {
+    /// A node before a bound that is on the level of the directory.
+    fn near_bound<'g, Q>(
+        &'g self,
+        pinned: &'g Pinned<'_, K, V>,
+        bound: Bound<&Q>,
+    ) -> Option<Node<'g, K, V>>
+    where
+        K: Borrow<Q>,
+        Q: SkipKey + ?Sized,
+    {
+        match bound {
+            Bound::Unbounded => None,
+            Bound::Included(key) | Bound::Excluded(key) => self.near(pinned, &Sought::new(key)),
+        }
+    }
+
     /// The first entry of a range.
     pub(super) fn first_in<'g, Q>(
         &'g self,
+        pinned: &'g Pinned<'_, K, V>,
         at: Stamp,
         start: Bound<&Q>,
     ) -> Option<(&'g K, Ref<'g, V>)>
@@ -286,7 +310,9 @@ impl<K: SkipKey, V> SkipList<K, V> {
         K: Borrow<Q>,
         Q: SkipKey + ?Sized,
     {
-        let mut next = self.descend::<false>(0, |node| order(is_before_start(node, start))).next;
+        let from = self.near_bound(pinned, start);
+        let at_start = self.descend::<false>(from, 0, |node| order(is_before_start(node, start)));
+        let mut next = at_start.next;
         while let Some(node) = next {
             let value = if at == NOW { self.value(node) } else { self.value_at(node, at) };
             if let Some(value) = value {

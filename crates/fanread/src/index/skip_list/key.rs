@@ -27,9 +27,10 @@ use crate::arch;
 ///
 /// is all it takes. A type of another crate is wrapped: [`Plain`].
 ///
-/// A key whose bytes lie elsewhere, as those of a `String` do, costs a search one line more for every comparison. For such
-/// types the first eight bytes are kept in the node, where most comparisons end. All strings and byte strings of std are so.
-/// Do the same for a type that holds one:
+/// With a [`prefix`](Self::prefix) searches of a large map are shorter. A key whose bytes lie elsewhere, as those of a
+/// `String` do, costs a search one line more for every comparison: for such types the node keeps a copy of the prefix, where
+/// most comparisons end. Numbers have a prefix, strings and byte strings of std keep one. Do the same for a type that holds
+/// one:
 ///
 /// ```
 /// use fanread::skip_list::SkipKey;
@@ -39,6 +40,7 @@ use crate::arch;
 ///
 /// impl SkipKey for User {
 ///     const HAS_PREFIX: bool = true;
+///     const KEEPS_PREFIX: bool = true;
 ///     fn prefix(&self) -> u64 {
 ///         self.name.prefix()
 ///     }
@@ -51,8 +53,11 @@ use crate::arch;
 /// A key that is looked up by what it borrows as has the same prefix in both forms. A type that breaks the rules of
 /// [`prefix`](Self::prefix) or of [`Ord`] makes a map forget and misplace entries, and nothing worse.
 pub trait SkipKey: Ord {
-    /// Whether a node keeps [`prefix`](Self::prefix). Of no use for keys that lie in the node themselves, as numbers do.
+    /// Whether [`prefix`](Self::prefix) says anything.
     const HAS_PREFIX: bool = false;
+
+    /// Whether a node keeps a copy of the prefix. Of no use for keys that lie in the node themselves, as numbers do.
+    const KEEPS_PREFIX: bool = false;
 
     /// Returns a number that orders keys as far as it goes: if `a < b` then `a.prefix() <= b.prefix()`.
     #[inline]
@@ -84,21 +89,52 @@ pub struct Plain<K>(pub K);
 
 impl<K: Ord> SkipKey for Plain<K> {}
 
-macro_rules! in_the_node {
-    ($($key:ty)*) => {$(
-        impl SkipKey for $key {}
+macro_rules! numbers {
+    ($($number:ty: |$key:ident| $prefix:expr;)*) => {$(
+        impl SkipKey for $number {
+            const HAS_PREFIX: bool = true;
+
+            #[inline]
+            fn prefix(&self) -> u64 {
+                let $key = *self;
+                $prefix
+            }
+        }
     )*};
 }
 
-in_the_node! {
-    u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize bool char Duration SystemTime Instant
-    core::num::NonZeroU32 core::num::NonZeroU64
+/// The lowest signed number is 0.
+const SIGN: u64 = 1 << 63;
+
+numbers! {
+    u8: |key| key.into();
+    u16: |key| key.into();
+    u32: |key| key.into();
+    u64: |key| key;
+    usize: |key| key as u64;
+    u128: |key| (key >> 64) as u64;
+    i8: |key| i64::from(key).cast_unsigned() ^ SIGN;
+    i16: |key| i64::from(key).cast_unsigned() ^ SIGN;
+    i32: |key| i64::from(key).cast_unsigned() ^ SIGN;
+    i64: |key| key.cast_unsigned() ^ SIGN;
+    isize: |key| (key as i64).cast_unsigned() ^ SIGN;
+    i128: |key| ((key >> 64) as i64).cast_unsigned() ^ SIGN;
+    bool: |key| key.into();
+    char: |key| u32::from(key).into();
+    core::num::NonZeroU32: |key| key.get().into();
+    core::num::NonZeroU64: |key| key.get();
+    Duration: |key| key.as_secs();
 }
+
+impl SkipKey for SystemTime {}
+
+impl SkipKey for Instant {}
 
 impl SkipKey for () {}
 
 impl SkipKey for [u8] {
     const HAS_PREFIX: bool = true;
+    const KEEPS_PREFIX: bool = true;
 
     /// The first eight bytes, or what there is of them with NULs behind.
     #[inline]
@@ -119,6 +155,7 @@ impl SkipKey for [u8] {
 
 impl SkipKey for str {
     const HAS_PREFIX: bool = true;
+    const KEEPS_PREFIX: bool = true;
 
     #[inline]
     fn prefix(&self) -> u64 {
@@ -135,6 +172,7 @@ macro_rules! as_what_it_holds {
     ($([$($param:tt)*] $key:ty, $held:ty;)*) => {$(
         impl<$($param)*> SkipKey for $key {
             const HAS_PREFIX: bool = <$held>::HAS_PREFIX;
+            const KEEPS_PREFIX: bool = true;
 
             #[inline]
             fn prefix(&self) -> u64 {
@@ -158,10 +196,18 @@ as_what_it_holds! {
     [K: SkipKey + ?Sized] &K, K;
 }
 
-impl<const N: usize> SkipKey for [u8; N] {}
+impl<const N: usize> SkipKey for [u8; N] {
+    const HAS_PREFIX: bool = true;
+
+    #[inline]
+    fn prefix(&self) -> u64 {
+        self.as_slice().prefix()
+    }
+}
 
 impl<K: SkipKey> SkipKey for Reverse<K> {
     const HAS_PREFIX: bool = K::HAS_PREFIX;
+    const KEEPS_PREFIX: bool = K::KEEPS_PREFIX;
 
     #[inline]
     fn prefix(&self) -> u64 {
@@ -176,6 +222,7 @@ impl<K: SkipKey> SkipKey for Reverse<K> {
 
 impl<K: SkipKey> SkipKey for Option<K> {
     const HAS_PREFIX: bool = K::HAS_PREFIX;
+    const KEEPS_PREFIX: bool = K::KEEPS_PREFIX;
 
     /// `None` is before all others.
     #[inline]
@@ -196,6 +243,7 @@ macro_rules! tuples {
         /// The prefix of the first field.
         impl<A: SkipKey, $($rest: Ord),*> SkipKey for (A, $($rest),*) {
             const HAS_PREFIX: bool = A::HAS_PREFIX;
+            const KEEPS_PREFIX: bool = A::KEEPS_PREFIX;
 
             #[inline]
             fn prefix(&self) -> u64 {
@@ -232,6 +280,12 @@ mod tests {
         options.push(None);
         follows(&mut options);
         assert_eq!("abc".prefix(), b"abc".to_vec().prefix());
-        assert!(<(String, u8)>::HAS_PREFIX && !<(u8, String)>::HAS_PREFIX && !u64::HAS_PREFIX);
+        follows(&mut [i64::MIN, -5, -1, 0, 1, 7, i64::MAX]);
+        follows(&mut [i128::MIN, -5, -1, 0, 1 << 64, i128::MAX]);
+        follows(&mut [(-3_i8, "b"), (-3, "a"), (4, ""), (i8::MIN, "z")]);
+        follows(&mut [Some([3_u8, 4]), None, Some([0, 0]), Some([3, 5])]);
+        assert!(
+            <(String, u8)>::KEEPS_PREFIX && !<(u8, String)>::KEEPS_PREFIX && !u64::KEEPS_PREFIX
+        );
     }
 }

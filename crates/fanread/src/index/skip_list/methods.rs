@@ -92,7 +92,7 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
 
     /// Returns the entry with the smallest key.
     pub fn first_key_value(&self) -> Option<Entry<'_, K, V>> {
-        self.map.first_in::<K>(NOW, Bound::Unbounded)
+        self.map.first_in::<K>(self, NOW, Bound::Unbounded)
     }
 
     /// Returns the entry with the largest key.
@@ -123,7 +123,7 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
         K: Borrow<Q>,
         Q: SkipKey + ?Sized,
     {
-        self.map.first_in(NOW, bound)
+        self.map.first_in(self, NOW, bound)
     }
 
     /// Returns the last entry at or below the bound: `Included(key)` includes `key` itself. Costs what
@@ -383,7 +383,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
 
     /// Removes a key if its value is still the one that was found.
     fn remove_if(&self, key: &K, value: Ref<'_, V>) {
-        if let Some(node) = self.map.node_of::<K>(key) {
+        if let Some(node) = self.map.node_of::<K>(self, key) {
             self.remove_node(node, |now| core::ptr::eq(now.word(), value.word()));
         }
     }

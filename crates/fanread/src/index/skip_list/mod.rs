@@ -10,6 +10,7 @@
 //! | `raw.rs` | views of shared memory |
 //! | `versions.rs` | stamps, chains of versions, which of them go |
 //! | `search.rs` | a key, its place, several keys at once |
+//! | `directory.rs` | where searches of a large map begin |
 //! | `insert.rs`, `remove.rs` | writes |
 //! | `iter.rs` | walks |
 //! | `ahead.rs` | running ahead of a walk |
@@ -31,6 +32,7 @@
 
 mod ahead;
 mod check;
+mod directory;
 mod insert;
 mod iter;
 mod key;
@@ -49,18 +51,19 @@ use std::hash::{BuildHasher, RandomState};
 
 pub use crate::api::Ref;
 use crate::api::{LoadError, MemoryUsage, Options};
-use crate::mem;
+use crate::mem::{self, AllocError};
 use crate::shards::Shards;
 use crate::sync::epoch::{self, Guard};
 use crate::sync::shim::{AtomicU32, Ordering::Relaxed};
 use crate::sync::thread;
 
 pub use check::Broken;
+use directory::{Directory, Tall};
 pub use iter::{Iter, Range};
 pub use key::{Plain, SkipKey};
-use layout::{BUILT, LEVELS, Link, Newest, Older, Unit};
+use layout::{BUILT, LEVELS, Link, Newest, Older, Stamp, Unit};
 pub use methods::IntoIter;
-use raw::{Boxed, Held, Memory};
+use raw::{Boxed, Memory, Node, Pieces};
 pub use snapshot::{Snapshot, View};
 use versions::Snapshots;
 
@@ -101,7 +104,8 @@ pub struct SkipList<K: SkipKey, V> {
     seed: u64,
     memory: Memory<K, V>,
     snapshots: Snapshots,
-    shards: Shards<Heights, Garbage<V>>,
+    tall: Tall,
+    shards: Shards<Stock, Garbage<V>>,
     values: PhantomData<OwnsAndTakes<K, V>>,
 }
 
@@ -109,16 +113,20 @@ pub struct SkipList<K: SkipKey, V> {
 /// shorter-lived ones, so `K` and `V` are invariant.
 type OwnsAndTakes<K, V> = (K, V, fn(K, V) -> (K, V));
 
-/// Draws the heights of a shard's nodes.
+/// What a shard makes nodes of.
 #[derive(Debug, Default)]
-struct Heights(u64);
+struct Stock {
+    /// How many heights were drawn, in steps of a generator.
+    drawn: u64,
+    pieces: Pieces,
+}
 
-impl Heights {
-    /// One level with even odds, two with half of those, and so on.
+impl Stock {
+    /// Draws a height: one level with even odds, two with half of those, and so on.
     #[inline]
-    fn next(&mut self, seed: u64) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0 ^ seed;
+    fn height(&mut self, seed: u64) -> usize {
+        self.drawn = self.drawn.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.drawn ^ seed;
         bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         (bits ^ bits >> 31).trailing_ones() as usize + 1
@@ -181,6 +189,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
             seed,
             memory: Memory::new(),
             snapshots: Snapshots::new(),
+            tall: Tall::new(),
             shards: Shards::new(),
             values: PhantomData,
         }
@@ -212,6 +221,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
         V: Send + Sync,
     {
         let map = Self::new();
+        let pinned = map.pin();
         let mut last: Option<Unit> = None;
         let mut ends = [None::<Unit>; LEVELS];
         let mut entries = entries.into_iter().enumerate();
@@ -221,10 +231,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
                 result = Err(LoadError::NotAscending { index });
                 break;
             }
-            let mut shard = map.shards.lock(0);
-            let height = shard.free.next(map.seed).min(map.levels() + 1).min(LEVELS);
-            let made = map.memory.create_node(&mut shard.heap, height, key, value);
-            drop(shard);
+            let (height, made) = map.make_node(0, key, value);
             let node = match made {
                 Ok(node) => node,
                 Err((error, ..)) => {
@@ -243,7 +250,9 @@ impl<K: SkipKey, V> SkipList<K, V> {
             }
             last = Some(node.unit());
             map.shards.added(0, 1);
+            map.count_tall(&pinned, height);
         }
+        drop(pinned);
         result.map(|()| map)
     }
 
@@ -279,16 +288,28 @@ impl<K: SkipKey, V> SkipList<K, V> {
     pub fn memory_usage(&self) -> MemoryUsage {
         let mut idle_bytes = 0;
         for shard in self.shards.lock_each() {
-            idle_bytes += shard.heap.idle_bytes(self.memory.records());
+            idle_bytes += shard.heap.idle_bytes(self.memory.versions());
+            idle_bytes += self.memory.idle_bytes(&shard.free.pieces);
         }
         MemoryUsage {
             leaf_bytes: 0,
-            record_bytes: self.memory.records().resident_bytes()
-                + self.len() * Memory::<K, V>::box_bytes(),
-            table_bytes: 0,
+            record_bytes: self.memory.resident_bytes() + self.len() * Memory::<K, V>::box_bytes(),
+            table_bytes: self.tall.bytes(&epoch::pin()),
             idle_bytes,
             process_huge_page_bytes: mem::pages::huge_bytes_granted(),
         }
+    }
+
+    /// Makes a node that is not published, of a height that is drawn.
+    fn make_node(
+        &self,
+        thread: usize,
+        key: K,
+        value: V,
+    ) -> (usize, Result<Node<'_, K, V>, (AllocError, K, V)>) {
+        let mut shard = self.shards.lock(thread);
+        let height = shard.free.height(self.seed).min(self.levels() + 1).min(LEVELS);
+        (height, self.memory.create_node(&mut shard.free.pieces, height, key, value))
     }
 
     /// Takes what has been unlinked, and frees what nobody can be reading any more.
@@ -326,7 +347,9 @@ enum Garbage<V> {
     /// The value of a node, which lies in a box.
     Value(#[expect(dead_code, reason = "kept to be dropped")] Boxed<V>),
     /// A list of snapshots.
-    List(#[expect(dead_code, reason = "kept to be dropped")] Box<Held>),
+    List(#[expect(dead_code, reason = "kept to be dropped")] Box<Vec<Stamp>>),
+    /// A directory.
+    Directory(#[expect(dead_code, reason = "kept to be dropped")] Box<Directory>),
 }
 
 /// Garbage that nobody reads any more: dropped one by one, all of it even if one panics.
@@ -346,7 +369,7 @@ impl<K: SkipKey, V> Recycle<'_, K, V> {
                     // Each by itself, so that a panic of one loses no other.
                     self.items.extend(versions.into_iter().map(Garbage::Version));
                     let (key, value) = memory.empty_node(unit, has_value);
-                    memory.free_node(&mut shards.lock(self.thread).heap, unit);
+                    memory.free_node(&mut shards.lock(self.thread).free.pieces, unit);
                     drop((key, value));
                 }
                 Garbage::Version(unit) => {
@@ -375,11 +398,11 @@ impl<K: SkipKey, V> Drop for SkipList<K, V> {
             // The arena frees all memory at once.
             return;
         }
-        // What was unlinked still holds keys and values.
-        let items = self.shards.drain();
+        // What was unlinked still holds keys and values. All in one list: if one panics, the rest is dropped all the same.
+        let mut items = self.shards.drain();
+        let nodes = self.level(0).map(|node| node.unit());
+        items.extend(self.tall.take_dead().into_iter().chain(nodes).map(Garbage::Node));
         Recycle { map: self, thread: 0, items }.run();
-        let nodes: Vec<_> = self.level(0).map(|node| Garbage::Node(node.unit())).collect();
-        Recycle { map: self, thread: 0, items: nodes }.run();
     }
 }
 

@@ -22,10 +22,11 @@ use core::ptr::NonNull;
 use std::alloc::Layout;
 
 use super::key::SkipKey;
-use super::layout::{First, LEVELS, Link, Older, Stamp, State, Unit};
+use super::layout::{First, LEVELS, Link, Older, State, Unit};
 use crate::arch;
+use crate::mem::arena::Arena;
 use crate::mem::word::{self, Read, Word};
-use crate::mem::{AllocError, heap, heap::Records};
+use crate::mem::{AllocError, LINE_BYTES, heap, heap::Records};
 use crate::sync::epoch::Guard;
 use crate::sync::shim::{
     AtomicPtr, AtomicU32, AtomicU64,
@@ -37,6 +38,26 @@ const KEY_BYTES: usize = 256;
 
 /// Values up to this size lie in the node or version, if nothing has to be done to drop them.
 const VALUE_BYTES: usize = 1024;
+
+/// Links that are to lie in the line of the key. Nodes with more are few, and in near caches.
+const HOT_LINKS: usize = 4;
+
+/// The arena of nodes: units of 8 bytes, and a first chunk of 1 KB, which holds a map of ten short entries.
+type Nodes = Arena<3, 7>;
+
+/// Units that a shard takes at a time, at most: as the heap does.
+const BLOCK_UNITS: u64 = 8192;
+
+/// Free memory for nodes, used by one thread at a time.
+///
+/// As the heap's, but pieces are placed so that a search finds what it reads of a node in one line.
+#[derive(Debug, Default)]
+pub(super) struct Pieces {
+    next: u64,
+    end: u64,
+    /// Pieces that were used before, for each height.
+    free: Vec<Vec<Unit>>,
+}
 
 /// How values of a type are kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -86,10 +107,20 @@ impl<K: SkipKey, V> Parts<K, V> {
         } else {
             size_of::<Word>()
         };
-    const TOWER: usize = Self::PREFIX + if K::HAS_PREFIX { size_of::<u64>() } else { 0 };
+    const TOWER: usize = Self::PREFIX + if K::KEEPS_PREFIX { size_of::<u64>() } else { 0 };
 
     fn units(height: usize) -> u64 {
-        (Self::TOWER + height * size_of::<u32>()).div_ceil(Records::UNIT_BYTES) as u64
+        (Self::TOWER + height * size_of::<u32>()).div_ceil(Nodes::UNIT_BYTES) as u64
+    }
+
+    /// What a search reads of a node: what it compares, and the first links.
+    const HOT: usize = if K::KEEPS_PREFIX { Self::PREFIX } else { Self::KEY };
+
+    /// Whether what a search reads of a node lies in one line, if the node begins at a unit.
+    fn is_good(unit: u64, height: usize) -> bool {
+        let hot = unit as usize * Nodes::UNIT_BYTES + Self::HOT;
+        let bytes = Self::TOWER - Self::HOT + height.min(HOT_LINKS) * size_of::<u32>();
+        bytes > LINE_BYTES || hot % LINE_BYTES + bytes <= LINE_BYTES
     }
 }
 
@@ -103,6 +134,15 @@ const VALUE: usize = 32;
 
 fn version_units<V>() -> u64 {
     ((VALUE + value_bytes::<V>()) / Records::UNIT_BYTES) as u64
+}
+
+impl Pieces {
+    fn put(&mut self, unit: Unit, height: usize) {
+        if self.free.len() <= height {
+            self.free.resize(height + 1, Vec::new());
+        }
+        self.free[height].push(unit);
+    }
 }
 
 /// A value on its way into a node or a version.
@@ -360,7 +400,7 @@ impl<'g, K: SkipKey, V> Node<'g, K, V> {
     /// The prefix of the key, if nodes keep one.
     #[inline(always)]
     pub(super) fn prefix(self) -> u64 {
-        if !K::HAS_PREFIX {
+        if !K::KEEPS_PREFIX {
             return 0;
         }
         // SAFETY: as in `key`.
@@ -389,7 +429,7 @@ impl<'g, K: SkipKey, V> Node<'g, K, V> {
     /// Asks for what is behind the node's own lines: of the key, and of the value if it is in a box.
     #[inline]
     pub(super) fn ask_behind(self) {
-        if K::HAS_PREFIX {
+        if K::KEEPS_PREFIX {
             self.key().ask();
         }
         if const { matches!(form::<V>(), Form::Boxed) } {
@@ -495,51 +535,44 @@ impl<'g, V> Version<'g, V> {
     }
 }
 
-/// The stamps of the snapshots that are held, ascending.
-pub(super) type Held = Vec<Stamp>;
-
-/// Where writers find the snapshots that are held; null if there are none.
+/// Something that readers may find, and that is replaced as a whole.
 #[derive(Debug)]
-pub(super) struct Board(AtomicPtr<Held>);
+pub(super) struct Posted<T>(AtomicPtr<T>);
 
-impl Board {
+impl<T> Posted<T> {
     pub(super) const fn new() -> Self {
         Self(AtomicPtr::new(core::ptr::null_mut()))
     }
 
     #[inline(always)]
-    pub(super) fn get<'g>(&self, _pinned: &'g Guard) -> &'g [Stamp] {
+    pub(super) fn get<'g>(&self, _pinned: &'g Guard) -> Option<&'g T> {
         // ORDER: Acquire, pairs with the Release store in `replace`.
-        let list = self.0.load(Acquire);
-        // SAFETY: null, or a list that was current after the guard was made and is retired when it is replaced.
-        unsafe { list.as_ref() }.map_or(&[], |list| list)
+        let posted = self.0.load(Acquire);
+        // SAFETY: null, or what was current after the guard was made and is retired when it is replaced.
+        unsafe { posted.as_ref() }
     }
 
-    /// Shows another list and returns the one before, which readers may still have. The caller has the lock of snapshots.
-    pub(super) fn replace(&self, list: &[Stamp]) -> Option<Box<Held>> {
-        // Relaxed: only the holder of the lock stores here.
+    /// Posts something else and returns what was there, which readers may still have. The caller excludes others who do.
+    pub(super) fn replace(&self, new: Option<Box<T>>) -> Option<Box<T>> {
+        // Relaxed: nobody else stores here.
         let old = self.0.load(Relaxed);
-        let new = if list.is_empty() {
-            core::ptr::null_mut()
-        } else {
-            Box::into_raw(Box::new(list.to_vec()))
-        };
         // ORDER: Release, pairs with `get`.
-        self.0.store(new, Release);
+        self.0.store(new.map_or(core::ptr::null_mut(), Box::into_raw), Release);
         // SAFETY: not null, so it came from `Box::into_raw`, and it is taken back once, here.
         NonNull::new(old).map(|old| unsafe { Box::from_raw(old.as_ptr()) })
     }
 }
 
-impl Drop for Board {
+impl<T> Drop for Posted<T> {
     fn drop(&mut self) {
-        drop(self.replace(&[]));
+        drop(self.replace(None));
     }
 }
 
 /// The memory of a map's nodes and versions.
 pub(super) struct Memory<K, V> {
-    records: Records,
+    nodes: Nodes,
+    versions: Records,
     types: PhantomData<(K, V)>,
 }
 
@@ -550,39 +583,47 @@ unsafe impl<K: Send + Sync, V: Send + Sync> Sync for Memory<K, V> {}
 
 impl<K, V> Memory<K, V> {
     pub(super) const fn new() -> Self {
-        Self { records: Records::new(), types: PhantomData }
+        Self { nodes: Nodes::new(), versions: Records::new(), types: PhantomData }
     }
 
-    pub(super) fn records(&self) -> &Records {
-        &self.records
+    pub(super) fn versions(&self) -> &Records {
+        &self.versions
+    }
+
+    /// Bytes of nodes, those that were handed out.
+    pub(super) fn used_bytes(&self) -> usize {
+        self.nodes.used_bytes()
+    }
+
+    /// Bytes that nodes and versions take in memory.
+    pub(super) fn resident_bytes(&self) -> usize {
+        self.nodes.resident_bytes() + self.versions.resident_bytes()
     }
 }
 
 impl<K: SkipKey, V> Memory<K, V> {
-    #[inline(always)]
-    fn address(&self, unit: Unit) -> NonNull<u8> {
-        let at = self.records.at(unit.get().into());
-        debug_assert!(!at.is_null());
-        // SAFETY: the unit was handed out (M1), so it has an address.
-        unsafe { NonNull::new_unchecked(at) }
-    }
-
     /// The node that a link names.
     #[inline(always)]
     pub(super) fn node(&self, unit: Unit) -> Node<'_, K, V> {
-        Node { at: self.address(unit), unit, lives: PhantomData }
+        let at = self.nodes.at(unit.get().into());
+        debug_assert!(!at.is_null());
+        // SAFETY: the unit was handed out (M1), so it has an address.
+        Node { at: unsafe { NonNull::new_unchecked(at) }, unit, lives: PhantomData }
     }
 
     /// The version that a state or a version names.
-    #[inline(always)]
+    #[inline]
     pub(super) fn version(&self, unit: Unit) -> Version<'_, V> {
-        Version { at: self.address(unit), unit, lives: PhantomData }
+        let at = self.versions.at(unit.get().into());
+        debug_assert!(!at.is_null());
+        // SAFETY: as above.
+        Version { at: unsafe { NonNull::new_unchecked(at) }, unit, lives: PhantomData }
     }
 
     /// Asks for the lines of a node that a search or a scan reads.
     #[inline(always)]
     pub(super) fn ask(&self, unit: Unit) {
-        let at = self.records.at(unit.get().into());
+        let at = self.nodes.at(unit.get().into());
         arch::prefetch(at.wrapping_add(Parts::<K, V>::STATE));
         if const { Parts::<K, V>::TOWER > 8 } {
             // Up to the first links; the same line, mostly.
@@ -593,8 +634,8 @@ impl<K: SkipKey, V> Memory<K, V> {
     /// Asks for the line of a node that a search compares.
     #[inline(always)]
     pub(super) fn ask_key(&self, unit: Unit) {
-        let at = self.records.at(unit.get().into());
-        arch::prefetch(at.wrapping_add(if K::HAS_PREFIX {
+        let at = self.nodes.at(unit.get().into());
+        arch::prefetch(at.wrapping_add(if K::KEEPS_PREFIX {
             Parts::<K, V>::PREFIX
         } else {
             Parts::<K, V>::KEY
@@ -604,7 +645,7 @@ impl<K: SkipKey, V> Memory<K, V> {
     /// Asks for the line of a version.
     #[inline]
     pub(super) fn ask_version(&self, unit: Unit) {
-        arch::prefetch(self.records.at(unit.get().into()));
+        arch::prefetch(self.versions.at(unit.get().into()));
     }
 
     /// Makes a node of a height that is not published; its links are ends.
@@ -614,13 +655,12 @@ impl<K: SkipKey, V> Memory<K, V> {
     /// Key and value, if there is no memory.
     pub(super) fn create_node(
         &self,
-        heap: &mut heap::Shard,
+        pieces: &mut Pieces,
         height: usize,
         key: K,
         value: V,
     ) -> Result<Node<'_, K, V>, (AllocError, K, V)> {
-        let units = Parts::<K, V>::units(height);
-        let unit = match self.allocate(heap, units) {
+        let unit = match self.place(pieces, height) {
             Ok(unit) => unit,
             Err(error) => return Err((error, key, value)),
         };
@@ -629,11 +669,11 @@ impl<K: SkipKey, V> Memory<K, V> {
         // 4. Nobody else knows it.
         unsafe {
             if let Err((error, value)) = node.slot().fill(value) {
-                heap.free(&self.records, unit.get().into(), units);
+                pieces.put(unit, height);
                 return Err((error, key, value));
             }
             let at = node.at;
-            if K::HAS_PREFIX {
+            if K::KEEPS_PREFIX {
                 at.add(Parts::<K, V>::PREFIX).cast::<u64>().write(key.prefix());
             }
             let place = at.add(Parts::<K, V>::KEY);
@@ -675,7 +715,7 @@ impl<K: SkipKey, V> Memory<K, V> {
             if let Some(value) = value
                 && let Err((error, value)) = version.slot().fill(value)
             {
-                heap.free(&self.records, unit.get().into(), units);
+                heap.free(&self.versions, unit.get().into(), units);
                 return Err((error, Some(value)));
             }
             for at in [BEGIN, END, FIRST] {
@@ -687,8 +727,36 @@ impl<K: SkipKey, V> Memory<K, V> {
         Ok(version)
     }
 
+    /// A piece for a node.
+    fn place(&self, pieces: &mut Pieces, height: usize) -> Result<Unit, AllocError> {
+        if let Some(unit) = pieces.free.get_mut(height).and_then(Vec::pop) {
+            return Ok(unit);
+        }
+        let units = Parts::<K, V>::units(height);
+        loop {
+            let mut unit = pieces.next;
+            while unit < pieces.end && !Parts::<K, V>::is_good(unit, height) {
+                unit += 1;
+            }
+            if unit + units <= pieces.end {
+                pieces.next = unit + units;
+                return Unit::new(unit)
+                    .ok_or(AllocError { bytes: units as usize * Nodes::UNIT_BYTES });
+            }
+            // A small map takes small blocks. A line more than is needed, so that there is a good place.
+            let used = (self.nodes.used_bytes() / Nodes::UNIT_BYTES) as u64;
+            let block = (used / 8).clamp(8, BLOCK_UNITS).max(units + 8);
+            let start = self.nodes.grow(block)?;
+            if start != pieces.end || Nodes::starts_chunk(start) {
+                // What is left of the old block has no room for a node.
+                pieces.next = start;
+            }
+            pieces.end = start + block;
+        }
+    }
+
     fn allocate(&self, heap: &mut heap::Shard, units: u64) -> Result<Unit, AllocError> {
-        let unit = heap.allocate(&self.records, units)?;
+        let unit = heap.allocate(&self.versions, units)?;
         Unit::new(unit).ok_or(AllocError { bytes: units as usize * Records::UNIT_BYTES })
     }
 
@@ -716,14 +784,21 @@ impl<K: SkipKey, V> Memory<K, V> {
     }
 
     /// Gives back the memory of an empty node.
-    pub(super) fn free_node(&self, heap: &mut heap::Shard, unit: Unit) {
-        let height = self.node(unit).state().height();
-        heap.free(&self.records, unit.get().into(), Parts::<K, V>::units(height));
+    pub(super) fn free_node(&self, pieces: &mut Pieces, unit: Unit) {
+        pieces.put(unit, self.node(unit).state().height());
+    }
+
+    /// Bytes of pieces that wait to be used.
+    pub(super) fn idle_bytes(&self, pieces: &Pieces) -> usize {
+        let free = pieces.free.iter().enumerate();
+        let free: u64 =
+            free.map(|(height, list)| list.len() as u64 * Parts::<K, V>::units(height)).sum();
+        (free + pieces.end - pieces.next) as usize * Nodes::UNIT_BYTES
     }
 
     /// Gives back the memory of an empty version.
     pub(super) fn free_version(&self, heap: &mut heap::Shard, unit: Unit) {
-        heap.free(&self.records, unit.get().into(), version_units::<V>());
+        heap.free(&self.versions, unit.get().into(), version_units::<V>());
     }
 
     /// Whether dropping keys or values does anything.

@@ -9,7 +9,7 @@ use core::borrow::Borrow;
 use super::key::SkipKey;
 use super::layout::{BUILT, DEAD, Newest, PENDING, SWEPT, Stamp, State};
 use super::raw::Node;
-use super::{Garbage, Pinned, Ref, SkipList};
+use super::{Pinned, Ref, SkipList};
 use crate::mem::word::Read;
 use crate::sync::shim::Ordering::Acquire;
 
@@ -62,13 +62,13 @@ impl<K: SkipKey, V> SkipList<K, V> {
         self.mark_all(node);
         let height = node.state().height();
         let was_built = node.state().has(BUILT);
-        self.neighbours(node.key(), height);
+        self.neighbours(pinned, node.key(), height);
         if node.raise(SWEPT).has(BUILT) {
             if !was_built {
                 // Its maker may have linked it behind this search; now he does not any more.
-                self.neighbours(node.key(), height);
+                self.neighbours(pinned, node.key(), height);
             }
-            self.retire(pinned, [Garbage::Node(node.unit())]);
+            self.give_up(pinned, node);
         }
     }
 }
@@ -105,7 +105,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
         K: Borrow<Q>,
         Q: SkipKey + ?Sized,
     {
-        self.remove_node(self.map.node_of(key)?, |_| true).map(Ref::new)
+        self.remove_node(self.map.node_of(self, key)?, |_| true).map(Ref::new)
     }
 
     /// Removes the value of a node, if it is the one `wanted` accepts, which is no user code.

@@ -10,6 +10,7 @@ use core::borrow::Borrow;
 use core::cmp::Ordering;
 
 use super::ahead::LOOK;
+use super::directory::{self, PATIENCE};
 use super::key::SkipKey;
 use super::layout::{DEAD, LEVELS, Link};
 use super::raw::{Node, Place, Tower};
@@ -49,7 +50,7 @@ impl<'q, Q: SkipKey + ?Sized> Sought<'q, Q> {
     /// How the key of a node compares with what is looked for.
     #[inline(always)]
     pub(super) fn compare<K: SkipKey + Borrow<Q>, V>(&self, node: Node<'_, K, V>) -> Ordering {
-        if const { K::HAS_PREFIX && Q::HAS_PREFIX } {
+        if const { K::KEEPS_PREFIX && Q::HAS_PREFIX } {
             let prefix = node.prefix();
             if prefix != self.prefix {
                 return prefix.cmp(&self.prefix);
@@ -72,11 +73,19 @@ pub(super) struct Descent<'g, K, V> {
     pub(super) look: [Link; LOOK],
 }
 
-/// The neighbours of a key on all levels.
+impl<K, V> Descent<'_, K, V> {
+    /// That of an empty map.
+    const NONE: Self =
+        Self { before: None, next: None, found: Ordering::Greater, look: [Link::END; LOOK] };
+}
+
+/// The neighbours of a key.
 #[derive(Debug)]
 pub(super) struct Neighbours<'g> {
     pub(super) before: [Place<'g>; LEVELS],
     pub(super) after: [Link; LEVELS],
+    /// On how many, from the lowest one.
+    pub(super) levels: usize,
 }
 
 impl<K: SkipKey, V> SkipList<K, V> {
@@ -101,19 +110,54 @@ impl<K: SkipKey, V> SkipList<K, V> {
         }
     }
 
-    /// Goes down to a level; `compare` says whether a node is before, at or behind what is looked for. A node on the way
+    /// A node before what is sought that is on the level of the directory.
+    #[inline(always)]
+    pub(super) fn near<'g, Q>(
+        &'g self,
+        pinned: &'g Pinned<'_, K, V>,
+        sought: &Sought<'_, Q>,
+    ) -> Option<Node<'g, K, V>>
+    where
+        K: Borrow<Q>,
+        Q: SkipKey + ?Sized,
+    {
+        if !const { K::HAS_PREFIX && Q::HAS_PREFIX } {
+            return None;
+        }
+        self.hint(&pinned.guard, sought.prefix)
+    }
+
+    /// Goes down to a level, from a node that is before and on the level of the directory if there is one; `compare` says whether a node is before, at or behind what is looked for. A node on the way
     /// that is at it ends the descent early if `EARLY`.
     #[inline(always)]
     pub(super) fn descend<'g, const EARLY: bool>(
         &'g self,
+        from: Option<Node<'g, K, V>>,
         down_to: usize,
         compare: impl Fn(Node<'g, K, V>) -> Ordering,
     ) -> Descent<'g, K, V> {
-        let mut level = self.levels();
-        let asks_below = level.saturating_sub(CACHED_LEVELS);
-        let mut tower = self.head();
-        let mut at =
-            Descent { before: None, next: None, found: Ordering::Greater, look: [Link::END; LOOK] };
+        let at = self.descend_from::<EARLY>(from, down_to, &compare);
+        match at {
+            Some(at) => at,
+            None => self.descend_from::<EARLY>(None, down_to, &compare).unwrap_or(Descent::NONE),
+        }
+    }
+
+    /// As `descend`; `None` if the node it begins at is too far before.
+    #[inline(always)]
+    fn descend_from<'g, const EARLY: bool>(
+        &'g self,
+        from: Option<Node<'g, K, V>>,
+        down_to: usize,
+        compare: &impl Fn(Node<'g, K, V>) -> Ordering,
+    ) -> Option<Descent<'g, K, V>> {
+        let asks_below = self.levels().saturating_sub(CACHED_LEVELS);
+        let mut patience = PATIENCE;
+        let (mut level, mut tower) = match from {
+            Some(node) => (directory::LEVEL + 1, node.tower()),
+            None => (self.levels(), self.head()),
+        };
+        let mut at = Descent { before: from, ..Descent::NONE };
         while level > down_to {
             level -= 1;
             let mut next = tower.at(level).load().unmarked();
@@ -136,6 +180,12 @@ impl<K: SkipKey, V> SkipList<K, V> {
                     }
                     (tower, next) = (node.tower(), behind);
                     at.before = Some(node);
+                    if level == directory::LEVEL && from.is_some() {
+                        patience -= 1;
+                        if patience == 0 {
+                            return None;
+                        }
+                    }
                     if level < asks_below {
                         for below in 1..=ASK_LEVELS.min(level) {
                             self.ask_next(tower, level - below);
@@ -154,7 +204,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
                 && let Some(node) = at.next
                 && (level == 0 || !node.state().has(DEAD))
             {
-                return at;
+                return Some(at);
             }
             if level < asks_below && level > ASK_LEVELS {
                 self.ask_next(tower, level - ASK_LEVELS - 1);
@@ -163,25 +213,31 @@ impl<K: SkipKey, V> SkipList<K, V> {
         if at.next.is_none() {
             at.found = Ordering::Greater;
         }
-        at
+        Some(at)
     }
 
     /// The node of a key, whether it has a value or not.
     #[inline(always)]
-    pub(super) fn node_of<'g, Q>(&'g self, key: &Q) -> Option<Node<'g, K, V>>
+    pub(super) fn node_of<'g, Q>(
+        &'g self,
+        pinned: &'g Pinned<'_, K, V>,
+        key: &Q,
+    ) -> Option<Node<'g, K, V>>
     where
         K: Borrow<Q>,
         Q: SkipKey + ?Sized,
     {
         let sought = Sought::new(key);
-        let at = self.descend::<true>(0, |node| sought.compare(node));
+        let near = self.near(pinned, &sought);
+        let at = self.descend::<true>(near, 0, |node| sought.compare(node));
         at.next.filter(|_| at.found == Ordering::Equal)
     }
 
-    /// The neighbours of a key on all levels, at least so many, and its node. Takes nodes that are being removed out of the
-    /// levels on its way.
+    /// The neighbours of a key on the lowest levels, at least so many, and its node. Takes nodes that are being removed out of
+    /// the levels on its way.
     pub(super) fn neighbours<'g, Q>(
         &'g self,
+        pinned: &'g Pinned<'_, K, V>,
         key: &Q,
         at_least: usize,
     ) -> (Neighbours<'g>, Option<Node<'g, K, V>>)
@@ -190,10 +246,14 @@ impl<K: SkipKey, V> SkipList<K, V> {
         Q: SkipKey + ?Sized,
     {
         let sought = Sought::new(key);
+        let mut is_near = at_least <= directory::LEVEL + 1;
         loop {
-            if let Some(found) = self.try_neighbours(&sought, at_least) {
+            let from = if is_near { self.near(pinned, &sought) } else { None };
+            if let Some(found) = self.try_neighbours(&sought, from, at_least) {
                 return found;
             }
+            // Or the node was too far before.
+            is_near = false;
             // A node on the way was removed, or another thread has taken one out of a level first.
             crate::sync::shim::wait_for_others();
         }
@@ -202,19 +262,21 @@ impl<K: SkipKey, V> SkipList<K, V> {
     fn try_neighbours<'g, Q>(
         &'g self,
         sought: &Sought<'_, Q>,
+        from: Option<Node<'g, K, V>>,
         at_least: usize,
     ) -> Option<(Neighbours<'g>, Option<Node<'g, K, V>>)>
     where
         K: Borrow<Q>,
         Q: SkipKey + ?Sized,
     {
-        let mut tower = self.head();
-        let mut found = Neighbours { before: [tower.at(0); LEVELS], after: [Link::END; LEVELS] };
-        let mut level = self.levels().max(at_least);
-        for above in level..LEVELS {
-            found.before[above] = tower.at(above);
-        }
-        let asks_below = level.saturating_sub(CACHED_LEVELS);
+        let (mut level, mut tower) = match from {
+            Some(node) => (directory::LEVEL + 1, node.tower()),
+            None => (self.levels().max(at_least), self.head()),
+        };
+        let mut found =
+            Neighbours { before: [tower.at(0); LEVELS], after: [Link::END; LEVELS], levels: level };
+        let asks_below = self.levels().saturating_sub(CACHED_LEVELS);
+        let mut patience = PATIENCE;
         let mut rejected = Link::END;
         let mut is_found = false;
         while level > 0 {
@@ -247,6 +309,12 @@ impl<K: SkipKey, V> SkipList<K, V> {
                     Ordering::Less => {
                         tower = node.tower();
                         (place, next) = (tower.at(level), behind);
+                        if level == directory::LEVEL && from.is_some() {
+                            patience -= 1;
+                            if patience == 0 {
+                                return None;
+                            }
+                        }
                         if level < asks_below {
                             for below in 1..=ASK_LEVELS.min(level) {
                                 self.ask_next(tower, level - below);
@@ -285,11 +353,14 @@ struct Search<'g, 'q, K: SkipKey, V, Q: ?Sized> {
 }
 
 impl<'g, 'q, K: SkipKey + Borrow<Q>, V, Q: SkipKey + ?Sized> Search<'g, 'q, K, V, Q> {
-    fn new(map: &'g SkipList<K, V>, key: &'q Q) -> Self {
-        let tower = map.head();
-        let level = map.levels() - 1;
-        let next = tower.at(level).load();
+    fn new(pinned: &'g Pinned<'_, K, V>, key: &'q Q) -> Self {
+        let map = pinned.map;
         let sought = Sought::new(key);
+        let (level, tower) = match map.near(pinned, &sought) {
+            Some(node) => (directory::LEVEL, node.tower()),
+            None => (map.levels() - 1, map.head()),
+        };
+        let next = tower.at(level).load().unmarked();
         Self { map, sought, tower, level, next, rejected: Link::END, is_equal: false }
     }
 }
@@ -367,7 +438,7 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
         K: Borrow<Q>,
         Q: SkipKey + ?Sized,
     {
-        let node = self.map.node_of(key)?;
+        let node = self.map.node_of(self, key)?;
         self.map.value(node).map(Ref::new)
     }
 
@@ -402,7 +473,7 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
         let map = self.map;
         batch::drive(
             keys.len(),
-            |index| Search::new(map, keys[index]),
+            |index| Search::new(self, keys[index]),
             |index, node| found[index] = node.and_then(|node| map.value(node)).map(Ref::new),
         );
     }
@@ -421,7 +492,7 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
         let map = self.map;
         batch::drive(
             keys.len(),
-            |index| Search::new(map, keys[index]),
+            |index| Search::new(self, keys[index]),
             |index, node| found[index] = node.is_some_and(|node| map.value(node).is_some()),
         );
     }
@@ -432,6 +503,6 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
         K: Borrow<Q>,
         Q: SkipKey + ?Sized,
     {
-        batch::drive(keys.len(), |index| Search::new(self.map, keys[index]), |_, _| {});
+        batch::drive(keys.len(), |index| Search::new(self, keys[index]), |_, _| {});
     }
 }

@@ -81,8 +81,8 @@ impl<K: SkipKey, V> View<'_, K, V> {
         K: Borrow<Q>,
         Q: SkipKey + ?Sized,
     {
-        let Pinned { map, .. } = self.pinned;
-        map.value_at(map.node_of(key)?, self.stamp).map(Ref::new)
+        let map = self.pinned.map;
+        map.value_at(map.node_of(&self.pinned, key)?, self.stamp).map(Ref::new)
     }
 
     /// Returns whether `key` had a value.
@@ -138,7 +138,7 @@ impl<K: SkipKey, V> View<'_, K, V> {
         K: Borrow<Q>,
         Q: SkipKey + ?Sized,
     {
-        self.pinned.map.first_in(self.stamp, bound)
+        self.pinned.map.first_in(&self.pinned, self.stamp, bound)
     }
 
     /// Returns the last entry at or below the bound: `Included(key)` includes `key` itself.

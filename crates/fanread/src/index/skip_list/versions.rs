@@ -29,7 +29,7 @@ use std::collections::VecDeque;
 
 use super::key::SkipKey;
 use super::layout::{DEAD, First, LAST_STAMP, Newest, Older, PENDING, PRUNING, Stamp, State, Unit};
-use super::raw::{Board, Node, Version};
+use super::raw::{Node, Posted, Version};
 use super::{Garbage, Pinned, SkipList};
 use crate::mem::word::Read;
 use crate::sync::lock::Lock;
@@ -44,7 +44,7 @@ use crate::sync::shim::{
 pub(super) struct Snapshots {
     /// How many were made, and one. The stamp of what is written now.
     count: AtomicU64,
-    board: Board,
+    board: Posted<Vec<Stamp>>,
     held: Lock<Vec<Stamp>>,
     /// Nodes with versions that only snapshots need.
     pending: Lock<VecDeque<Pending>>,
@@ -61,7 +61,7 @@ impl Snapshots {
     pub(super) const fn new() -> Self {
         Self {
             count: AtomicU64::new(1),
-            board: Board::new(),
+            board: Posted::new(),
             held: Lock::new(Vec::new()),
             pending: Lock::new(VecDeque::new()),
         }
@@ -86,7 +86,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
     /// The snapshots that are held.
     #[inline(always)]
     pub(super) fn held<'g>(&self, pinned: &'g Pinned<'_, K, V>) -> &'g [Stamp] {
-        self.snapshots.board.get(&pinned.guard)
+        self.snapshots.board.get(&pinned.guard).map_or(&[], |held| held)
     }
 
     /// Makes a snapshot and returns its stamp.
@@ -97,7 +97,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
         let stamp = count.load(Relaxed);
         assert!(stamp < LAST_STAMP, "more snapshots than there are stamps");
         stamps.push(stamp);
-        let old = board.replace(&stamps);
+        let old = board.replace(Some(Box::new(stamps.clone())));
         // ORDER: SeqCst, and the fence behind it, with `now`. Release in that, for V2.
         count.fetch_add(1, SeqCst);
         // ORDER: as above: whatever this snapshot reads, it reads behind the fence.
@@ -114,7 +114,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
         if let Ok(at) = stamps.binary_search(&stamp) {
             stamps.remove(at);
         }
-        let old = board.replace(&stamps);
+        let old = board.replace((!stamps.is_empty()).then(|| Box::new(stamps.clone())));
         drop(stamps);
         self.retire(pinned, old.map(Garbage::List));
         self.look_at_pending(pinned);
