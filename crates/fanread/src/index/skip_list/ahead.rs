@@ -25,7 +25,7 @@
 
 use super::SkipList;
 use super::key::SkipKey;
-use super::layout::{LEVELS, Link, Newest};
+use super::layout::{LEVELS, Link};
 use super::raw::Node;
 
 /// Levels of which a search notes the first nodes: one more than the highest level of a task.
@@ -37,64 +37,131 @@ pub(super) const LOOK: usize = if LEVELS < 6 { LEVELS } else { 6 };
 /// waiting, level 5 asks for more at once than a core keeps track of. `fanread bench --workload scan-1000` decides.
 pub(super) const TOP_TASK: usize = if LOOK < 5 { LOOK - 1 } else { 4 };
 
-/// Entries before the first step. A search has seen the first entries itself.
-const FIRST_STEP: u32 = 2;
+/// The entry at which a scan begins to run ahead. A search has seen the first entries itself, and lines that a short scan
+/// asks for and does not come to make the next one wait.
+const FIRST_STEP: u32 = 8;
 
-/// Room for tasks. Twice what there is on average, twice.
-const TASKS: usize = 64;
+/// Steps for each entry until the scan is far enough ahead. One would never get ahead; more ask for much that a scan of some
+/// ten entries does not come to.
+const STEPS_AT_FIRST: u32 = 3;
+
+/// How far ahead a scan gets: steps for each task that there is on average.
+///
+/// A stretch of the highest level is broken down to nodes in as many steps of all tasks as it has levels.
+const LEAD: u32 = 3;
+
+/// Room for tasks: twice what there is on average. What finds no room is not asked for.
+const TASKS: usize = 32;
 
 /// Steps of a task with an end. One in 2^16 gaps is as wide; a task whose end was removed must not go on for ever.
 const STEPS: u8 = 16;
 
 /// A stretch to be asked for.
-#[derive(Clone, Copy, Debug)]
-struct Task {
-    start: Link,
+#[derive(Debug)]
+struct Task<'g, K, V> {
+    start: Node<'g, K, V>,
     end: Link,
     level: u8,
     steps: u8,
 }
 
+impl<K, V> Clone for Task<'_, K, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, V> Copy for Task<'_, K, V> {}
+
 /// The tasks of a scan, first in first out.
 #[derive(Debug)]
-struct Tasks {
-    ring: [Task; TASKS],
+struct Tasks<'g, K, V> {
+    ring: [Option<Task<'g, K, V>>; TASKS],
     first: usize,
     count: usize,
 }
 
-impl Tasks {
-    fn new() -> Self {
-        let none = Task { start: Link::END, end: Link::END, level: 0, steps: 0 };
-        Self { ring: [none; TASKS], first: 0, count: 0 }
+impl<'g, K: SkipKey, V> Tasks<'g, K, V> {
+    /// The tasks of a scan that is at a node, of those that begin where its search has come out.
+    #[cold]
+    fn new(
+        map: &'g SkipList<K, V>,
+        look: [Link; LOOK],
+        top: usize,
+        current: Node<'g, K, V>,
+    ) -> Box<Self> {
+        let mut tasks = Box::new(Self { ring: [None; TASKS], first: 0, count: 0 });
+        for level in 0..=top {
+            let end = if level == top { Link::END } else { look[level + 1] };
+            let Some(start) = look[level].unit().filter(|_| look[level] != end) else { continue };
+            let start = map.memory.node(start);
+            let is_past = end.unit().is_some_and(|end| map.memory.node(end).key() <= current.key());
+            if !is_past {
+                tasks.push(Task { start, end, level: level as u8, steps: STEPS });
+            }
+        }
+        tasks
     }
 
-    #[inline]
-    fn push(&mut self, task: Task) {
+    #[inline(always)]
+    fn push(&mut self, task: Task<'g, K, V>) {
         // The last place is for the task without an end.
-        if task.start != task.end && self.count < TASKS - usize::from(task.end != Link::END) {
-            self.ring[(self.first + self.count) % TASKS] = task;
+        if self.count < TASKS - usize::from(task.end != Link::END) {
+            self.ring[(self.first + self.count) % TASKS] = Some(task);
             self.count += 1;
         }
     }
 
-    #[inline]
-    fn pop(&mut self) -> Option<Task> {
-        let task = self.ring[self.first];
-        (self.count > 0).then(|| {
-            self.first = (self.first + 1) % TASKS;
-            self.count -= 1;
-            task
-        })
+    #[inline(always)]
+    fn pop(&mut self) -> Option<Task<'g, K, V>> {
+        self.count = self.count.checked_sub(1)?;
+        let task = self.ring[self.first % TASKS];
+        self.first = self.first.wrapping_add(1);
+        task
+    }
+
+    /// Does one step of a task.
+    #[inline(always)]
+    fn step(&mut self, map: &'g SkipList<K, V>, task: Task<'g, K, V>) {
+        let Task { start, end, level, .. } = task;
+        if let Some(version) = start.state().chain() {
+            map.memory.ask_version(version);
+        }
+        start.ask_behind();
+        let tower = start.tower();
+        let last = tower.at(level.into()).load();
+        if level > 0 && !last.is_marked() {
+            let mut next = tower.at(0).load().unmarked();
+            for below in 0..level {
+                let above = if below + 1 == level {
+                    last
+                } else {
+                    tower.at(usize::from(below) + 1).load().unmarked()
+                };
+                if let Some(unit) = next.unit().filter(|_| next != above) {
+                    let start = map.memory.asked(unit);
+                    self.push(Task { start, end: above, level: below, steps: STEPS });
+                }
+                next = above;
+            }
+        }
+        // A node that was removed from this level leads on along it, and nowhere else.
+        let last = last.unmarked();
+        if let Some(unit) = last.unit().filter(|_| last != end) {
+            let start = map.memory.asked(unit);
+            if end == Link::END || task.steps > 0 {
+                self.push(Task { start, steps: task.steps.saturating_sub(1), ..task });
+            }
+        }
     }
 }
 
 /// How a scan runs ahead.
 #[derive(Debug)]
-pub(super) struct Ahead {
+pub(super) struct Ahead<'g, K, V> {
     /// The first nodes of the scan on each level.
     look: [Link; LOOK],
-    tasks: Option<Box<Tasks>>,
+    tasks: Option<Box<Tasks<'g, K, V>>>,
     /// The level of the task without an end; 0 for a scan that does not run ahead.
     top: usize,
     /// Entries that were handed out.
@@ -103,7 +170,7 @@ pub(super) struct Ahead {
     stepped: u32,
 }
 
-impl Ahead {
+impl<'g, K: SkipKey, V> Ahead<'g, K, V> {
     pub(super) fn new() -> Self {
         Self { look: [Link::END; LOOK], tasks: None, top: TOP_TASK, taken: 0, stepped: 0 }
     }
@@ -119,94 +186,44 @@ impl Ahead {
     }
 
     /// Does its part for an entry that is handed out. `is_behind` says of a node whether it is behind the end of the scan.
-    #[inline]
-    pub(super) fn step<'g, K: SkipKey, V>(
+    #[inline(always)]
+    pub(super) fn step(
         &mut self,
         map: &'g SkipList<K, V>,
+        current: Node<'g, K, V>,
         is_behind: impl Fn(Node<'g, K, V>) -> bool,
     ) {
-        self.taken += 1;
-        if self.taken < FIRST_STEP || self.top == 0 {
+        if self.top == 0 {
             return;
         }
-        self.run(map, is_behind);
+        self.taken += 1;
+        if self.taken >= FIRST_STEP {
+            self.run(map, current, is_behind);
+        }
     }
 
-    fn run<'g, K: SkipKey, V>(
+    fn run(
         &mut self,
         map: &'g SkipList<K, V>,
+        current: Node<'g, K, V>,
         is_behind: impl Fn(Node<'g, K, V>) -> bool,
     ) {
         let Self { look, top, .. } = *self;
-        let tasks = self.tasks.get_or_insert_with(|| {
-            let mut tasks = Box::new(Tasks::new());
-            for level in 0..=top {
-                let end = if level == top { Link::END } else { look[level + 1] };
-                let steps = STEPS;
-                tasks.push(Task { start: look[level], end, level: level as u8, steps });
+        let tasks = self.tasks.get_or_insert_with(|| Tasks::new(map, look, top, current));
+        let enough = self.taken + (LEAD << top);
+        for _ in 0..STEPS_AT_FIRST {
+            if self.stepped >= enough {
+                break;
             }
-            tasks
-        });
-        let lead = (4 * self.taken).min(3 << top);
-        let mut steps = 0;
-        while self.stepped < self.taken + lead && steps < 4 {
             let Some(task) = tasks.pop() else { return };
-            steps += 1;
             self.stepped += 1;
-            let Some(unit) = task.start.unit() else { continue };
-            let node = map.memory.node(unit);
-            if !is_behind(node) {
-                step(map, tasks, task, node);
+            if !is_behind(task.start) {
+                tasks.step(map, task);
             }
         }
         if self.taken > u32::MAX / 2 {
             // Of a long scan only the difference matters.
             (self.taken, self.stepped) = (1 << 16, (1 << 16) + self.stepped - self.taken);
-        }
-    }
-}
-
-/// Does one step of a task.
-#[inline]
-fn step<'g, K: SkipKey, V>(
-    map: &'g SkipList<K, V>,
-    tasks: &mut Tasks,
-    task: Task,
-    node: Node<'g, K, V>,
-) {
-    if let Newest::Chain(version) = node.state().newest() {
-        map.memory.ask_version(version);
-    }
-    node.ask_behind();
-    let Task { end, level, .. } = task;
-    let last = node.tower().at(level.into()).load();
-    let ask = |link: Link| {
-        if let Some(unit) = link.unit() {
-            map.memory.ask(unit);
-        }
-    };
-    if !last.is_marked() {
-        let mut from = Link::END;
-        for below in 0..level {
-            let next = node.tower().at(below.into()).load().unmarked();
-            if next != from {
-                ask(next);
-                from = next;
-            }
-            let to = if below + 1 == level {
-                last
-            } else {
-                node.tower().at((below + 1).into()).load().unmarked()
-            };
-            tasks.push(Task { start: next, end: to, level: below, steps: STEPS });
-        }
-    }
-    // A node that was removed from this level leads on along it, and nowhere else.
-    let last = last.unmarked();
-    if last != end {
-        ask(last);
-        if end == Link::END || task.steps > 0 {
-            tasks.push(Task { start: last, steps: task.steps.saturating_sub(1), ..task });
         }
     }
 }

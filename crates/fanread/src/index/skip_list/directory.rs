@@ -15,6 +15,7 @@ use super::key::SkipKey;
 use super::layout::{LEVELS, Unit};
 use super::raw::{Node, Posted};
 use super::{Garbage, Pinned, SkipList};
+use crate::arch;
 use crate::sync::epoch::Guard;
 use crate::sync::lock::Lock;
 use crate::sync::shim::{
@@ -41,8 +42,35 @@ pub(super) const PATIENCE: u32 = if cfg!(any(shuttle, small_leaves, miri)) { 1 }
 /// The array.
 #[derive(Debug)]
 pub(super) struct Directory {
+    /// Every [`BLOCK`]-th prefix.
+    tops: Vec<u64>,
     prefixes: Vec<u64>,
     nodes: Vec<Unit>,
+}
+
+/// Entries of the directory that are asked for at once: four lines of prefixes and two of nodes. The array of every 32nd one
+/// stays in a core's own cache.
+const BLOCK: usize = 32;
+
+impl Directory {
+    fn new(prefixes: Vec<u64>, nodes: Vec<Unit>) -> Self {
+        Self { tops: prefixes.iter().copied().step_by(BLOCK).collect(), prefixes, nodes }
+    }
+
+    /// The last node with a lower prefix.
+    #[inline(always)]
+    fn before(&self, prefix: u64) -> Option<Unit> {
+        let block = self.tops.partition_point(|other| *other < prefix).checked_sub(1)?;
+        let (from, to) = (block * BLOCK, ((block + 1) * BLOCK).min(self.nodes.len()));
+        let (prefixes, nodes) = (&self.prefixes[from..to], &self.nodes[from..to]);
+        for at in (0..prefixes.len()).step_by(8) {
+            arch::prefetch(&raw const prefixes[at]);
+        }
+        for at in (0..nodes.len()).step_by(16) {
+            arch::prefetch(&raw const nodes[at]);
+        }
+        nodes.get(prefixes.partition_point(|other| *other < prefix).checked_sub(1)?).copied()
+    }
 }
 
 /// The directory of a map, and what belongs to it.
@@ -96,8 +124,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
     #[inline(always)]
     pub(super) fn hint<'g>(&'g self, guard: &'g Guard, prefix: u64) -> Option<Node<'g, K, V>> {
         let directory = self.tall.directory.get(guard)?;
-        let at = directory.prefixes.partition_point(|other| *other < prefix);
-        let node = self.memory.node(*directory.nodes.get(at.checked_sub(1)?)?);
+        let node = self.memory.node(directory.before(prefix)?);
         // What is removed leads to what was behind it long ago.
         (!node.tower().at(LEVEL).load().is_marked()).then_some(node)
     }
@@ -159,7 +186,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
         }
         // Relaxed: as above.
         limit.store((nodes.len() as u64 * 3 / 2).max(FIRST), Relaxed);
-        let old = directory.replace(Some(Box::new(Directory { prefixes, nodes })));
+        let old = directory.replace(Some(Box::new(Directory::new(prefixes, nodes))));
         drop(busy);
         let gone = gone.into_iter().map(Garbage::Node);
         self.retire(pinned, old.map(Garbage::Directory).into_iter().chain(gone));

@@ -50,7 +50,7 @@ pub struct Range<'g, K: SkipKey, V, Q: ?Sized, B> {
     at: Stamp,
     bounds: B,
     front: Front<'g, K, V>,
-    ahead: Ahead,
+    ahead: Ahead<'g, K, V>,
     /// Nodes that come next from the back, the last one first.
     noted: Vec<Node<'g, K, V>>,
     /// The last node that was noted from the back.
@@ -233,7 +233,7 @@ where
                 return None;
             };
             self.front = Front::At(node);
-            self.ahead.step(self.map, |node| is_behind_end(node, end));
+            self.ahead.step(self.map, node, |node| is_behind_end(node, end));
             if let Some(value) = self.value(node) {
                 return Some((node.key(), value));
             }

@@ -189,6 +189,18 @@ impl State {
         }
     }
 
+    /// Whether the newest version is the value in the node, and its stamp is decided.
+    #[inline(always)]
+    pub(super) fn is_plain(self) -> bool {
+        self.0 >> KIND & 3 == 0 && self.0 >> REST != 0
+    }
+
+    /// The version that the chain begins with, if there is one.
+    #[inline(always)]
+    pub(super) fn chain(self) -> Option<Unit> {
+        if self.0 >> KIND & 2 == 0 { None } else { Unit::new(self.0 >> REST) }
+    }
+
     /// The same flags with another newest version.
     #[inline(always)]
     pub(super) fn with(self, newest: Newest) -> Self {

@@ -308,7 +308,11 @@ impl<K: SkipKey, V> SkipList<K, V> {
         value: V,
     ) -> (usize, Result<Node<'_, K, V>, (AllocError, K, V)>) {
         let mut shard = self.shards.lock(thread);
-        let height = shard.free.height(self.seed).min(self.levels() + 1).min(LEVELS);
+        let mut height = shard.free.height(self.seed).min(self.levels() + 1).min(LEVELS);
+        if height > 8 {
+            // A node above all others shortens no search. What is used again must not be as high as ever was drawn.
+            height = height.min(self.len().max(1).ilog2() as usize + 2).max(8);
+        }
         (height, self.memory.create_node(&mut shard.free.pieces, height, key, value))
     }
 

@@ -55,7 +55,7 @@ const BLOCK_UNITS: u64 = 8192;
 pub(super) struct Pieces {
     next: u64,
     end: u64,
-    /// Pieces that were used before, for each height.
+    /// Pieces that were used before, by the units they have.
     free: Vec<Vec<Unit>>,
 }
 
@@ -137,11 +137,12 @@ fn version_units<V>() -> u64 {
 }
 
 impl Pieces {
-    fn put(&mut self, unit: Unit, height: usize) {
-        if self.free.len() <= height {
-            self.free.resize(height + 1, Vec::new());
+    fn put(&mut self, unit: Unit, units: u64) {
+        let class = units as usize;
+        if self.free.len() <= class {
+            self.free.resize(class + 1, Vec::new());
         }
-        self.free[height].push(unit);
+        self.free[class].push(unit);
     }
 }
 
@@ -620,7 +621,7 @@ impl<K: SkipKey, V> Memory<K, V> {
         Version { at: unsafe { NonNull::new_unchecked(at) }, unit, lives: PhantomData }
     }
 
-    /// Asks for the lines of a node that a search or a scan reads.
+    /// Asks for the lines of a node that a scan reads, or a search that ends there.
     #[inline(always)]
     pub(super) fn ask(&self, unit: Unit) {
         let at = self.nodes.at(unit.get().into());
@@ -629,6 +630,13 @@ impl<K: SkipKey, V> Memory<K, V> {
             // Up to the first links; the same line, mostly.
             arch::prefetch(at.wrapping_add(Parts::<K, V>::TOWER + 4));
         }
+    }
+
+    /// Asks for the lines of a node that a scan will read, and returns it.
+    #[inline(always)]
+    pub(super) fn asked(&self, unit: Unit) -> Node<'_, K, V> {
+        self.ask(unit);
+        self.node(unit)
     }
 
     /// Asks for the line of a node that a search compares.
@@ -669,7 +677,7 @@ impl<K: SkipKey, V> Memory<K, V> {
         // 4. Nobody else knows it.
         unsafe {
             if let Err((error, value)) = node.slot().fill(value) {
-                pieces.put(unit, height);
+                pieces.put(unit, Parts::<K, V>::units(height));
                 return Err((error, key, value));
             }
             let at = node.at;
@@ -729,10 +737,11 @@ impl<K: SkipKey, V> Memory<K, V> {
 
     /// A piece for a node.
     fn place(&self, pieces: &mut Pieces, height: usize) -> Result<Unit, AllocError> {
-        if let Some(unit) = pieces.free.get_mut(height).and_then(Vec::pop) {
+        let units = Parts::<K, V>::units(height);
+        // A piece that is well placed for a height is for all that have as many units.
+        if let Some(unit) = pieces.free.get_mut(units as usize).and_then(Vec::pop) {
             return Ok(unit);
         }
-        let units = Parts::<K, V>::units(height);
         loop {
             let mut unit = pieces.next;
             while unit < pieces.end && !Parts::<K, V>::is_good(unit, height) {
@@ -785,14 +794,13 @@ impl<K: SkipKey, V> Memory<K, V> {
 
     /// Gives back the memory of an empty node.
     pub(super) fn free_node(&self, pieces: &mut Pieces, unit: Unit) {
-        pieces.put(unit, self.node(unit).state().height());
+        pieces.put(unit, Parts::<K, V>::units(self.node(unit).state().height()));
     }
 
     /// Bytes of pieces that wait to be used.
     pub(super) fn idle_bytes(&self, pieces: &Pieces) -> usize {
         let free = pieces.free.iter().enumerate();
-        let free: u64 =
-            free.map(|(height, list)| list.len() as u64 * Parts::<K, V>::units(height)).sum();
+        let free: u64 = free.map(|(units, list)| list.len() as u64 * units as u64).sum();
         (free + pieces.end - pieces.next) as usize * Nodes::UNIT_BYTES
     }
 

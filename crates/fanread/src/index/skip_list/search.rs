@@ -20,11 +20,11 @@ use crate::sync::shim::Ordering::Relaxed;
 
 /// From how many levels below the top on a search asks ahead. The nodes of the levels above are some hundreds: they are in
 /// near caches, and asking costs more than it brings.
-const CACHED_LEVELS: usize = 11;
+const CACHED_LEVELS: usize = 7;
 
 /// How many levels below the one it is on a search asks for. Each step down has even odds, so the second is of use in every
 /// other case and the third in one of four; more lines at once make all of them slower.
-const ASK_LEVELS: usize = 2;
+const ASK_LEVELS: usize = 3;
 
 /// What is looked for.
 #[derive(Debug)]
@@ -106,7 +106,12 @@ impl<K: SkipKey, V> SkipList<K, V> {
     #[inline(always)]
     fn ask_next(&self, tower: Tower<'_>, level: usize) {
         if let Some(unit) = tower.at(level).load().unit() {
-            self.memory.ask_key(unit);
+            if level < 2 {
+                // Three of four keys are in nodes that are first met here.
+                self.memory.ask(unit);
+            } else {
+                self.memory.ask_key(unit);
+            }
         }
     }
 

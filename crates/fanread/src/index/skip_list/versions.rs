@@ -165,6 +165,13 @@ impl<K: SkipKey, V> SkipList<K, V> {
     /// The value of a node now.
     #[inline(always)]
     pub(super) fn value<'g>(&'g self, node: Node<'g, K, V>) -> Option<Read<'g, V>> {
+        if node.state().is_plain() {
+            return Some(node.value());
+        }
+        self.value_of_chain(node)
+    }
+
+    fn value_of_chain<'g>(&'g self, node: Node<'g, K, V>) -> Option<Read<'g, V>> {
         self.value_in(node, self.settled(node))
     }
 
