@@ -2,10 +2,9 @@
 
 use core::cmp::Ordering;
 use core::fmt;
-use std::collections::BTreeSet;
 
 use super::key::SkipKey;
-use super::layout::{BUILT, DEAD, LEVELS, Newest, Older, PENDING, PRUNING, SWEPT, Stamp};
+use super::layout::{BUILT, DEAD, LEVELS, Link, Newest, Older, PENDING, PRUNING, SWEPT, Stamp};
 use super::raw::Node;
 use super::{Pinned, SkipList};
 use crate::sync::shim::Ordering::Relaxed;
@@ -37,7 +36,9 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
     /// The first invariant found broken.
     pub fn check(&self) -> Result<(), Broken> {
         let (mut entries, mut pending) = (0, 0);
-        let mut of_level: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); LEVELS];
+        // Where each level goes on; its nodes are those of level 0 that are high enough.
+        let mut next: [Link; LEVELS] =
+            core::array::from_fn(|level| self.map.head().at(level).load());
         let mut last: Option<Node<'_, K, V>> = None;
         for node in self.map.level(0) {
             if last.is_some_and(|last| last.key().cmp(node.key()) != Ordering::Less) {
@@ -47,34 +48,21 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
             if K::KEEPS_PREFIX && node.prefix() != node.key().prefix() {
                 return Err(broken("S1", "a prefix is not the one of the key"));
             }
-            let height = node.state().height();
-            for nodes in &mut of_level[..height] {
-                nodes.insert(node.unit().get());
+            for (level, next) in next.iter_mut().enumerate().take(node.state().height()) {
+                if next.unit() != Some(node.unit()) {
+                    return Err(broken("S2", format!("a node is not on its level {level}")));
+                }
+                if level >= self.map.levels() {
+                    return Err(broken("S3", format!("level {level} is not in use")));
+                }
+                *next = node.tower().at(level).load();
             }
             self.check_node(node)?;
             entries += usize::from(self.map.value(node).is_some());
             pending += usize::from(node.state().has(PENDING));
         }
-        for (level, expected) in of_level.iter().enumerate() {
-            let mut found = BTreeSet::new();
-            let mut last: Option<Node<'_, K, V>> = None;
-            for node in self.map.level(level) {
-                if last.is_some_and(|last| last.key().cmp(node.key()) != Ordering::Less) {
-                    return Err(broken("S1", format!("two keys of level {level} do not ascend")));
-                }
-                last = Some(node);
-                found.insert(node.unit().get());
-            }
-            if found != *expected {
-                let (found, expected) = (found.len(), expected.len());
-                return Err(broken(
-                    "S2",
-                    format!("{found} nodes on level {level}, not {expected}"),
-                ));
-            }
-            if level >= self.map.levels() && !found.is_empty() {
-                return Err(broken("S3", format!("level {level} is not in use")));
-            }
+        if let Some(level) = next.iter().position(|next| *next != Link::END) {
+            return Err(broken("S2", format!("level {level} goes on behind the last key")));
         }
         if entries != self.len() {
             return Err(broken("S4", format!("{entries} entries, {} counted", self.len())));
