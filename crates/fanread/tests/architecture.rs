@@ -37,7 +37,7 @@ const NAMES: [&str; 10] =
     ["mod", "layout", "raw", "search", "insert", "remove", "resize", "iter", "check", "tests"];
 
 /// Files beside those of the list, each for a reason.
-const EXTRA_FILES: [&str; 21] = [
+const EXTRA_FILES: [&str; 22] = [
     // The prefix table has nodes in a table where an index has only one kind of bytes.
     "prefix/node.rs",
     // What every ordered map does when memory runs out.
@@ -51,6 +51,7 @@ const EXTRA_FILES: [&str; 21] = [
     "index/skip_list/snapshot.rs",
     "index/skip_list/ahead.rs",
     "index/skip_list/directory.rs",
+    "index/skip_list/pieces.rs",
     "index/skip_list/methods.rs",
     // A forest of tries: the files of the list are the forest's, and these the single trie's, from its bytes to its
     // searches (descend), writes (edit), scans (walk) and growth (build).

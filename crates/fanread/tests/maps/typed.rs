@@ -48,6 +48,7 @@ impl fmt::Debug for Key<'_> {
 
 type Entry<'g, V> = (Key<'g>, Ref<'g, V>);
 
+#[allow(clippy::borrowed_box, reason = "a key as the map has it")]
 fn entry<'g, V>((key, value): (&'g Box<[u8]>, Ref<'g, V>)) -> Entry<'g, V> {
     (Key(key), value)
 }

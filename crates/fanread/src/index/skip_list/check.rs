@@ -103,11 +103,10 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
             }
             before = began;
             unit = match version.older() {
-                Older::Nothing => return Ok(()),
                 Older::Inline if held.is_empty() => {
                     return Err(broken("V3", "a first version that nobody needs"));
                 }
-                Older::Inline => return Ok(()),
+                Older::Nothing | Older::Inline => return Ok(()),
                 Older::Version(unit) => unit,
             };
         }

@@ -84,7 +84,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
                     Replaced::Done(written) => return Ok(written),
                     Replaced::Dead(back) => value = back,
                 }
-                self.mark_all(node);
+                Self::mark_all(node);
                 continue;
             }
             if let Rule::Same(_) = rule {
@@ -251,18 +251,16 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
             if !allowed {
                 break Some(old);
             }
-            let version = match version {
-                Some(version) => version,
-                None => {
-                    let mut shard = self.shards.lock(pinned.thread);
-                    let made = memory.create_version(&mut shard.heap, value.take());
-                    drop(shard);
-                    match made {
-                        Ok(made) => *version.insert(made),
-                        Err((error, value)) => {
-                            let value = value.expect("it was given");
-                            return Err(out_of_memory(error, value));
-                        }
+            let version = if let Some(version) = version {
+                version
+            } else {
+                let mut shard = self.shards.lock(pinned.thread);
+                let made = memory.create_version(&mut shard.heap, value.take());
+                drop(shard);
+                match made {
+                    Ok(made) => *version.insert(made),
+                    Err((error, value)) => {
+                        return Err(out_of_memory(error, value.expect("it was given")));
                     }
                 }
             };

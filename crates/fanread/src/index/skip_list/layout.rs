@@ -132,6 +132,8 @@ pub(super) const PENDING: u64 = 1 << 8;
 pub(super) const DEAD: u64 = 1 << 9;
 const KIND: u32 = 10;
 const REST: u32 = 12;
+/// The bit of the kinds of which the rest is a unit.
+const CHAIN: u64 = 2 << KIND;
 
 const _: () = assert!(LEVELS as u64 <= HEIGHT);
 const _: () = assert!(64 - REST >= 32, "the rest holds a unit");
@@ -192,13 +194,13 @@ impl State {
     /// Whether the newest version is the value in the node, and its stamp is decided.
     #[inline(always)]
     pub(super) fn is_plain(self) -> bool {
-        self.0 >> KIND & 3 == 0 && self.0 >> REST != 0
+        self.0 & 3 << KIND == 0 && self.0 >> REST != 0
     }
 
     /// The version that the chain begins with, if there is one.
     #[inline(always)]
     pub(super) fn chain(self) -> Option<Unit> {
-        if self.0 >> KIND & 2 == 0 { None } else { Unit::new(self.0 >> REST) }
+        if self.has(CHAIN) { Unit::new(self.0 >> REST) } else { None }
     }
 
     /// The same flags with another newest version.

@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | `key.rs` | what may be a key |
 //! | `layout.rs` | the bytes of nodes and versions, links and states |
-//! | `raw.rs` | views of shared memory |
+//! | `raw.rs`, `pieces.rs` | views of shared memory, and where it comes from |
 //! | `versions.rs` | stamps, chains of versions, which of them go |
 //! | `search.rs` | a key, its place, several keys at once |
 //! | `directory.rs` | where searches of a large map begin |
@@ -38,6 +38,7 @@ mod iter;
 mod key;
 mod layout;
 mod methods;
+mod pieces;
 mod raw;
 mod remove;
 mod search;
@@ -61,11 +62,12 @@ pub use check::Broken;
 use directory::{Directory, Tall};
 pub use iter::{Iter, Range};
 pub use key::{Plain, SkipKey};
-use layout::{BUILT, LEVELS, Link, Newest, Older, Stamp, Unit};
+use layout::{BUILT, LEVELS, Link, Newest, Older, Unit};
 pub use methods::IntoIter;
-use raw::{Boxed, Memory, Node, Pieces};
+use pieces::Pieces;
+use raw::{Boxed, Memory, Node};
 pub use snapshot::{Snapshot, View};
-use versions::Snapshots;
+use versions::{Held, Snapshots};
 
 /// A lock-free skip list with versions: an ordered map on keys of any type, with snapshots and fast scans.
 ///
@@ -289,7 +291,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
         let mut idle_bytes = 0;
         for shard in self.shards.lock_each() {
             idle_bytes += shard.heap.idle_bytes(self.memory.versions());
-            idle_bytes += self.memory.idle_bytes(&shard.free.pieces);
+            idle_bytes += shard.free.pieces.idle_bytes();
         }
         MemoryUsage {
             leaf_bytes: 0,
@@ -301,12 +303,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
     }
 
     /// Makes a node that is not published, of a height that is drawn.
-    fn make_node(
-        &self,
-        thread: usize,
-        key: K,
-        value: V,
-    ) -> (usize, Result<Node<'_, K, V>, (AllocError, K, V)>) {
+    fn make_node(&self, thread: usize, key: K, value: V) -> (usize, Made<'_, K, V>) {
         let mut shard = self.shards.lock(thread);
         let mut height = shard.free.height(self.seed).min(self.levels() + 1).min(LEVELS);
         if height > 8 {
@@ -341,6 +338,9 @@ impl<K: SkipKey, V> SkipList<K, V> {
     }
 }
 
+/// A node, or why there is none, with what was to be in it.
+type Made<'g, K, V> = Result<Node<'g, K, V>, (AllocError, K, V)>;
+
 /// What a map no longer uses, until nobody can be reading it.
 #[derive(Debug)]
 enum Garbage<V> {
@@ -351,7 +351,7 @@ enum Garbage<V> {
     /// The value of a node, which lies in a box.
     Value(#[expect(dead_code, reason = "kept to be dropped")] Boxed<V>),
     /// A list of snapshots.
-    List(#[expect(dead_code, reason = "kept to be dropped")] Box<Vec<Stamp>>),
+    List(#[expect(dead_code, reason = "kept to be dropped")] Box<Held>),
     /// A directory.
     Directory(#[expect(dead_code, reason = "kept to be dropped")] Box<Directory>),
 }
@@ -404,7 +404,7 @@ impl<K: SkipKey, V> Drop for SkipList<K, V> {
         }
         // What was unlinked still holds keys and values. All in one list: if one panics, the rest is dropped all the same.
         let mut items = self.shards.drain();
-        let nodes = self.level(0).map(|node| node.unit());
+        let nodes = self.level(0).map(Node::unit);
         items.extend(self.tall.take_dead().into_iter().chain(nodes).map(Garbage::Node));
         Recycle { map: self, thread: 0, items }.run();
     }

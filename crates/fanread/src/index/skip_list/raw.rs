@@ -23,8 +23,8 @@ use std::alloc::Layout;
 
 use super::key::SkipKey;
 use super::layout::{First, LEVELS, Link, Older, State, Unit};
+use super::pieces::{Nodes, Pieces};
 use crate::arch;
-use crate::mem::arena::Arena;
 use crate::mem::word::{self, Read, Word};
 use crate::mem::{AllocError, LINE_BYTES, heap, heap::Records};
 use crate::sync::epoch::Guard;
@@ -41,23 +41,6 @@ const VALUE_BYTES: usize = 1024;
 
 /// Links that are to lie in the line of the key. Nodes with more are few, and in near caches.
 const HOT_LINKS: usize = 4;
-
-/// The arena of nodes: units of 8 bytes, and a first chunk of 1 KB, which holds a map of ten short entries.
-type Nodes = Arena<3, 7>;
-
-/// Units that a shard takes at a time, at most: as the heap does.
-const BLOCK_UNITS: u64 = 8192;
-
-/// Free memory for nodes, used by one thread at a time.
-///
-/// As the heap's, but pieces are placed so that a search finds what it reads of a node in one line.
-#[derive(Debug, Default)]
-pub(super) struct Pieces {
-    next: u64,
-    end: u64,
-    /// Pieces that were used before, by the units they have.
-    free: Vec<Vec<Unit>>,
-}
 
 /// How values of a type are kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -134,16 +117,6 @@ const VALUE: usize = 32;
 
 fn version_units<V>() -> u64 {
     ((VALUE + value_bytes::<V>()) / Records::UNIT_BYTES) as u64
-}
-
-impl Pieces {
-    fn put(&mut self, unit: Unit, units: u64) {
-        let class = units as usize;
-        if self.free.len() <= class {
-            self.free.resize(class + 1, Vec::new());
-        }
-        self.free[class].push(unit);
-    }
 }
 
 /// A value on its way into a node or a version.
@@ -257,20 +230,12 @@ impl<V> Drop for Boxed<V> {
 }
 
 /// The links of a node, or of the map.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Tower<'g> {
     base: NonNull<AtomicU32>,
     height: usize,
     lives: PhantomData<&'g AtomicU32>,
 }
-
-impl Clone for Tower<'_> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl Copy for Tower<'_> {}
 
 impl<'g> Tower<'g> {
     #[inline(always)]
@@ -668,7 +633,9 @@ impl<K: SkipKey, V> Memory<K, V> {
         key: K,
         value: V,
     ) -> Result<Node<'_, K, V>, (AllocError, K, V)> {
-        let unit = match self.place(pieces, height) {
+        let units = Parts::<K, V>::units(height);
+        let is_good = |unit| Parts::<K, V>::is_good(unit, height);
+        let unit = match pieces.take(&self.nodes, units, is_good) {
             Ok(unit) => unit,
             Err(error) => return Err((error, key, value)),
         };
@@ -677,7 +644,7 @@ impl<K: SkipKey, V> Memory<K, V> {
         // 4. Nobody else knows it.
         unsafe {
             if let Err((error, value)) = node.slot().fill(value) {
-                pieces.put(unit, Parts::<K, V>::units(height));
+                pieces.put(unit, units);
                 return Err((error, key, value));
             }
             let at = node.at;
@@ -735,35 +702,6 @@ impl<K: SkipKey, V> Memory<K, V> {
         Ok(version)
     }
 
-    /// A piece for a node.
-    fn place(&self, pieces: &mut Pieces, height: usize) -> Result<Unit, AllocError> {
-        let units = Parts::<K, V>::units(height);
-        // A piece that is well placed for a height is for all that have as many units.
-        if let Some(unit) = pieces.free.get_mut(units as usize).and_then(Vec::pop) {
-            return Ok(unit);
-        }
-        loop {
-            let mut unit = pieces.next;
-            while unit < pieces.end && !Parts::<K, V>::is_good(unit, height) {
-                unit += 1;
-            }
-            if unit + units <= pieces.end {
-                pieces.next = unit + units;
-                return Unit::new(unit)
-                    .ok_or(AllocError { bytes: units as usize * Nodes::UNIT_BYTES });
-            }
-            // A small map takes small blocks. A line more than is needed, so that there is a good place.
-            let used = (self.nodes.used_bytes() / Nodes::UNIT_BYTES) as u64;
-            let block = (used / 8).clamp(8, BLOCK_UNITS).max(units + 8);
-            let start = self.nodes.grow(block)?;
-            if start != pieces.end || Nodes::starts_chunk(start) {
-                // What is left of the old block has no room for a node.
-                pieces.next = start;
-            }
-            pieces.end = start + block;
-        }
-    }
-
     fn allocate(&self, heap: &mut heap::Shard, units: u64) -> Result<Unit, AllocError> {
         let unit = heap.allocate(&self.versions, units)?;
         Unit::new(unit).ok_or(AllocError { bytes: units as usize * Records::UNIT_BYTES })
@@ -795,13 +733,6 @@ impl<K: SkipKey, V> Memory<K, V> {
     /// Gives back the memory of an empty node.
     pub(super) fn free_node(&self, pieces: &mut Pieces, unit: Unit) {
         pieces.put(unit, Parts::<K, V>::units(self.node(unit).state().height()));
-    }
-
-    /// Bytes of pieces that wait to be used.
-    pub(super) fn idle_bytes(&self, pieces: &Pieces) -> usize {
-        let free = pieces.free.iter().enumerate();
-        let free: u64 = free.map(|(units, list)| list.len() as u64 * units as u64).sum();
-        (free + pieces.end - pieces.next) as usize * Nodes::UNIT_BYTES
     }
 
     /// Gives back the memory of an empty version.

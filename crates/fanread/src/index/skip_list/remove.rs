@@ -32,7 +32,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
     }
 
     /// Marks all links of a dead node.
-    pub(super) fn mark_all(&self, node: Node<'_, K, V>) {
+    pub(super) fn mark_all(node: Node<'_, K, V>) {
         for level in (0..node.state().height()).rev() {
             let place = node.tower().at(level);
             loop {
@@ -59,7 +59,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
                 break;
             }
         }
-        self.mark_all(node);
+        Self::mark_all(node);
         let height = node.state().height();
         let was_built = node.state().has(BUILT);
         self.neighbours(pinned, node.key(), height);

@@ -310,25 +310,21 @@ impl<K: SkipKey, V> SkipList<K, V> {
                     next = behind.unmarked();
                     continue;
                 }
-                match order {
-                    Ordering::Less => {
-                        tower = node.tower();
-                        (place, next) = (tower.at(level), behind);
-                        if level == directory::LEVEL && from.is_some() {
-                            patience -= 1;
-                            if patience == 0 {
-                                return None;
-                            }
-                        }
-                        if level < asks_below {
-                            for below in 1..=ASK_LEVELS.min(level) {
-                                self.ask_next(tower, level - below);
-                            }
-                        }
+                if order == Ordering::Equal {
+                    (rejected, is_found) = (next, true);
+                    break;
+                }
+                tower = node.tower();
+                (place, next) = (tower.at(level), behind);
+                if level == directory::LEVEL && from.is_some() {
+                    patience -= 1;
+                    if patience == 0 {
+                        return None;
                     }
-                    _ => {
-                        (rejected, is_found) = (next, true);
-                        break;
+                }
+                if level < asks_below {
+                    for below in 1..=ASK_LEVELS.min(level) {
+                        self.ask_next(tower, level - below);
                     }
                 }
             }
@@ -503,7 +499,7 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
     }
 
     /// Asks for the lines that a write of each key will read.
-    pub(super) fn ask_for<'q, Q>(&self, keys: &[&'q Q])
+    pub(super) fn ask_for<Q>(&self, keys: &[&Q])
     where
         K: Borrow<Q>,
         Q: SkipKey + ?Sized,

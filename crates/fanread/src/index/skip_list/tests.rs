@@ -41,20 +41,21 @@ mod snapshots {
         turn: u64,
     ) {
         let key = rng.below(120) as u32;
-        let old = if rng.one_in(3) {
-            let old = pinned.remove(&key).map(|old| old.content);
-            assert_eq!(old, model.remove(&key));
-            return;
-        } else if rng.one_in(3) {
-            let old = pinned.update(&key, |_| census.value(turn)).map(|old| old.content);
-            if old.is_none() {
-                return;
+        let content = |old: Option<crate::api::Ref<'_, Counted>>| old.map(|old| old.content);
+        match rng.below(6) {
+            0..=1 => assert_eq!(content(pinned.remove(&key)), model.remove(&key)),
+            2 if !model.contains_key(&key) => {
+                assert!(pinned.update(&key, |_| census.value(turn)).is_none());
             }
-            old
-        } else {
-            pinned.insert(key, census.value(turn)).map(|old| old.content)
-        };
-        assert_eq!(old, model.insert(key, turn));
+            2 => {
+                let old = content(pinned.update(&key, |_| census.value(turn)));
+                assert_eq!(old, model.insert(key, turn));
+            }
+            _ => {
+                let old = content(pinned.insert(key, census.value(turn)));
+                assert_eq!(old, model.insert(key, turn));
+            }
+        }
     }
 
     #[test]
@@ -266,7 +267,7 @@ mod threads {
                 let mut rng = Rng::new(1);
                 for _ in 0..60_000 {
                     let key = rng.next_u64() % 50_000;
-                    if key % 10 != 0 {
+                    if !key.is_multiple_of(10) {
                         map.pin().insert(key, key);
                         map.pin().remove(&(key / 10 * 10 + rng.next_u64() % 9 + 1));
                     }

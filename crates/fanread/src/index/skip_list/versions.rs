@@ -39,12 +39,16 @@ use crate::sync::shim::{
     fence,
 };
 
+/// The stamps of the snapshots that are held, ascending, as writers find them.
+#[derive(Debug)]
+pub(super) struct Held(Vec<Stamp>);
+
 /// The snapshots of a map.
 #[derive(Debug)]
 pub(super) struct Snapshots {
     /// How many were made, and one. The stamp of what is written now.
     count: AtomicU64,
-    board: Posted<Vec<Stamp>>,
+    board: Posted<Held>,
     held: Lock<Vec<Stamp>>,
     /// Nodes with versions that only snapshots need.
     pending: Lock<VecDeque<Pending>>,
@@ -86,7 +90,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
     /// The snapshots that are held.
     #[inline(always)]
     pub(super) fn held<'g>(&self, pinned: &'g Pinned<'_, K, V>) -> &'g [Stamp] {
-        self.snapshots.board.get(&pinned.guard).map_or(&[], |held| held)
+        self.snapshots.board.get(&pinned.guard).map_or(&[], |held| &held.0)
     }
 
     /// Makes a snapshot and returns its stamp.
@@ -97,7 +101,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
         let stamp = count.load(Relaxed);
         assert!(stamp < LAST_STAMP, "more snapshots than there are stamps");
         stamps.push(stamp);
-        let old = board.replace(Some(Box::new(stamps.clone())));
+        let old = board.replace(Some(Box::new(Held(stamps.clone()))));
         // ORDER: SeqCst, and the fence behind it, with `now`. Release in that, for V2.
         count.fetch_add(1, SeqCst);
         // ORDER: as above: whatever this snapshot reads, it reads behind the fence.
@@ -114,7 +118,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
         if let Ok(at) = stamps.binary_search(&stamp) {
             stamps.remove(at);
         }
-        let old = board.replace((!stamps.is_empty()).then(|| Box::new(stamps.clone())));
+        let old = board.replace((!stamps.is_empty()).then(|| Box::new(Held(stamps.clone()))));
         drop(stamps);
         self.retire(pinned, old.map(Garbage::List));
         self.look_at_pending(pinned);
