@@ -25,7 +25,7 @@ enum Replaced<'g, V> {
 
 /// Bytes from which on a map has a shard for each few threads.
 const SHARDS_FROM_BYTES: usize =
-    if cfg!(any(shuttle, small_leaves, miri)) { 1 << 10 } else { 1 << 20 };
+    if cfg!(any(shuttle, small_leaves, miri)) { 1 << 10 } else { 256 << 10 };
 
 /// A node that is not published: taken apart if it never is.
 struct Fresh<'g, K: SkipKey, V> {
@@ -129,8 +129,13 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
         key: K,
         value: V,
     ) -> Result<Fresh<'g, K, V>, (AllocError, K, V)> {
-        let node = self.make_node(pinned.thread, key, value).1?;
-        Ok(Fresh { map: self, thread: pinned.thread, node, is_published: false })
+        let (_, has_grown, made) = self.make_node(pinned.thread, key, value);
+        let fresh = Fresh { map: self, thread: pinned.thread, node: made?, is_published: false };
+        if has_grown {
+            // Before the next time: what readers held back may be free by now.
+            self.collect(pinned);
+        }
+        Ok(fresh)
     }
 
     /// Puts a node between its neighbours, on all its levels.

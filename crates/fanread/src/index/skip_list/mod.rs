@@ -233,7 +233,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
                 result = Err(LoadError::NotAscending { index });
                 break;
             }
-            let (height, made) = map.make_node(0, key, value);
+            let (height, _, made) = map.make_node(0, key, value);
             let node = match made {
                 Ok(node) => node,
                 Err((error, ..)) => {
@@ -302,15 +302,16 @@ impl<K: SkipKey, V> SkipList<K, V> {
         }
     }
 
-    /// Makes a node that is not published, of a height that is drawn.
-    fn make_node(&self, thread: usize, key: K, value: V) -> (usize, Made<'_, K, V>) {
+    /// Makes a node that is not published, of a height that is drawn. Tells whether fresh memory was taken.
+    fn make_node(&self, thread: usize, key: K, value: V) -> (usize, bool, Made<'_, K, V>) {
         let mut shard = self.shards.lock(thread);
         let mut height = shard.free.height(self.seed).min(self.levels() + 1).min(LEVELS);
         if height > 8 {
             // A node above all others shortens no search. What is used again must not be as high as ever was drawn.
             height = height.min(self.len().max(1).ilog2() as usize + 2).max(8);
         }
-        (height, self.memory.create_node(&mut shard.free.pieces, height, key, value))
+        let made = self.memory.create_node(&mut shard.free.pieces, height, key, value);
+        (height, shard.free.pieces.has_grown(), made)
     }
 
     /// Takes what has been unlinked, and frees what nobody can be reading any more.
@@ -318,6 +319,21 @@ impl<K: SkipKey, V> SkipList<K, V> {
         let items = self.shards.exchange(pinned.thread, &pinned.guard, garbage);
         // User code runs here, in `Drop` of keys and values: no lock is held.
         Recycle { map: self, thread: pinned.thread, items }.run();
+    }
+
+    /// Frees all that nobody can be reading any more, of the shards of all threads.
+    #[cold]
+    fn collect(&self, pinned: &Pinned<'_, K, V>) {
+        loop {
+            let mut items = Vec::new();
+            for mut shard in self.shards.lock_each() {
+                items.extend(shard.limbo.collect().unwrap_or_default());
+            }
+            if items.is_empty() {
+                return;
+            }
+            Recycle { map: self, thread: pinned.thread, items }.run();
+        }
     }
 
     /// The versions of a node, and whether its value is still its own.

@@ -23,6 +23,8 @@ pub(super) struct Pieces {
     end: u64,
     /// Pieces that were used before, by the units they have.
     free: Vec<Vec<Unit>>,
+    /// Whether a block was taken since somebody asked.
+    has_grown: bool,
 }
 
 impl Pieces {
@@ -55,7 +57,13 @@ impl Pieces {
                 self.next = start;
             }
             self.end = start + block;
+            self.has_grown = true;
         }
+    }
+
+    /// Tells whether a block was taken since the last question.
+    pub(super) fn has_grown(&mut self) -> bool {
+        core::mem::take(&mut self.has_grown)
     }
 
     /// Takes a piece back.
