@@ -38,13 +38,22 @@ const NAMES: [&str; 10] =
     ["mod", "layout", "raw", "search", "insert", "remove", "resize", "iter", "check", "tests"];
 
 /// Files beside those of the list, each for a reason.
-const EXTRA_FILES: [&str; 21] = [
+const EXTRA_FILES: [&str; 28] = [
     // The prefix table has nodes in a table where an index has only one kind of bytes.
     "prefix/node.rs",
     // What every ordered map does when memory runs out.
     "index/out_of_memory.rs",
     // Reading several buckets at one instant and changing several at once, which no other index does.
     "index/mlp_index/edit.rs",
+    // Keys of any type, versions and snapshots, which no other index has; a scan along towers, a directory of tall nodes,
+    // and the methods that other maps get from a macro for their kind of keys.
+    "index/skip_list/key.rs",
+    "index/skip_list/versions.rs",
+    "index/skip_list/snapshot.rs",
+    "index/skip_list/ahead.rs",
+    "index/skip_list/directory.rs",
+    "index/skip_list/pieces.rs",
+    "index/skip_list/methods.rs",
     // A forest of tries: the files of the list are the forest's, and these the single trie's, from its bytes to its
     // searches (descend), writes (edit), scans (walk) and growth (build).
     "index/cuckoo_trie/bucket.rs",

@@ -12,5 +12,5 @@
 mod maps;
 
 for_each_map! {
-    "linear.rs", strings: "strings/linear.rs", numbers: "numbers/linear.rs"
+    "linear.rs", strings: "strings/linear.rs", numbers: "numbers/linear.rs", typed: "typed/linear.rs"
 }

@@ -13,6 +13,7 @@ pub(crate) mod memory;
 pub(crate) mod ours;
 pub(crate) mod registry;
 pub(crate) mod rounds;
+pub(crate) mod skip_list;
 pub(crate) mod table;
 pub(crate) mod verify;
 pub(crate) mod worker;

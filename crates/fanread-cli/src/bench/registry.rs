@@ -4,9 +4,8 @@ use std::io;
 
 use workload::subject::Subject;
 
-use crate::bench::ours;
-use crate::bench::table;
 use crate::bench::worker::{Context, measure};
+use crate::bench::{ours, skip_list, table};
 use crate::maps::for_our_maps;
 
 /// What measures a map: [`measure`] compiled for it.
@@ -37,7 +36,6 @@ impl Entry {
         Self { ours: false, ..self }
     }
 
-    #[cfg_attr(not(feature = "rivals"), expect(dead_code, reason = "only rivals are seldom asked"))]
     const fn on_request(self) -> Self {
         Self { default: false, ..self }
     }
@@ -55,7 +53,6 @@ const fn numbers<S: Subject>() -> Entry {
 }
 
 /// A map that comes in both forms.
-#[cfg_attr(not(feature = "rivals"), expect(dead_code, reason = "no map of ours has two forms"))]
 const fn both<N: Subject, S: Subject>() -> Entry {
     Entry { numbers: Some(measure::<N>), ..strings::<S>() }
 }
@@ -70,6 +67,8 @@ macro_rules! entries {
             $(strings::<ours::$module::Measured>(),)*
             $(numbers::<ours::$number_module::Measured>(),)*
             strings::<table::Measured>(),
+            both::<skip_list::Measured<u64, false>, skip_list::Measured<Box<[u8]>, false>>(),
+            both::<skip_list::Measured<u64, true>, skip_list::Measured<Box<[u8]>, true>>().on_request(),
             #[cfg(feature = "rivals")]
             both::<rivals::BTreeMap<rivals::Word>, rivals::BTreeMap<rivals::Text>>().rival(),
             #[cfg(feature = "rivals")]

@@ -2,4 +2,5 @@
 
 pub mod cuckoo_trie;
 pub mod mlp_index;
+pub mod skip_list;
 pub mod wormhole;

@@ -1,16 +1,21 @@
 //! The same tests for every ordered map: each file of `suite/` is compiled once for each of them.
 //!
 //! The suites speak of keys as byte strings. A map on numbers is tested through [`numbers.rs`](numbers.rs), which takes
-//! byte strings of eight bytes for what they are as numbers, and with keys of such shapes only (`NUMBERS` says so). What a
-//! suite says of one kind of maps stands in a file of its own, in `suite/strings/` or `suite/numbers/`.
+//! byte strings of eight bytes for what they are as numbers, and with keys of such shapes only (`NUMBERS` says so); one on keys
+//! of any type through [`typed.rs`](typed.rs), with boxed byte strings. What a suite says of one kind of maps stands in a file
+//! of its own, in `suite/strings/`, `suite/numbers/` or `suite/typed/`.
 
 /// Makes a module of the tests of some files for every map. In it, `Map` is the map's type and `map` its module, `Key` is a
-/// key that was found, `Whole` is the type in the library, and `NUMBERS` says whether the map is one on numbers.
+/// key that was found, `Whole` is the type in the library, `NUMBERS` says whether the map is one on numbers, and `LIMITED`
+/// whether keys may be too long.
 macro_rules! for_each_map {
-    ($file:literal $(, strings: $strings:literal)? $(, numbers: $numbers:literal)? $(,)?) => {
+    (
+        $file:literal $(, strings: $strings:literal)? $(, numbers: $numbers:literal)? $(, typed: $typed:literal)? $(,)?
+    ) => {
         for_each_map! { strings, wormhole, Wormhole, [$file $(, $strings)?] }
         for_each_map! { strings, cuckoo_trie, CuckooTrie, [$file $(, $strings)?] }
         for_each_map! { numbers, mlp_index, MlpIndex, [$file $(, $numbers)?] }
+        for_each_map! { typed, skip_list, SkipList, [$file $(, $typed)?] }
     };
     (strings, $module:ident, $map:ident, $files:tt) => {
         mod $module {
@@ -19,6 +24,9 @@ macro_rules! for_each_map {
 
             #[allow(dead_code, reason = "each suite uses its part")]
             pub(crate) const NUMBERS: bool = false;
+
+            #[allow(dead_code, reason = "each suite uses its part")]
+            pub(crate) const LIMITED: bool = true;
 
             for_each_map! { files $files }
         }
@@ -34,12 +42,40 @@ macro_rules! for_each_map {
             pub(crate) const NUMBERS: bool = true;
 
             #[allow(dead_code, reason = "each suite uses its part")]
+            pub(crate) const LIMITED: bool = true;
+
+            #[allow(dead_code, reason = "each suite uses its part")]
             #[allow(clippy::missing_errors_doc, reason = "each error is that of the map's method")]
             mod map {
                 use fanread::{$map as Whole, $module as library};
                 use fanread::{InsertError, LoadError, MemoryUsage, Options, Ref};
 
                 include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/maps/numbers.rs"));
+            }
+
+            for_each_map! { files $files }
+        }
+    };
+    (typed, $module:ident, $map:ident, $files:tt) => {
+        mod $module {
+            #[allow(unused_imports, reason = "each suite uses its part")]
+            pub(crate) use self::map::{Key, Map, Whole};
+
+            #[allow(dead_code, reason = "each suite uses its part")]
+            pub(crate) const NUMBERS: bool = false;
+
+            #[allow(dead_code, reason = "each suite uses its part")]
+            pub(crate) const LIMITED: bool = false;
+
+            #[allow(dead_code, reason = "each suite uses its part")]
+            #[allow(clippy::missing_errors_doc, reason = "each error is that of the map's method")]
+            mod map {
+                use fanread::$module as library;
+                use fanread::{InsertError, LoadError, MemoryUsage, Options, Ref};
+
+                pub(crate) type Whole<V> = fanread::$map<Box<[u8]>, V>;
+
+                include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/maps/typed.rs"));
             }
 
             for_each_map! { files $files }

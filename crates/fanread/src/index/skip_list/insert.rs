@@ -1,0 +1,346 @@
+//! Inserting and replacing.
+//!
+//! A new node is published on level 0 by one exchange, which is when its key is there; the levels above follow, from below.
+//! A node may be removed meanwhile: then its maker stops, and whoever of the two is done last, maker or remover, makes sure
+//! that no level leads to it any more, and retires it. So a link that is set late revives nothing.
+
+use super::key::SkipKey;
+use super::layout::{BUILT, DEAD, Link, Newest, SWEPT};
+use super::raw::Node;
+use super::search::Neighbours;
+use super::{Pinned, SkipList};
+use crate::api::{InsertError, Rule, Written};
+use crate::mem::AllocError;
+use crate::sync::shim::Ordering::Relaxed;
+
+/// Keys of a batch whose searches run at once before they are inserted.
+const BATCH: usize = if cfg!(any(shuttle, miri)) { 2 } else { 16 };
+
+/// What became of a write to a node.
+enum Replaced<'g, V> {
+    Done(Written<'g, V>),
+    /// The node is dead; the key has to be inserted.
+    Dead(V),
+}
+
+/// Bytes from which on a map has a shard for each few threads.
+const SHARDS_FROM_BYTES: usize =
+    if cfg!(any(shuttle, small_leaves, miri)) { 1 << 10 } else { 256 << 10 };
+
+/// A node that is not published: taken apart if it never is.
+struct Fresh<'g, K: SkipKey, V> {
+    map: &'g SkipList<K, V>,
+    thread: usize,
+    node: Node<'g, K, V>,
+    is_published: bool,
+}
+
+impl<K: SkipKey, V> Fresh<'_, K, V> {
+    fn take(mut self) -> (K, V) {
+        self.is_published = true;
+        self.take_apart()
+    }
+
+    fn take_apart(&mut self) -> (K, V) {
+        let (key, value) = self.map.memory.empty_node(self.node.unit(), true);
+        let mut shard = self.map.shards.lock(self.thread);
+        self.map.memory.free_node(&mut shard.free.pieces, self.node.unit());
+        drop(shard);
+        (key, value.expect("it was asked for"))
+    }
+}
+
+impl<K: SkipKey, V> Drop for Fresh<'_, K, V> {
+    fn drop(&mut self) {
+        if !self.is_published {
+            drop(self.take_apart());
+        }
+    }
+}
+
+/// Makes sure that a node counts as built, although comparing keys panics.
+struct Building<'g, K: SkipKey, V>(Node<'g, K, V>);
+
+impl<K: SkipKey, V> Drop for Building<'_, K, V> {
+    fn drop(&mut self) {
+        // If it was swept meanwhile it is never freed: to look for it means to compare keys.
+        self.0.raise(BUILT);
+    }
+}
+
+impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
+    /// Maps a key to a value, if the rule allows it.
+    pub(super) fn write<'g>(
+        &'g self,
+        pinned: &'g Pinned<'_, K, V>,
+        mut key: K,
+        mut value: V,
+        rule: Rule,
+    ) -> Result<Written<'g, V>, InsertError<V>> {
+        loop {
+            let (near, found) = self.neighbours(pinned, &key, 0);
+            if let Some(node) = found {
+                match self.replace(pinned, node, value, rule)? {
+                    Replaced::Done(written) => return Ok(written),
+                    Replaced::Dead(back) => value = back,
+                }
+                Self::mark_all(node);
+                continue;
+            }
+            if let Rule::Same(_) = rule {
+                return Ok(Written::Refused(None, value));
+            }
+            let fresh = match self.create(pinned, key, value) {
+                Ok(fresh) => fresh,
+                Err((error, _, value)) => return Err(out_of_memory(error, value)),
+            };
+            match self.publish(pinned, fresh, near) {
+                Ok(node) => return Ok(Written::New(node.value())),
+                Err(fresh) => (key, value) = fresh.take(),
+            }
+        }
+    }
+
+    /// Replaces the value of a key that is there, if the rule allows it.
+    pub(super) fn overwrite<'g, Q>(
+        &'g self,
+        pinned: &'g Pinned<'_, K, V>,
+        key: &Q,
+        value: V,
+        rule: Rule,
+    ) -> Result<Written<'g, V>, InsertError<V>>
+    where
+        K: core::borrow::Borrow<Q>,
+        Q: SkipKey + ?Sized,
+    {
+        match self.node_of(pinned, key) {
+            Some(node) => match self.replace(pinned, node, value, rule)? {
+                Replaced::Done(written) => Ok(written),
+                Replaced::Dead(value) => Ok(Written::Refused(None, value)),
+            },
+            None => Ok(Written::Refused(None, value)),
+        }
+    }
+
+    /// Makes a node.
+    fn create<'g>(
+        &'g self,
+        pinned: &Pinned<'_, K, V>,
+        key: K,
+        value: V,
+    ) -> Result<Fresh<'g, K, V>, (AllocError, K, V)> {
+        let (_, has_grown, made) = self.make_node(pinned.thread, key, value);
+        let fresh = Fresh { map: self, thread: pinned.thread, node: made?, is_published: false };
+        if has_grown {
+            // Before the next time: what readers held back may be free by now.
+            self.collect(pinned);
+        }
+        Ok(fresh)
+    }
+
+    /// Puts a node between its neighbours, on all its levels.
+    ///
+    /// # Errors
+    ///
+    /// The node, if its key is there.
+    fn publish<'g>(
+        &'g self,
+        pinned: &'g Pinned<'_, K, V>,
+        mut fresh: Fresh<'g, K, V>,
+        mut near: Neighbours<'g>,
+    ) -> Result<Node<'g, K, V>, Fresh<'g, K, V>> {
+        let node = fresh.node;
+        let link = Link::to(Some(node.unit()));
+        loop {
+            node.tower().at(0).set(near.after[0]);
+            if near.before[0].exchange(near.after[0], link) {
+                break;
+            }
+            let (again, found) = self.neighbours(pinned, node.key(), 0);
+            if found.is_some() {
+                return Err(fresh);
+            }
+            near = again;
+        }
+        fresh.is_published = true;
+        self.shards.added(pinned.thread, 1);
+        let height = self.settled(node).height();
+        if height > 1 {
+            self.build(pinned, node, height, near);
+        }
+        Ok(node)
+    }
+
+    /// Links a node that is on level 0 on the levels above.
+    fn build<'g>(
+        &'g self,
+        pinned: &'g Pinned<'_, K, V>,
+        node: Node<'g, K, V>,
+        height: usize,
+        mut near: Neighbours<'g>,
+    ) {
+        if height > self.levels() {
+            self.raise_top(height);
+        }
+        let building = Building(node);
+        let link = Link::to(Some(node.unit()));
+        'levels: for level in 1..height {
+            let own = node.tower().at(level);
+            loop {
+                let old = own.load();
+                if old.is_marked() {
+                    break 'levels;
+                }
+                if level < near.levels {
+                    // Only a remover writes here beside this thread, and only a mark.
+                    if old != near.after[level] && !own.exchange(old, near.after[level]) {
+                        continue;
+                    }
+                    if near.before[level].exchange(near.after[level], link) {
+                        break;
+                    }
+                }
+                let (again, found) = self.neighbours(pinned, node.key(), height);
+                if found.is_none_or(|found| found.unit() != node.unit()) {
+                    break 'levels;
+                }
+                near = again;
+            }
+        }
+        core::mem::forget(building);
+        if node.raise(BUILT).has(SWEPT) {
+            // Removed, and left to this thread.
+            self.neighbours(pinned, node.key(), height);
+            self.give_up(pinned, node);
+        } else {
+            self.count_tall(pinned, height);
+        }
+        if height > 5 && self.memory.used_bytes() >= SHARDS_FROM_BYTES {
+            self.shards.grow();
+        }
+    }
+
+    fn raise_top(&self, height: usize) {
+        let mut top = self.top.load(Relaxed);
+        while (top as usize) < height {
+            // Relaxed: a hint to readers where to begin.
+            match self.top.compare_exchange_weak(top, height as u32, Relaxed, Relaxed) {
+                Ok(_) => return,
+                Err(now) => top = now,
+            }
+        }
+    }
+
+    /// Gives a node another value, if the rule allows it.
+    fn replace<'g>(
+        &'g self,
+        pinned: &'g Pinned<'_, K, V>,
+        node: Node<'g, K, V>,
+        value: V,
+        rule: Rule,
+    ) -> Result<Replaced<'g, V>, InsertError<V>> {
+        let memory = &self.memory;
+        let mut value = Some(value);
+        let mut version = None;
+        let refused = loop {
+            let state = self.settled(node);
+            if state.has(DEAD) {
+                break None;
+            }
+            let old = self.value_in(node, state);
+            let allowed = match (rule, old) {
+                (Rule::Always, _) | (Rule::Absent, None) => true,
+                (Rule::Absent, Some(_)) | (Rule::Same(_), None) => false,
+                (Rule::Same(seen), Some(old)) => core::ptr::eq(old.word(), seen),
+            };
+            if !allowed {
+                break Some(old);
+            }
+            let version = if let Some(version) = version {
+                version
+            } else {
+                let mut shard = self.shards.lock(pinned.thread);
+                let made = memory.create_version(&mut shard.heap, value.take());
+                drop(shard);
+                match made {
+                    Ok(made) => *version.insert(made),
+                    Err((error, value)) => {
+                        return Err(out_of_memory(error, value.expect("it was given")));
+                    }
+                }
+            };
+            let (older, first) = self.below(state);
+            version.put_before(older, first);
+            if !node.exchange(state, state.with(Newest::Chain(version.unit()))) {
+                continue;
+            }
+            self.settled(node);
+            let new = version.value();
+            if old.is_none() {
+                self.shards.added(pinned.thread, 1);
+            }
+            self.prune(pinned, node);
+            return Ok(Replaced::Done(old.map_or(Written::New(new), Written::Replaced)));
+        };
+        let value = match version {
+            None => value,
+            Some(version) => {
+                let value = memory.empty_version(version.unit());
+                let mut shard = self.shards.lock(pinned.thread);
+                memory.free_version(&mut shard.heap, version.unit());
+                value
+            }
+        };
+        let value = value.expect("it was not published");
+        Ok(match refused {
+            Some(old) => Replaced::Done(Written::Refused(old, value)),
+            None => Replaced::Dead(value),
+        })
+    }
+}
+
+fn out_of_memory<V>(error: AllocError, value: V) -> InsertError<V> {
+    InsertError::OutOfMemory { bytes: error.bytes, value }
+}
+
+impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
+    /// Inserts all `entries` in their order; later ones win.
+    ///
+    /// # Cost
+    ///
+    /// The line fetches of as many [`insert`](Self::insert)s, those of 16 keys at once.
+    ///
+    /// # Panics
+    ///
+    /// As `insert`; entries before the one that panicked are in the map.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::SkipList;
+    ///
+    /// let map = SkipList::new();
+    /// let pinned = map.pin();
+    /// pinned.insert_batch([(1, "one"), (2, "two")]);
+    /// assert_eq!(pinned.len(), 2);
+    /// ```
+    pub fn insert_batch(&self, entries: impl IntoIterator<Item = (K, V)>) {
+        let mut entries = entries.into_iter().fuse();
+        loop {
+            let mut batch: [Option<(K, V)>; BATCH] = core::array::from_fn(|_| entries.next());
+            let keys: [Option<&K>; BATCH] =
+                core::array::from_fn(|at| batch[at].as_ref().map(|(key, _)| key));
+            let some = keys.iter().flatten().count();
+            if let Some(first) = keys[0] {
+                let keys = keys.map(|key| key.unwrap_or(first));
+                self.ask_for(&keys[..some]);
+            }
+            for entry in &mut batch {
+                let Some((key, value)) = entry.take() else { return };
+                if let Err(error) = self.map.write(self, key, value, Rule::Always) {
+                    panic!("{error}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,509 @@
+//! Finding a key, and the place of one.
+//!
+//! Going down from the top level, a search moves on as long as the next node is before what it looks for. All nodes that may
+//! come next on the way down are known from the links of the node it stands at, so it asks for a few of them at once; what
+//! waits for each other are the moves on, one a level or so.
+//!
+//! Readers step over nodes that are being removed; writers take them out of the level as they meet them.
+
+use core::borrow::Borrow;
+use core::cmp::Ordering;
+
+use super::ahead::LOOK;
+use super::directory::{self, PATIENCE};
+use super::key::SkipKey;
+use super::layout::{DEAD, LEVELS, Link};
+use super::raw::{Node, Place, Tower};
+use super::{Pinned, Ref, SkipList};
+use crate::batch::{self, Walk};
+use crate::sync::shim::Ordering::Relaxed;
+
+/// From how many levels below the top on a search asks ahead. The nodes of the levels above are some hundreds: they are in
+/// near caches, and asking costs more than it brings.
+const CACHED_LEVELS: usize = 7;
+
+/// How many levels below the one it is on a search asks for. Each step down has even odds, so the second is of use in every
+/// other case and the third in one of four; more lines at once make all of them slower.
+const ASK_LEVELS: usize = 3;
+
+/// What is looked for.
+#[derive(Debug)]
+pub(super) struct Sought<'q, Q: ?Sized> {
+    key: &'q Q,
+    prefix: u64,
+}
+
+impl<Q: ?Sized> Clone for Sought<'_, Q> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<Q: ?Sized> Copy for Sought<'_, Q> {}
+
+impl<'q, Q: SkipKey + ?Sized> Sought<'q, Q> {
+    #[inline(always)]
+    pub(super) fn new(key: &'q Q) -> Self {
+        Self { key, prefix: key.prefix() }
+    }
+
+    /// How the key of a node compares with what is looked for.
+    #[inline(always)]
+    pub(super) fn compare<K: SkipKey + Borrow<Q>, V>(&self, node: Node<'_, K, V>) -> Ordering {
+        if const { K::KEEPS_PREFIX && Q::HAS_PREFIX } {
+            let prefix = node.prefix();
+            if prefix != self.prefix {
+                return prefix.cmp(&self.prefix);
+            }
+        }
+        node.key().borrow().cmp(self.key)
+    }
+}
+
+/// Where a descent came out.
+#[derive(Debug)]
+pub(super) struct Descent<'g, K, V> {
+    /// The last node before, on the level where it ended; none if that is the beginning of the map.
+    pub(super) before: Option<Node<'g, K, V>>,
+    /// The first node that is not before.
+    pub(super) next: Option<Node<'g, K, V>>,
+    /// How that one compares: `Equal`, or `Greater`.
+    pub(super) found: Ordering,
+    /// The first nodes that are not before, on each of the lowest levels.
+    pub(super) look: [Link; LOOK],
+}
+
+impl<K, V> Descent<'_, K, V> {
+    /// That of an empty map.
+    const NONE: Self =
+        Self { before: None, next: None, found: Ordering::Greater, look: [Link::END; LOOK] };
+}
+
+/// The neighbours of a key.
+#[derive(Debug)]
+pub(super) struct Neighbours<'g> {
+    pub(super) before: [Place<'g>; LEVELS],
+    pub(super) after: [Link; LEVELS],
+    /// On how many, from the lowest one.
+    pub(super) levels: usize,
+}
+
+impl<K: SkipKey, V> SkipList<K, V> {
+    /// The links at which every search begins.
+    #[inline(always)]
+    pub(super) fn head(&self) -> Tower<'_> {
+        Tower::of(&self.head)
+    }
+
+    /// How many levels are in use.
+    #[inline(always)]
+    pub(super) fn levels(&self) -> usize {
+        // Relaxed: a level that a reader leaves out costs him steps; writers ask for those they need.
+        self.top.load(Relaxed) as usize
+    }
+
+    /// Asks for the next node of a level.
+    #[inline(always)]
+    fn ask_next(&self, tower: Tower<'_>, level: usize) {
+        if let Some(unit) = tower.at(level).load().unit() {
+            if level < 2 {
+                // Three of four keys are in nodes that are first met here.
+                self.memory.ask(unit);
+            } else {
+                self.memory.ask_key(unit);
+            }
+        }
+    }
+
+    /// A node before what is sought that is on the level of the directory.
+    #[inline(always)]
+    pub(super) fn near<'g, Q>(
+        &'g self,
+        pinned: &'g Pinned<'_, K, V>,
+        sought: &Sought<'_, Q>,
+    ) -> Option<Node<'g, K, V>>
+    where
+        K: Borrow<Q>,
+        Q: SkipKey + ?Sized,
+    {
+        if !const { K::HAS_PREFIX && Q::HAS_PREFIX } {
+            return None;
+        }
+        self.hint(&pinned.guard, sought.prefix)
+    }
+
+    /// Goes down to a level, from a node that is before and on the level of the directory if there is one; `compare` says whether a node is before, at or behind what is looked for. A node on the way
+    /// that is at it ends the descent early if `EARLY`.
+    #[inline(always)]
+    pub(super) fn descend<'g, const EARLY: bool>(
+        &'g self,
+        from: Option<Node<'g, K, V>>,
+        down_to: usize,
+        compare: impl Fn(Node<'g, K, V>) -> Ordering,
+    ) -> Descent<'g, K, V> {
+        let at = self.descend_from::<EARLY>(from, down_to, &compare);
+        match at {
+            Some(at) => at,
+            None => self.descend_from::<EARLY>(None, down_to, &compare).unwrap_or(Descent::NONE),
+        }
+    }
+
+    /// As `descend`; `None` if the node it begins at is too far before.
+    #[inline(always)]
+    fn descend_from<'g, const EARLY: bool>(
+        &'g self,
+        from: Option<Node<'g, K, V>>,
+        down_to: usize,
+        compare: &impl Fn(Node<'g, K, V>) -> Ordering,
+    ) -> Option<Descent<'g, K, V>> {
+        let asks_below = self.levels().saturating_sub(CACHED_LEVELS);
+        let mut patience = PATIENCE;
+        let (mut level, mut tower) = match from {
+            Some(node) => (directory::LEVEL + 1, node.tower()),
+            None => (self.levels(), self.head()),
+        };
+        let mut at = Descent { before: from, ..Descent::NONE };
+        while level > down_to {
+            level -= 1;
+            let mut next = tower.at(level).load().unmarked();
+            loop {
+                let Some(unit) = next.unit() else {
+                    at.next = None;
+                    break;
+                };
+                if at.next.is_some_and(|known| known.unit() == unit) {
+                    // The level above has led there too.
+                    break;
+                }
+                let node = self.memory.node(unit);
+                let order = compare(node);
+                if order == Ordering::Less {
+                    let behind = node.tower().at(level).load();
+                    if behind.is_marked() {
+                        next = behind.unmarked();
+                        continue;
+                    }
+                    (tower, next) = (node.tower(), behind);
+                    at.before = Some(node);
+                    if level == directory::LEVEL && from.is_some() {
+                        patience -= 1;
+                        if patience == 0 {
+                            return None;
+                        }
+                    }
+                    if level < asks_below {
+                        for below in 1..=ASK_LEVELS.min(level) {
+                            self.ask_next(tower, level - below);
+                        }
+                    }
+                    continue;
+                }
+                (at.next, at.found) = (Some(node), order);
+                break;
+            }
+            if level < LOOK {
+                at.look[level] = next;
+            }
+            if EARLY
+                && at.found == Ordering::Equal
+                && let Some(node) = at.next
+                && (level == 0 || !node.state().has(DEAD))
+            {
+                return Some(at);
+            }
+            if level < asks_below && level > ASK_LEVELS {
+                self.ask_next(tower, level - ASK_LEVELS - 1);
+            }
+        }
+        if at.next.is_none() {
+            at.found = Ordering::Greater;
+        }
+        Some(at)
+    }
+
+    /// The node of a key, whether it has a value or not.
+    #[inline(always)]
+    pub(super) fn node_of<'g, Q>(
+        &'g self,
+        pinned: &'g Pinned<'_, K, V>,
+        key: &Q,
+    ) -> Option<Node<'g, K, V>>
+    where
+        K: Borrow<Q>,
+        Q: SkipKey + ?Sized,
+    {
+        let sought = Sought::new(key);
+        let near = self.near(pinned, &sought);
+        let at = self.descend::<true>(near, 0, |node| sought.compare(node));
+        at.next.filter(|_| at.found == Ordering::Equal)
+    }
+
+    /// The neighbours of a key on the lowest levels, at least so many, and its node. Takes nodes that are being removed out of
+    /// the levels on its way.
+    pub(super) fn neighbours<'g, Q>(
+        &'g self,
+        pinned: &'g Pinned<'_, K, V>,
+        key: &Q,
+        at_least: usize,
+    ) -> (Neighbours<'g>, Option<Node<'g, K, V>>)
+    where
+        K: Borrow<Q>,
+        Q: SkipKey + ?Sized,
+    {
+        let sought = Sought::new(key);
+        let mut is_near = at_least <= directory::LEVEL + 1;
+        loop {
+            let from = if is_near { self.near(pinned, &sought) } else { None };
+            if let Some(found) = self.try_neighbours(&sought, from, at_least) {
+                return found;
+            }
+            // Or the node was too far before.
+            is_near = false;
+            // A node on the way was removed, or another thread has taken one out of a level first.
+            crate::sync::shim::wait_for_others();
+        }
+    }
+
+    fn try_neighbours<'g, Q>(
+        &'g self,
+        sought: &Sought<'_, Q>,
+        from: Option<Node<'g, K, V>>,
+        at_least: usize,
+    ) -> Option<(Neighbours<'g>, Option<Node<'g, K, V>>)>
+    where
+        K: Borrow<Q>,
+        Q: SkipKey + ?Sized,
+    {
+        let (mut level, mut tower) = match from {
+            Some(node) => (directory::LEVEL + 1, node.tower()),
+            None => (self.levels().max(at_least), self.head()),
+        };
+        let mut found =
+            Neighbours { before: [tower.at(0); LEVELS], after: [Link::END; LEVELS], levels: level };
+        let asks_below = self.levels().saturating_sub(CACHED_LEVELS);
+        let mut patience = PATIENCE;
+        let mut rejected = Link::END;
+        let mut is_found = false;
+        while level > 0 {
+            level -= 1;
+            let mut place = tower.at(level);
+            let mut next = place.load();
+            if next.is_marked() {
+                return None;
+            }
+            while let Some(unit) = next.unit() {
+                if next == rejected {
+                    break;
+                }
+                let node = self.memory.node(unit);
+                let order = sought.compare(node);
+                if order == Ordering::Greater {
+                    // Removed or not, it is where this level goes on.
+                    (rejected, is_found) = (next, false);
+                    break;
+                }
+                let behind = node.tower().at(level).load();
+                if behind.is_marked() {
+                    if !place.exchange(next, behind.unmarked()) {
+                        return None;
+                    }
+                    next = behind.unmarked();
+                    continue;
+                }
+                if order == Ordering::Equal {
+                    (rejected, is_found) = (next, true);
+                    break;
+                }
+                tower = node.tower();
+                (place, next) = (tower.at(level), behind);
+                if level == directory::LEVEL && from.is_some() {
+                    patience -= 1;
+                    if patience == 0 {
+                        return None;
+                    }
+                }
+                if level < asks_below {
+                    for below in 1..=ASK_LEVELS.min(level) {
+                        self.ask_next(tower, level - below);
+                    }
+                }
+            }
+            if next == Link::END {
+                is_found = false;
+            }
+            (found.before[level], found.after[level]) = (place, next);
+            if level < asks_below && level > ASK_LEVELS {
+                self.ask_next(tower, level - ASK_LEVELS - 1);
+            }
+        }
+        let node = found.after[0].unit().filter(|_| is_found).map(|unit| self.memory.node(unit));
+        Some((found, node))
+    }
+}
+
+/// A search that stops before each node it has to wait for.
+struct Search<'g, 'q, K: SkipKey, V, Q: ?Sized> {
+    map: &'g SkipList<K, V>,
+    sought: Sought<'q, Q>,
+    tower: Tower<'g>,
+    /// The level that `next` is a link of.
+    level: usize,
+    next: Link,
+    rejected: Link,
+    is_equal: bool,
+}
+
+impl<'g, 'q, K: SkipKey + Borrow<Q>, V, Q: SkipKey + ?Sized> Search<'g, 'q, K, V, Q> {
+    fn new(pinned: &'g Pinned<'_, K, V>, key: &'q Q) -> Self {
+        let map = pinned.map;
+        let sought = Sought::new(key);
+        let (level, tower) = match map.near(pinned, &sought) {
+            Some(node) => (directory::LEVEL, node.tower()),
+            None => (map.levels() - 1, map.head()),
+        };
+        let next = tower.at(level).load().unmarked();
+        Self { map, sought, tower, level, next, rejected: Link::END, is_equal: false }
+    }
+}
+
+impl<'g, K: SkipKey + Borrow<Q>, V, Q: SkipKey + ?Sized> Walk for Search<'g, '_, K, V, Q> {
+    type Found = Option<Node<'g, K, V>>;
+
+    fn step(&mut self) -> Option<Self::Found> {
+        loop {
+            let known = self.next == self.rejected;
+            if known || self.next == Link::END {
+                if self.level == 0 {
+                    let unit = self.next.unit().filter(|_| known && self.is_equal);
+                    return Some(unit.map(|unit| self.map.memory.node(unit)));
+                }
+                self.level -= 1;
+                self.next = self.tower.at(self.level).load().unmarked();
+                match self.next.unit() {
+                    Some(unit) if self.next != self.rejected => self.map.memory.ask_key(unit),
+                    _ => continue,
+                }
+                return None;
+            }
+            let Some(unit) = self.next.unit() else { continue };
+            let node = self.map.memory.node(unit);
+            match self.sought.compare(node) {
+                Ordering::Less => {
+                    let behind = node.tower().at(self.level).load();
+                    if behind.is_marked() {
+                        self.next = behind.unmarked();
+                        continue;
+                    }
+                    self.tower = node.tower();
+                    self.next = behind;
+                    if let Some(unit) = behind.unit().filter(|_| behind != self.rejected) {
+                        self.map.memory.ask_key(unit);
+                        return None;
+                    }
+                }
+                order => {
+                    self.rejected = self.next;
+                    self.is_equal = order == Ordering::Equal;
+                }
+            }
+        }
+    }
+}
+
+impl<K: SkipKey, V> Pinned<'_, K, V> {
+    /// Returns the value of `key`, if it has one.
+    ///
+    /// # Cost
+    ///
+    /// About a line for each of the `log2(n) - 11` lowest levels that waits for the one before; two or three others are
+    /// asked for beside each. A value that was replaced or that has a `Drop` is one line more.
+    ///
+    /// # Concurrency
+    ///
+    /// Takes effect at one instant. Never waits for a writer.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::SkipList;
+    ///
+    /// let map = SkipList::new();
+    /// let pinned = map.pin();
+    /// pinned.insert(String::from("wombat"), 1);
+    /// assert_eq!(pinned.get("wombat").as_deref(), Some(&1));
+    /// assert!(pinned.get("wom").is_none());
+    /// ```
+    #[inline]
+    pub fn get<Q>(&self, key: &Q) -> Option<Ref<'_, V>>
+    where
+        K: Borrow<Q>,
+        Q: SkipKey + ?Sized,
+    {
+        let node = self.map.node_of(self, key)?;
+        self.map.value(node).map(Ref::new)
+    }
+
+    /// Looks up all `keys`, and writes what [`get`](Self::get) returns for each to the same place of `found`.
+    ///
+    /// # Cost
+    ///
+    /// The line fetches of `get`, those of 16 keys at once.
+    ///
+    /// # Panics
+    ///
+    /// If the slices differ in length.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::SkipList;
+    ///
+    /// let map = SkipList::new();
+    /// let pinned = map.pin();
+    /// pinned.insert(7, 'b');
+    /// let mut found = [None; 2];
+    /// pinned.get_batch(&[&7, &8], &mut found);
+    /// assert_eq!(found.map(|value| value.as_deref().copied()), [Some('b'), None]);
+    /// ```
+    pub fn get_batch<'g, Q>(&'g self, keys: &[&Q], found: &mut [Option<Ref<'g, V>>])
+    where
+        K: Borrow<Q>,
+        Q: SkipKey + ?Sized,
+    {
+        assert_eq!(keys.len(), found.len(), "a place for each key");
+        let map = self.map;
+        batch::drive(
+            keys.len(),
+            |index| Search::new(self, keys[index]),
+            |index, node| found[index] = node.and_then(|node| map.value(node)).map(Ref::new),
+        );
+    }
+
+    /// Looks up all `keys`, and writes whether each has a value to the same place of `found`.
+    ///
+    /// # Panics
+    ///
+    /// If the slices differ in length.
+    pub fn contains_batch<Q>(&self, keys: &[&Q], found: &mut [bool])
+    where
+        K: Borrow<Q>,
+        Q: SkipKey + ?Sized,
+    {
+        assert_eq!(keys.len(), found.len(), "a place for each key");
+        let map = self.map;
+        batch::drive(
+            keys.len(),
+            |index| Search::new(self, keys[index]),
+            |index, node| found[index] = node.is_some_and(|node| map.value(node).is_some()),
+        );
+    }
+
+    /// Asks for the lines that a write of each key will read.
+    pub(super) fn ask_for<Q>(&self, keys: &[&Q])
+    where
+        K: Borrow<Q>,
+        Q: SkipKey + ?Sized,
+    {
+        batch::drive(keys.len(), |index| Search::new(self, keys[index]), |_, _| {});
+    }
+}

@@ -1,0 +1,91 @@
+// Included for each map on keys of any type by `maps/mod.rs`, behind `../shuttle.rs`.
+
+/// Runs a scene under many schedules of both kinds.
+fn explore_scene(scene: impl Fn() + Send + Sync + Copy + 'static) {
+    let schedules = std::env::var("FANREAD_SCHEDULES").ok();
+    let schedules = schedules.map_or(10_000, |text| text.parse().expect("a number"));
+    let mut config = Config::new();
+    config.stack_size = 1 << 18;
+    Runner::new(RandomScheduler::new(schedules / 2), config.clone()).run(scene);
+    Runner::new(PctScheduler::new(4, schedules / 2), config).run(scene);
+}
+
+fn key(n: u64) -> Box<[u8]> {
+    n.to_be_bytes().into()
+}
+
+/// One thread inserts a node of several levels while another removes it as soon as it is there, and a third one inserts the
+/// key again.
+#[test]
+fn a_late_link_revives_no_node() {
+    explore_scene(|| {
+        let map = Arc::new(map::Whole::<Box<u64>>::with_options(fanread::Options::new().seed(3)));
+        (0..6).for_each(|n| _ = map.pin().insert(key(4 * n), Box::new(n)));
+        let inserter = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || {
+                (0..4).for_each(|n| _ = map.pin().insert(key(4 * n + 1), Box::new(n)))
+            })
+        };
+        let remover = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || {
+                for n in (0..4).chain(0..4) {
+                    map.pin().remove(&key(4 * n + 1)[..]);
+                }
+            })
+        };
+        (0..3).for_each(|n| _ = map.pin().insert(key(4 * n + 1), Box::new(9)));
+        inserter.join().unwrap();
+        remover.join().unwrap();
+        map.pin().check().unwrap();
+    });
+}
+
+/// A snapshot is read twice while others replace, remove and insert, and another snapshot comes and goes.
+#[test]
+fn a_snapshot_keeps_what_it_saw() {
+    explore_scene(|| {
+        let map = Arc::new(map::Whole::<Box<u64>>::with_options(fanread::Options::new().seed(3)));
+        (0..3).for_each(|n| _ = map.pin().insert(key(n), Box::new(n)));
+        let writer = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || {
+                // In this order: who sees one of these sees all before it.
+                map.pin().insert(key(0), Box::new(10));
+                map.pin().remove(&key(1)[..]);
+                map.pin().insert(key(3), Box::new(13));
+                map.pin().insert(key(1), Box::new(11));
+                map.pin().insert(key(0), Box::new(20));
+            })
+        };
+        let other = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || {
+                let snapshot = map.snapshot();
+                assert!(snapshot.pin().get(&key(2)[..]).is_some());
+            })
+        };
+        let snapshot = map.snapshot();
+        let scan = || -> Vec<(u64, u64)> {
+            let view = snapshot.pin();
+            let number = |key: &[u8]| u64::from_be_bytes(key.try_into().unwrap());
+            view.iter().map(|(key, value)| (number(key), **value)).collect()
+        };
+        let first = scan();
+        let states: [&[(u64, u64)]; 6] = [
+            &[(0, 0), (1, 1), (2, 2)],
+            &[(0, 10), (1, 1), (2, 2)],
+            &[(0, 10), (2, 2)],
+            &[(0, 10), (2, 2), (3, 13)],
+            &[(0, 10), (1, 11), (2, 2), (3, 13)],
+            &[(0, 20), (1, 11), (2, 2), (3, 13)],
+        ];
+        assert!(states.contains(&&first[..]), "{first:?} was never there");
+        writer.join().unwrap();
+        assert_eq!(scan(), first);
+        drop(snapshot);
+        other.join().unwrap();
+        map.pin().check().unwrap();
+    });
+}
