@@ -92,7 +92,11 @@ fn main() {
             let table = &table;
             scope.spawn(move || write(table, thread, writes, done));
         }
-        for _ in 0..FLUSHES {
+        for flushed in 1..=FLUSHES as u64 {
+            let written = || done.iter().map(|done| done.load(SeqCst)).sum::<u64>();
+            while written() < WRITERS * writes * flushed / (FLUSHES as u64 + 1) {
+                thread::yield_now();
+            }
             flush(&table, &done);
         }
     });
