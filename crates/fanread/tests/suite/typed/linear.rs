@@ -34,12 +34,17 @@ impl<V: Value> testkit::stress::Shared for Snapshots<V> {
         let bounds = || (std::ops::Bound::Included(&from[..]), std::ops::Bound::Included(&to[..]));
         let snapshot = self.0.map.whole().snapshot();
         let view = snapshot.pin();
-        let entry = |(key, value): (&Box<[u8]>, fanread::Ref<'_, V>)| {
-            (self.0.spelling.number(key), value.number())
-        };
-        let up: Vec<_> = view.range::<[u8], _>(bounds()).map(entry).collect();
+        let number = |key: &[u8]| self.0.spelling.number(key);
+        let up: Vec<_> = view
+            .range::<[u8], _>(bounds())
+            .map(|(key, value)| (number(key), value.number()))
+            .collect();
         std::thread::yield_now();
-        let mut down: Vec<_> = view.range::<[u8], _>(bounds()).rev().map(entry).collect();
+        let mut down: Vec<_> = view
+            .range::<[u8], _>(bounds())
+            .rev()
+            .map(|(key, value)| (number(key), value.number()))
+            .collect();
         if back {
             assert!(down.iter().rev().eq(&up), "a snapshot has changed");
             return Some(down);
