@@ -5,10 +5,11 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::edit::{Again, View};
 use super::layout::{
-    Entry, GROUP, Image, Kind, LEVELS, Node, SLOTS, UNITS, Words, child_of, prefix_of, same_prefix,
+    Entry, GROUP, Image, Kind, LEVELS, Node, SLOTS, UNITS, child_of, prefix_of, same_prefix,
 };
 use super::raw::{Bucket, Table, Tables};
 use super::search::What;
+use super::words::Words;
 use super::{MlpIndex, Pinned};
 
 /// The first invariant found broken.

@@ -20,8 +20,9 @@ use core::sync::atomic::Ordering::SeqCst;
 
 use smallvec::SmallVec;
 
-use super::layout::{Entry, Image, UNITS, Words};
+use super::layout::{Entry, Image, UNITS};
 use super::raw::{Bucket, Home, Segment};
+use super::words::Words;
 use crate::mem::word::Word;
 use crate::sync::shim;
 use crate::sync::version::{Locked, Seen};

@@ -13,11 +13,11 @@ use smallvec::SmallVec;
 
 use super::edit::{Again, Edit, Pages};
 use super::layout::{
-    Children, Entry, GROUP, LEVELS, Member, Node, SLOTS, byte_of, prefix_of, same_prefix,
-    shared_bytes,
+    Children, Entry, GROUP, LEVELS, Node, SLOTS, byte_of, prefix_of, same_prefix, shared_bytes,
 };
 use super::raw::{self, Bucket, Home, Table, Tables, read_value};
 use super::search::{BATCH, Found, What};
+use super::words::Member;
 use super::{MlpIndex, Pinned};
 use crate::api::{InsertError, Rule, Written};
 use crate::arch::prefetch;

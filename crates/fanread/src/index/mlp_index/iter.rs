@@ -12,9 +12,10 @@
 use core::ops::Bound;
 
 use super::edit::{Again, Trail, View};
-use super::layout::{Children, LEVELS, Member, Node, SLOTS, byte_of, child_of, same_prefix};
+use super::layout::{Children, LEVELS, Node, SLOTS, byte_of, child_of, same_prefix};
 use super::raw::{Home, Tables, read_value};
 use super::search::{Way, What};
+use super::words::Member;
 use super::{MlpIndex, Pinned, Ref};
 use crate::arch::prefetch;
 use crate::mem::word::Word;

@@ -6,7 +6,7 @@
 //!
 //! | file | what |
 //! | --- | --- |
-//! | `layout.rs` | the bytes of a bucket |
+//! | `layout.rs`, `words.rs` | the bytes of a bucket, and how they are read |
 //! | `raw.rs` | shared memory: buckets, segments, the directory, boxes |
 //! | `edit.rs` | several buckets at one instant: trails of readers, edits of writers |
 //! | `search.rs` | a key, its place, its neighbours |
@@ -34,6 +34,7 @@ mod resize;
 mod search;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use core::marker::PhantomData;
 use std::hash::{BuildHasher, RandomState};
@@ -50,9 +51,10 @@ use crate::sync::thread;
 
 pub use check::Broken;
 pub use iter::Range;
-use layout::{Entry, LEVELS, SLOTS, Words};
+use layout::{Entry, LEVELS, SLOTS};
 use raw::{Garbage, Root, Table, Tables};
 use search::Secret;
+use words::Words;
 
 /// An ordered map on `u64`: all levels of a search at once.
 ///

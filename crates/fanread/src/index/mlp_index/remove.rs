@@ -5,9 +5,10 @@
 
 use super::edit::{Edit, Pages};
 use super::insert::{Moved, Stop};
-use super::layout::{Entry, Member, Node, byte_of, child_of};
+use super::layout::{Entry, Node, byte_of, child_of};
 use super::raw::{self, Tables, read_value};
 use super::search::What;
+use super::words::Member;
 use super::{MlpIndex, Pinned, Ref};
 use crate::mem::word::Word;
 use crate::sync::backoff::Backoff;

@@ -10,8 +10,9 @@
 //! PAPER: none; its table has a fixed size.
 
 use super::edit::{Again, Pages, View};
-use super::layout::{Entry, SLOTS, Words};
+use super::layout::{Entry, SLOTS};
 use super::raw::{Bucket, Directory, Garbage, Home, Root, Segment, Table, Tables};
+use super::words::Words;
 use super::{MlpIndex, Pinned};
 use crate::arch::prefetch;
 use crate::mem::pages::HUGE_BYTES;

@@ -15,10 +15,10 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::edit::{Again, Trail, View};
 use super::layout::{
-    Children, Group, LEVELS, Member, Node, Packed, SLOTS, UNITS, byte_of, child_of, prefix_of,
-    same_prefix,
+    Children, LEVELS, Node, SLOTS, UNITS, byte_of, child_of, prefix_of, same_prefix,
 };
 use super::raw::{Bucket, Home, Tables, read_value};
+use super::words::{Group, Member, Packed};
 use super::{MlpIndex, Pinned, Ref};
 use crate::arch::prefetch;
 use crate::hash::mix::{fold, stream};

@@ -1,0 +1,292 @@
+//! Reading a bucket: its words where they are, or those of a copy.
+//!
+//! A search reads words that may not belong together, and validates what it made of them afterwards. So any words at all give
+//! some answer here.
+//!
+//! The invariants are those of `layout.rs`. PAPER: section 4.3, "Bucketized Cuckoo Hashing".
+
+use super::layout::{
+    Children, Entry, GROUP, Kind, Kinds, LEVELS, MEDIUM, Node, SLOTS, SMALL, UNITS, byte_of,
+    number_of, prefix_of, same_prefix, units_of,
+};
+use super::raw::Bucket;
+use crate::mem::word::Word;
+
+/// The words of a bucket, to be read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Words<'a> {
+    pub(super) kinds: Kinds,
+    slots: Slots<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Slots<'a> {
+    Shared(&'a Bucket),
+    Copied(&'a [Word; SLOTS]),
+}
+
+/// One key of a group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Member {
+    pub(super) key: u64,
+    pub(super) value: Word,
+    /// Where it is: in the first bucket or the second, and in which slot.
+    pub(super) at: (usize, usize),
+}
+
+/// The keys that share a prefix, in any order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Group {
+    keys: [u64; GROUP],
+    values: [Word; GROUP],
+    at: [(u8, u8); GROUP],
+    len: u8,
+}
+
+impl Group {
+    pub(super) const EMPTY: Self = Self {
+        keys: [0; GROUP],
+        values: [core::ptr::null_mut(); GROUP],
+        at: [(0, 0); GROUP],
+        len: 0,
+    };
+
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        usize::from(self.len)
+    }
+
+    #[inline(always)]
+    pub(super) fn members(&self) -> impl Iterator<Item = Member> {
+        (0..self.len().min(GROUP)).map(|n| {
+            let (bucket, slot) = self.at[n];
+            let at = (usize::from(bucket), usize::from(slot));
+            Member { key: self.keys[n], value: self.values[n], at }
+        })
+    }
+
+    /// Forgets the keys of the second bucket, or of both.
+    #[inline(always)]
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.len = len as u8;
+    }
+}
+
+/// A node as it lies in its bucket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Packed {
+    /// Where it is: in the first bucket or the second, and in which slot.
+    pub(super) at: (usize, usize),
+    pub(super) prefix: u64,
+    info: u64,
+    more: [u64; 4],
+}
+
+impl Packed {
+    pub(super) const NONE: Self = Self { at: (0, 0), prefix: 0, info: 0, more: [0; 4] };
+
+    #[inline(always)]
+    pub(super) fn depth(&self) -> usize {
+        (self.info & 0xf) as usize
+    }
+
+    #[inline(always)]
+    fn count(&self) -> usize {
+        (self.info >> 4 & 0xfff) as usize
+    }
+
+    /// Whether a key goes on below one of the children.
+    #[inline(always)]
+    pub(super) fn leads_to(&self, key: u64) -> bool {
+        same_prefix(self.prefix, key, self.depth()) && self.contains(byte_of(key, self.depth()))
+    }
+
+    #[inline(always)]
+    fn contains(&self, byte: u8) -> bool {
+        let count = self.count();
+        if count > MEDIUM {
+            return Children(self.more).contains(byte);
+        }
+        let few = count.min(SMALL);
+        few > 0 && first_bytes_have(self.info >> 16, few, byte)
+            || count > SMALL && first_bytes_have(self.more[0], (count - SMALL).min(8), byte)
+            || count > SMALL + 8 && first_bytes_have(self.more[1], count - SMALL - 8, byte)
+    }
+
+    /// The node, which is of this level.
+    #[inline]
+    pub(super) fn unpacked(&self, level: usize) -> Node {
+        let count = self.count();
+        let mut children = Children::default();
+        if count > MEDIUM {
+            children.0 = self.more;
+        } else {
+            let mut add = |mut bytes: u64, count: usize| {
+                for _ in 0..count {
+                    children.insert(bytes as u8);
+                    bytes >>= 8;
+                }
+            };
+            add(self.info >> 16, count.min(SMALL));
+            add(self.more[0], count.saturating_sub(SMALL).min(8));
+            add(self.more[1], count.saturating_sub(SMALL + 8));
+        }
+        Node { level, depth: self.depth(), prefix: self.prefix, children }
+    }
+}
+
+/// Whether one of the lowest `count` bytes of a word, one to eight, is `byte`.
+#[inline(always)]
+fn first_bytes_have(word: u64, count: usize, byte: u8) -> bool {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let differ = word ^ (ONES * u64::from(byte));
+    // The highest bit of each byte that is zero, and perhaps of some above the first of these.
+    let zero = differ.wrapping_sub(ONES) & !differ & (ONES << 7);
+    zero.trailing_zeros() < 8 * count as u32
+}
+
+impl<'a> Words<'a> {
+    #[inline(always)]
+    pub(super) fn of(bucket: &'a Bucket) -> Self {
+        Self { kinds: bucket.kinds(), slots: Slots::Shared(bucket) }
+    }
+
+    /// Those of a copy.
+    #[inline(always)]
+    pub(super) fn copied(kinds: Kinds, slots: &'a [Word; SLOTS]) -> Self {
+        Self { kinds, slots: Slots::Copied(slots) }
+    }
+
+    #[inline(always)]
+    pub(super) fn slot(self, slot: usize) -> Word {
+        match self.slots {
+            Slots::Shared(bucket) => bucket.slot(slot),
+            Slots::Copied(slots) => slots[slot],
+        }
+    }
+
+    /// The number in a slot.
+    #[inline(always)]
+    pub(super) fn number(self, slot: usize) -> u64 {
+        number_of(self.slot(slot))
+    }
+
+    /// The value of the leaf in a slot.
+    #[inline(always)]
+    pub(super) fn value(self, slot: usize, has_values: bool) -> Word {
+        if has_values { self.slot(slot % UNITS + UNITS) } else { core::ptr::null_mut() }
+    }
+
+    /// The slots whose number shares its first `level` bytes with `key`, a bit for each.
+    ///
+    /// No branch on any of them: which slot it is cannot be guessed.
+    #[inline(always)]
+    fn sharing(self, level: usize, key: u64, slots: usize) -> u32 {
+        (0..slots).fold(0, |found, slot| {
+            found | u32::from(same_prefix(self.number(slot), key, level)) << slot
+        })
+    }
+
+    /// Calls `leaf` with the slot of each key of the group under the first `level` bytes of `key`.
+    #[inline(always)]
+    pub(super) fn under(
+        self,
+        (level, key): (usize, u64),
+        has_values: bool,
+        mut leaf: impl FnMut(usize),
+    ) {
+        let mut sharing = self.sharing(level, key, if has_values { UNITS } else { SLOTS });
+        while sharing != 0 {
+            let slot = sharing.trailing_zeros() as usize;
+            sharing &= sharing - 1;
+            if self.kinds.byte(slot) == Kinds::LEAF | level as u64 {
+                leaf(slot);
+            }
+        }
+    }
+
+    /// Adds the keys of this bucket, a group's first or second, that share their first `level` bytes with `key`.
+    #[inline(always)]
+    pub(super) fn gather(
+        self,
+        group: &mut Group,
+        at: (usize, u64),
+        bucket: usize,
+        has_values: bool,
+    ) {
+        self.under(at, has_values, |slot| {
+            let n = group.len();
+            // Never more in two buckets at one instant.
+            if n < GROUP {
+                group.keys[n] = self.number(slot);
+                group.values[n] = self.value(slot, has_values);
+                group.at[n] = (bucket as u8, slot as u8);
+                group.len += 1;
+            }
+        });
+    }
+
+    /// Finds the node under the first `level` bytes of `key`; tells whether there is one.
+    #[inline(always)]
+    pub(super) fn find_node(
+        self,
+        node: &mut Packed,
+        (level, key): (usize, u64),
+        bucket: usize,
+    ) -> bool {
+        for slot in 0..UNITS {
+            if self.kinds.byte(slot) == Kinds::NODE | level as u64
+                && same_prefix(self.number(slot), key, level)
+            {
+                *node = self.packed(slot, bucket);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The node that begins in a slot.
+    #[inline(always)]
+    pub(super) fn packed(self, slot: usize, bucket: usize) -> Packed {
+        let (prefix, info) = (self.number(slot), self.number(slot + UNITS));
+        let mut node = Packed { at: (bucket, slot), prefix, info, more: [0; 4] };
+        if node.count() > MEDIUM {
+            node.more = [self.number(1), self.number(2), self.number(4), self.number(5)];
+        } else if node.count() > SMALL {
+            // A node of two units begins in one of the first two.
+            let unit = (slot + 1) % UNITS;
+            (node.more[0], node.more[1]) = (self.number(unit), self.number(unit + UNITS));
+        }
+        node
+    }
+
+    /// The level and the prefix of the entry that begins in a slot, and how many slots it has.
+    #[inline]
+    pub(super) fn name(self, slot: usize, has_values: bool) -> (usize, u64, usize) {
+        let byte = self.kinds.byte(slot);
+        let level = (byte & 0xf) as usize;
+        let slots = match byte & 0xf0 {
+            Kinds::LEAF => 1 + usize::from(has_values),
+            _ => 2 * units_of((self.number(slot % UNITS + UNITS) >> 4 & 0xfff) as usize),
+        };
+        (level, prefix_of(self.number(slot), level.min(LEVELS)), slots)
+    }
+
+    /// The node of this level that begins in a slot.
+    #[inline]
+    pub(super) fn node(self, slot: usize, level: usize) -> Node {
+        self.packed(slot, 0).unpacked(level)
+    }
+
+    /// The entry that begins in a slot.
+    pub(super) fn entry(self, slot: usize, has_values: bool) -> Entry {
+        match self.kinds.of(slot) {
+            Kind::Leaf(level) => {
+                let (key, value) = (self.number(slot), self.value(slot, has_values));
+                Entry::Leaf { level, key, value }
+            }
+            Kind::Node(level) => Entry::Node(self.node(slot, level)),
+            Kind::Free | Kind::Rest => unreachable!("an entry begins here"),
+        }
+    }
+}
