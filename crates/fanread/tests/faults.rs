@@ -7,5 +7,5 @@
 mod maps;
 
 for_each_map! {
-    "faults.rs", strings: "strings/faults.rs", numbers: "numbers/faults.rs"
+    "faults.rs", strings: "strings/faults.rs", numbers: "numbers/faults.rs", typed: "typed/faults.rs"
 }
