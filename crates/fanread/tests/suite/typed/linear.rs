@@ -29,6 +29,7 @@ impl<V: Value> testkit::stress::Shared for Snapshots<V> {
         self.0.update(key, value)
     }
 
+    #[allow(clippy::borrowed_box, reason = "a key as the map has it")]
     fn scan(&self, keys: std::ops::RangeInclusive<u32>, back: bool) -> Option<Vec<(u32, u64)>> {
         let (from, to) = (self.0.spelling.key(*keys.start()), self.0.spelling.key(*keys.end()));
         let bounds = || (std::ops::Bound::Included(&from[..]), std::ops::Bound::Included(&to[..]));
