@@ -468,7 +468,8 @@ impl Walk {
                     new.push(Item::Node(ground.ask(child, parent, item.leaves)));
                 }
                 Node::Regular(children) => {
-                    let count = children.len();
+                    // A node that a writer is at work on may have none; what is made of it is thrown away.
+                    let count = children.len().max(1);
                     let leaves = if item.leaves <= count { 1 } else { item.leaves / count };
                     self.guessed += item.leaves as usize;
                     self.found += (leaves * count) as usize;
