@@ -752,7 +752,7 @@ mod models {
         let nodes: Vec<Place> = (0..trie.buckets()).flat_map(in_bucket).collect();
         let Some(from) = nodes.get(number % nodes.len().max(1)) else { return };
         let head = trie.head(*from);
-        if trie.put(trie.other(from.bucket, head), head.moved().name(), trie.node(*from)) {
+        if trie.put(trie.other(from.bucket, head), head.moved().name(), trie.node(*from).encode()) {
             trie.take(*from);
         }
     }
