@@ -18,7 +18,7 @@ use super::layout::{
 use super::raw::{self, Bucket, Home, Table, Tables, read_value};
 use super::search::{BATCH, Found, What};
 use super::words::Member;
-use super::{MlpIndex, Pinned};
+use super::{MlpIndex, Pinned, Recycle};
 use crate::api::{InsertError, Rule, Written};
 use crate::arch::prefetch;
 use crate::mem::AllocError;
@@ -72,7 +72,9 @@ impl<V: Send + Sync> MlpIndex<V> {
                 return Err(InsertError::OutOfMemory { bytes, value });
             }
         };
-        match self.write_word(pinned, key, word, rule) {
+        // Dropped at the end: user code that panics there finds the value in the map.
+        let mut recycle = Vec::new();
+        match self.write_word(pinned, key, word, rule, &mut recycle) {
             Ok(Outcome::New) => {
                 self.shards.added(pinned.thread, 1);
                 Ok(Written::New(read_value(word)))
@@ -96,6 +98,7 @@ impl<V: Send + Sync> MlpIndex<V> {
         key: u64,
         word: Word,
         rule: Rule,
+        recycle: &mut Vec<Recycle<V>>,
     ) -> Result<Outcome, AllocError> {
         let mut backoff = Backoff::new();
         let mut edit = Edit::new(Self::HAS_VALUES);
@@ -113,7 +116,8 @@ impl<V: Send + Sync> MlpIndex<V> {
                 Err(Stop::Again) => backoff.wait(),
                 Err(Stop::Full(table, hash)) => {
                     edit.clear();
-                    self.grow(pinned, (table, hash), tables.of(table).segment(hash))?;
+                    let full = tables.of(table).segment(hash);
+                    recycle.extend(self.grow(pinned, (table, hash), full)?);
                 }
             }
         }

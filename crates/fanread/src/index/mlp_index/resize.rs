@@ -13,7 +13,7 @@ use super::edit::{Again, Pages, View};
 use super::layout::{Entry, SLOTS};
 use super::raw::{Bucket, Directory, Garbage, Home, Root, Segment, Table, Tables};
 use super::words::Words;
-use super::{MlpIndex, Pinned};
+use super::{MlpIndex, Pinned, Recycle};
 use crate::arch::prefetch;
 use crate::mem::pages::HUGE_BYTES;
 use crate::mem::{AllocError, LINE_BYTES};
@@ -151,21 +151,22 @@ impl<V> MlpIndex<V> {
         Ok(())
     }
 
-    /// Gives the segment of a hash, in which an entry found no room, more room.
+    /// Gives the segment of a hash, in which an entry found no room, more room. What is returned is dropped when the entry is
+    /// in the map: that is user code.
     #[cold]
     pub(super) fn grow(
         &self,
         pinned: &Pinned<'_, V>,
         (table, hash): (Table, u64),
         full: &Segment,
-    ) -> Result<(), AllocError> {
+    ) -> Result<Option<Recycle<V>>, AllocError> {
         let garbage = {
             let _lock = self.structure.lock();
-            let Some(directory) = self.root(table).get(&pinned.guard) else { return Ok(()) };
+            let Some(directory) = self.root(table).get(&pinned.guard) else { return Ok(None) };
             let segment = directory.segment(hash);
             if !core::ptr::eq(segment, full) {
                 // Somebody else did it.
-                return Ok(());
+                return Ok(None);
             }
             let buckets = segment.buckets().len();
             if buckets > 64 && segment.used() * table.sparse() < buckets * SLOTS {
@@ -176,8 +177,7 @@ impl<V> MlpIndex<V> {
             self.replace(&pinned.guard, (table, hash), segment, wanted)?
         };
         self.grow_shards(&pinned.guard);
-        self.retire(pinned, garbage);
-        Ok(())
+        Ok(Some(self.exchange(pinned, garbage)))
     }
 
     /// Lets a segment shrink if little of it is in use: any one, which differs from key to key.
