@@ -37,18 +37,13 @@ const MOST: usize =
 /// A segment shrinks when less than one in so many of its slots is in use.
 const SPARSE: usize = 5;
 
-impl Table {
-    /// A segment that has no room although less than one in so many of its slots is in use has keys that collide on purpose.
-    ///
-    /// A node of two units or three has a bucket for itself; of such, half the buckets can be filled, and a few unlucky
-    /// ones find no place in a table of a third.
-    fn sparse(self) -> usize {
-        match self {
-            Self::Leaves => 4,
-            Self::Nodes => 16,
-        }
-    }
-}
+/// A segment of so many buckets that has no room although less than one in `COLLIDING` of its slots is in use has keys that
+/// collide on purpose.
+///
+/// Three nodes that have both their buckets in common find no room, however large the table is. Of those few that such a
+/// table has, three do by accident about once in 10^9 tables; in smaller tables it happens.
+const COLLIDING_FROM: usize = 4096;
+const COLLIDING: usize = 64;
 
 /// The number of buckets of a segment that ought to have so many.
 fn rounded(buckets: usize) -> usize {
@@ -169,7 +164,7 @@ impl<V> MlpIndex<V> {
                 return Ok(None);
             }
             let buckets = segment.buckets().len();
-            if buckets > 64 && segment.used() * table.sparse() < buckets * SLOTS {
+            if buckets >= COLLIDING_FROM && segment.used() * COLLIDING < buckets * SLOTS {
                 // Keys that collide so often are no accident, and room does not help.
                 return Err(AllocError { bytes: 2 * segment.bytes() });
             }
