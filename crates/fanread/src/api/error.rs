@@ -1,4 +1,4 @@
-//! Errors of the in-memory maps.
+//! Errors of the in-memory maps, and what their checks find.
 
 use core::fmt;
 
@@ -101,3 +101,24 @@ impl<V> fmt::Display for InsertError<V> {
 }
 
 impl<V> std::error::Error for InsertError<V> {}
+
+/// An invariant of a map that does not hold, and where.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Broken {
+    invariant: &'static str,
+    place: String,
+}
+
+impl Broken {
+    pub(crate) fn new(invariant: &'static str, place: impl Into<String>) -> Self {
+        Self { invariant, place: place.into() }
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "invariant {} does not hold: {}", self.invariant, self.place)
+    }
+}
+
+impl std::error::Error for Broken {}

@@ -6,6 +6,7 @@
 #![expect(unsafe_code, reason = "hands out raw memory; every block says what it relies on")]
 
 pub(crate) mod arena;
+pub(crate) mod boxed;
 pub(crate) mod file;
 pub(crate) mod heap;
 pub(crate) mod pages;

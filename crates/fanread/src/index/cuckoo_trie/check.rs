@@ -3,7 +3,6 @@
 #![allow(clippy::missing_errors_doc, reason = "each error is the first invariant found broken")]
 
 use core::cmp::Ordering as Order;
-use core::fmt;
 use std::collections::HashMap;
 
 use super::Pinned;
@@ -11,27 +10,9 @@ use super::layout::{Head, LABEL_SYMBOLS, Leaf, Node, Place, SHORT_BYTES, Symbol}
 use super::raw::{Memory, Trie};
 use super::search::leaf_hash;
 use super::state::{Secret, State, Symbols};
+use crate::api::Broken;
 use crate::api::Key;
 use crate::mem::word;
-
-/// An invariant that does not hold, and where.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Broken {
-    invariant: &'static str,
-    place: String,
-}
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "invariant {} does not hold: {}", self.invariant, self.place)
-    }
-}
-
-impl std::error::Error for Broken {}
-
-pub(super) fn broken(invariant: &'static str, place: impl Into<String>) -> Broken {
-    Broken { invariant, place: place.into() }
-}
 
 /// Bytes of prefixes up to which `check` verifies the table too: about a second.
 const CHECK_TABLE_WORK: usize = 100 << 20;
@@ -54,10 +35,10 @@ impl<V> Pinned<'_, V> {
             let borders = trie.borders();
             let low = map.memory.border(borders.low);
             if trie.version().begin().is_dead() {
-                return Err(broken("T1", format!("trie {number} is linked and dead")));
+                return Err(Broken::new("T1", format!("trie {number} is linked and dead")));
             }
             if trie.prev() != before.map(Trie::name) {
-                return Err(broken("T1", format!("trie {number} does not link back")));
+                return Err(Broken::new("T1", format!("trie {number} does not link back")));
             }
             let expected = match before {
                 None => &[][..],
@@ -65,10 +46,10 @@ impl<V> Pinned<'_, V> {
             };
             if low != expected || before.is_some_and(|before| !before.borders().bounded) {
                 let what = format!("trie {number} begins at {low:?}, not {expected:?}");
-                return Err(broken("T1", what));
+                return Err(Broken::new("T1", what));
             }
             if borders.bounded != trie.next().is_some() {
-                return Err(broken("T1", format!("trie {number} has a wrong upper border")));
+                return Err(Broken::new("T1", format!("trie {number} has a wrong upper border")));
             }
             entries += check_trie::<V>(trie, &map.secret, &map.memory, hash)?.len();
             anchors.push((low, trie.name()));
@@ -76,7 +57,7 @@ impl<V> Pinned<'_, V> {
             next = trie.next().map(|next| map.memory.trie(next));
         }
         if entries != self.len() {
-            return Err(broken("count", format!("{entries} entries, {} counted", self.len())));
+            return Err(Broken::new("count", format!("{entries} entries, {} counted", self.len())));
         }
         // Verifying the table compares every stored prefix with the anchors, which for a few anchors of 64 KB is
         // minutes of work. The table's own tests have such anchors.
@@ -85,7 +66,7 @@ impl<V> Pinned<'_, V> {
             return Ok(());
         }
         let writer = map.structure.lock();
-        map.table.check(&writer, &anchors).map_err(|error| broken("P", error.to_string()))
+        map.table.check(&writer, &anchors).map_err(|error| Broken::new("P", error.to_string()))
     }
 }
 
@@ -116,7 +97,7 @@ pub(super) fn check_trie<V>(
     let mut nodes = nodes_of(trie)?;
     let weight: usize = nodes.values().map(|node| node.weight() as usize).sum();
     if weight != trie.weight() {
-        return Err(broken("count", format!("weight {weight}, {} counted", trie.weight())));
+        return Err(Broken::new("count", format!("weight {weight}, {} counted", trie.weight())));
     }
     let mut leaves = Vec::new();
     let mut last: Option<Key<'_>> = None;
@@ -133,25 +114,25 @@ pub(super) fn check_trie<V>(
         path.extend(behind);
         let at = |what: &str| format!("{what}, at level {} below {:?}", path.len(), path.last());
         let Some(node) = nodes.remove(&known(trie, state)) else {
-            return Err(broken("T4", at("a child is missing")));
+            return Err(Broken::new("T4", at("a child is missing")));
         };
         let level = path.len();
         match node {
             Node::Leaf(leaf) => {
                 let key = memory.key::<V>(leaf);
                 if is_below_jump {
-                    return Err(broken("T5", at("a leaf below a jump")));
+                    return Err(Broken::new("T5", at("a leaf below a jump")));
                 }
                 if trie.place_of(&key, memory) != Order::Equal {
-                    return Err(broken("T1", at("a key from beyond the borders")));
+                    return Err(Broken::new("T1", at("a key from beyond the borders")));
                 }
                 if !starts_with(&Symbols::new(&key, trie.skip_bits()), &path) {
-                    return Err(broken("T5", at("a key of another name")));
+                    return Err(Broken::new("T5", at("a key of another name")));
                 }
                 if let (Some(hints), Leaf::Record { hash, .. }) = (trie.hints(), leaf)
                     && Trie::hint(hints, hash) == 0
                 {
-                    return Err(broken("T10", at("a leaf without a hint")));
+                    return Err(Broken::new("T10", at("a leaf without a hint")));
                 }
                 let is_right = match leaf {
                     Leaf::Record { hash: found, .. } => {
@@ -160,17 +141,17 @@ pub(super) fn check_trie<V>(
                     Leaf::Short { .. } => key.len() == SHORT_BYTES,
                 };
                 if !is_right {
-                    return Err(broken("T5", at("a leaf that is not its key's")));
+                    return Err(Broken::new("T5", at("a leaf that is not its key's")));
                 }
                 if last.is_some_and(|last| last >= key) {
-                    return Err(broken("T4", at("a key out of order")));
+                    return Err(Broken::new("T4", at("a key out of order")));
                 }
                 last = Some(key);
                 leaves.push(leaf);
             }
             Node::Jump(label) => {
                 if !(1..=LABEL_SYMBOLS).contains(&label.len()) {
-                    return Err(broken("T4", at("a label of no length that there is")));
+                    return Err(Broken::new("T4", at("a label of no length that there is")));
                 }
                 let behind = label.symbols().collect();
                 let state = secret.step_all(state, label);
@@ -179,7 +160,7 @@ pub(super) fn check_trie<V>(
             Node::Regular(children) => {
                 // One is left where a short leaf had no room further up.
                 if children.len() < if word::is_inline::<V>() { 1 } else { 2 } {
-                    return Err(broken("T4", at("a node of one child")));
+                    return Err(Broken::new("T4", at("a node of one child")));
                 }
                 visits.extend(children.into_iter().rev().map(|symbol| Visit {
                     state: secret.step(state, symbol),
@@ -191,10 +172,13 @@ pub(super) fn check_trie<V>(
         }
     }
     if !nodes.is_empty() {
-        return Err(broken("T4", format!("{} nodes that no path leads to", nodes.len())));
+        return Err(Broken::new("T4", format!("{} nodes that no path leads to", nodes.len())));
     }
     if leaves.len() != trie.keys() {
-        return Err(broken("count", format!("{} keys, {} counted", leaves.len(), trie.keys())));
+        return Err(Broken::new(
+            "count",
+            format!("{} keys, {} counted", leaves.len(), trie.keys()),
+        ));
     }
     Ok(leaves)
 }
@@ -204,14 +188,14 @@ fn check_header(trie: Trie<'_>, memory: &Memory) -> Result<(), Broken> {
     let borders = trie.borders();
     let (low, high) = (memory.border(borders.low), memory.border(borders.high));
     if borders.bounded && low >= high {
-        return Err(broken("T1", format!("borders {low:?} and {high:?}")));
+        return Err(Broken::new("T1", format!("borders {low:?} and {high:?}")));
     }
     let version = trie.version().begin();
     if version.is_dead() {
-        return Err(broken("T1", "the trie is dead"));
+        return Err(Broken::new("T1", "the trie is dead"));
     }
     if version.is_changing() {
-        return Err(broken("T9", "a change that nobody makes has not ended"));
+        return Err(Broken::new("T9", "a change that nobody makes has not ended"));
     }
     Ok(())
 }
@@ -221,7 +205,7 @@ fn nodes_of(trie: Trie<'_>) -> Result<HashMap<u64, Node>, Broken> {
     let mut nodes = HashMap::new();
     for bucket in 0..trie.buckets() {
         if !trie.bucket(bucket).is_in_order() {
-            return Err(broken("T8", format!("bucket {bucket}: {:?}", trie.bucket(bucket))));
+            return Err(Broken::new("T8", format!("bucket {bucket}: {:?}", trie.bucket(bucket))));
         }
         for (slot, head) in trie.bucket(bucket).nodes() {
             let (place, at) = (Place { bucket, slot }, || format!("bucket {bucket}, slot {slot}"));
@@ -233,10 +217,10 @@ fn nodes_of(trie: Trie<'_>) -> Result<HashMap<u64, Node>, Broken> {
                 (home.first, Head::first(home.tag))
             };
             if bucket != expected || head.name() != name {
-                return Err(broken("T2", format!("{}: a node in a wrong bucket", at())));
+                return Err(Broken::new("T2", format!("{}: a node in a wrong bucket", at())));
             }
             if nodes.insert(known(trie, state), trie.node(place)).is_some() {
-                return Err(broken("T3", format!("{}: a state of two nodes", at())));
+                return Err(Broken::new("T3", format!("{}: a state of two nodes", at())));
             }
         }
     }

@@ -1,6 +1,5 @@
 //! Verifies the invariants of a map at rest.
 
-use core::fmt;
 use std::collections::{BTreeSet, HashMap};
 
 use super::edit::{Again, View};
@@ -11,25 +10,7 @@ use super::raw::{Bucket, Table, Tables};
 use super::search::What;
 use super::words::Words;
 use super::{MlpIndex, Pinned};
-
-/// The first invariant found broken.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Broken {
-    invariant: &'static str,
-    found: String,
-}
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is broken: {}", self.invariant, self.found)
-    }
-}
-
-impl std::error::Error for Broken {}
-
-fn broken(invariant: &'static str, found: impl Into<String>) -> Broken {
-    Broken { invariant, found: found.into() }
-}
+use crate::api::Broken;
 
 /// A look at buckets that nobody changes.
 struct AtRest;
@@ -60,11 +41,11 @@ impl<V> Pinned<'_, V> {
             self.map.check_below(tables, (0, 0), &mut reached)?;
         }
         if reached != stored {
-            return Err(broken("T1", format!("{stored} entries, {reached} of them reached")));
+            return Err(Broken::new("T1", format!("{stored} entries, {reached} of them reached")));
         }
         let keys = self.iter().count();
         if keys != self.len() {
-            return Err(broken("T1", format!("{keys} keys, {} counted", self.len())));
+            return Err(Broken::new("T1", format!("{keys} keys, {} counted", self.len())));
         }
         Ok(())
     }
@@ -79,7 +60,10 @@ impl<V> MlpIndex<V> {
             for bucket in segment.buckets() {
                 let seen = bucket.version.begin();
                 if seen.is_changing() || seen.is_locked() || seen.is_dead() {
-                    return Err(broken("S1", format!("a bucket at rest has version {seen:?}")));
+                    return Err(Broken::new(
+                        "S1",
+                        format!("a bucket at rest has version {seen:?}"),
+                    ));
                 }
                 let image = bucket.image();
                 Self::check_units(&image)?;
@@ -94,20 +78,20 @@ impl<V> MlpIndex<V> {
                         && core::ptr::eq(home.segment, segment)
                         && home.pair.iter().any(|place| core::ptr::eq(*place, bucket));
                     if !is_home {
-                        return Err(broken("B2", format!("{entry:?} is in a foreign bucket")));
+                        return Err(Broken::new("B2", format!("{entry:?} is in a foreign bucket")));
                     }
                     let is_new = match entry {
                         Entry::Leaf { key, .. } => keys.insert((LEVELS + 1, key)),
                         Entry::Node(_) => keys.insert((level, prefix)),
                     };
                     if !is_new {
-                        return Err(broken("B2", format!("{entry:?} is there twice")));
+                        return Err(Broken::new("B2", format!("{entry:?} is there twice")));
                     }
                     let first = home.pair[0];
                     if !core::ptr::eq(first, bucket) {
                         *away.entry(core::ptr::from_ref(first)).or_default() += 1;
                         if !first.kinds().may_be_away(home.hash) {
-                            return Err(broken("B4", format!("{entry:?} has left no mark")));
+                            return Err(Broken::new("B4", format!("{entry:?} has left no mark")));
                         }
                     }
                 }
@@ -115,11 +99,14 @@ impl<V> MlpIndex<V> {
             for bucket in segment.buckets() {
                 let away = away.get(&core::ptr::from_ref(bucket)).copied().unwrap_or(0);
                 if !bucket.kinds().agrees_with(away) {
-                    return Err(broken("B4", format!("{away} are away, {:?}", bucket.kinds())));
+                    return Err(Broken::new(
+                        "B4",
+                        format!("{away} are away, {:?}", bucket.kinds()),
+                    ));
                 }
             }
             if used != segment.used() {
-                return Err(broken("S1", format!("{used} slots, {} counted", segment.used())));
+                return Err(Broken::new("S1", format!("{used} slots, {} counted", segment.used())));
             }
         }
         Ok(entries)
@@ -137,13 +124,13 @@ impl<V> MlpIndex<V> {
             owned[slot] = true;
             for unit in slot..slot + units {
                 if unit >= UNITS {
-                    return Err(broken("B3", format!("{image:?} has a unit beyond its end")));
+                    return Err(Broken::new("B3", format!("{image:?} has a unit beyond its end")));
                 }
                 (owned[unit], owned[unit + UNITS]) = (true, true);
             }
         }
         match (0..SLOTS).find(|slot| owned[*slot] == (image.kinds.of(*slot) == Kind::Free)) {
-            Some(slot) => Err(broken("B3", format!("slot {slot} of {image:?}"))),
+            Some(slot) => Err(Broken::new("B3", format!("slot {slot} of {image:?}"))),
             None => Ok(()),
         }
     }
@@ -156,19 +143,19 @@ impl<V> MlpIndex<V> {
         reached: &mut usize,
     ) -> Result<(), Broken> {
         let Ok(found) = self.entry_at(tables, &mut AtRest, level, prefix) else {
-            return Err(broken("T1", format!("nothing under {prefix:#x} of level {level}")));
+            return Err(Broken::new("T1", format!("nothing under {prefix:#x} of level {level}")));
         };
         // Of a group and a node under one prefix, or a fourth key, one is not reached.
         let node = match found.what {
             What::Node => found.node(),
             What::Group => {
                 if found.group.len() > if level == LEVELS { 1 } else { GROUP } {
-                    return Err(broken("T2", format!("{:?} under {prefix:#x}", found.group)));
+                    return Err(Broken::new("T2", format!("{:?} under {prefix:#x}", found.group)));
                 }
                 *reached += found.group.len();
                 return Ok(());
             }
-            What::Nothing => return Err(broken("T1", format!("nothing under {prefix:#x}"))),
+            What::Nothing => return Err(Broken::new("T1", format!("nothing under {prefix:#x}"))),
         };
         *reached += 1;
         let Node { depth, children, .. } = node;
@@ -178,7 +165,7 @@ impl<V> MlpIndex<V> {
             && same_prefix(node.prefix, prefix, level)
             && children.count() > 0;
         if !is_whole {
-            return Err(broken("T3", format!("{node:?}")));
+            return Err(Broken::new("T3", format!("{node:?}")));
         }
         let mut next = children.next(0);
         while let Some(byte) = next {

@@ -49,7 +49,7 @@ use crate::sync::lock::Lock;
 use crate::sync::shim::{AtomicU32, AtomicU64};
 use crate::sync::thread;
 
-pub use check::Broken;
+pub use crate::api::Broken;
 pub use iter::Range;
 use layout::{Entry, LEVELS, SLOTS};
 use raw::{Garbage, Root, Table, Tables};

@@ -14,12 +14,11 @@
 
 #![expect(unsafe_code, reason = "views memory as buckets and follows pointers to segments")]
 
-use core::marker::PhantomData;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::alloc::Layout;
 
 use super::layout::{Image, Kinds, SLOTS};
+use crate::mem::boxed::{Boxed, boxed, unboxed};
 use crate::mem::pages::Pages;
 use crate::mem::word::{self, Read, Word};
 use crate::mem::{AllocError, LINE_BYTES};
@@ -351,20 +350,6 @@ impl Root {
     }
 }
 
-/// A box that was in a map as a word.
-#[derive(Debug)]
-pub(super) struct Boxed<V>(Word, PhantomData<V>);
-
-// SAFETY: it is an owned `V`.
-unsafe impl<V: Send> Send for Boxed<V> {}
-
-impl<V> Drop for Boxed<V> {
-    fn drop(&mut self) {
-        // SAFETY: the word was made by `word_of_value` as the address of a box, and is taken back once (M4).
-        drop(unsafe { Box::from_raw(self.0.cast::<V>()) });
-    }
-}
-
 /// Makes the word of a value: the value itself if it is inline, else the address of a box.
 ///
 /// # Errors
@@ -375,24 +360,7 @@ pub(super) fn word_of_value<V>(value: V) -> Result<Word, (AllocError, V)> {
     if const { word::is_inline::<V>() } {
         return Ok(word::pack(value));
     }
-    let layout = Layout::new::<V>();
-    if layout.size() == 0 {
-        // A value that is dropped and has no bytes: its box allocates nothing.
-        return Ok(Box::into_raw(Box::new(value)).cast());
-    }
-    let failed = AllocError { bytes: layout.size() };
-    #[cfg(test)]
-    if crate::mem::failing::fails_now() {
-        return Err((failed, value));
-    }
-    // SAFETY: the layout is not empty.
-    let Some(place) = NonNull::new(unsafe { std::alloc::alloc(layout) }) else {
-        return Err((failed, value));
-    };
-    let place = place.cast::<V>();
-    // SAFETY: fresh memory of the type's layout.
-    unsafe { place.write(value) };
-    Ok(place.as_ptr().cast())
+    boxed(value)
 }
 
 /// Takes a value back that was never put into the map.
@@ -401,8 +369,8 @@ pub(super) fn value_of_word<V>(word: Word) -> V {
         // SAFETY: the word was packed from a `V`, which has nothing to drop and is read once.
         unsafe { core::ptr::from_ref(&word).cast::<V>().read() }
     } else {
-        // SAFETY: as in `Boxed::drop`.
-        *unsafe { Box::from_raw(word.cast::<V>()) }
+        // SAFETY: made by `word_of_value`, and taken back once (M4).
+        unsafe { unboxed(word) }
     }
 }
 
@@ -415,5 +383,6 @@ pub(super) fn read_value<'g, V>(word: Word) -> Read<'g, V> {
 
 /// What is to become of a value word that was taken out of the map.
 pub(super) fn garbage_of<V>(word: Word) -> Option<Garbage<V>> {
-    (!const { word::is_inline::<V>() }).then(|| Garbage::Value(Boxed(word, PhantomData)))
+    // SAFETY: the word was made by `word_of_value` and is taken back once, when nobody can be reading it (M4).
+    (!const { word::is_inline::<V>() }).then(|| Garbage::Value(unsafe { Boxed::new(word) }))
 }

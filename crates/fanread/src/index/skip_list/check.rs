@@ -1,32 +1,13 @@
 //! Verifies the invariants of a map at rest.
 
 use core::cmp::Ordering;
-use core::fmt;
 
 use super::key::SkipKey;
 use super::layout::{BUILT, DEAD, LEVELS, Link, Newest, Older, PENDING, PRUNING, SWEPT, Stamp};
 use super::raw::Node;
 use super::{Pinned, SkipList};
+use crate::api::Broken;
 use crate::sync::shim::Ordering::Relaxed;
-
-/// The first invariant found broken.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Broken {
-    invariant: &'static str,
-    found: String,
-}
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is broken: {}", self.invariant, self.found)
-    }
-}
-
-impl std::error::Error for Broken {}
-
-fn broken(invariant: &'static str, found: impl Into<String>) -> Broken {
-    Broken { invariant, found: found.into() }
-}
 
 impl<K: SkipKey, V> Pinned<'_, K, V> {
     /// Verifies the structure of the map, which no other thread is writing to.
@@ -42,18 +23,18 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
         let mut last: Option<Node<'_, K, V>> = None;
         for node in self.map.level(0) {
             if last.is_some_and(|last| last.key().cmp(node.key()) != Ordering::Less) {
-                return Err(broken("S1", "two keys of level 0 do not ascend"));
+                return Err(Broken::new("S1", "two keys of level 0 do not ascend"));
             }
             last = Some(node);
             if K::KEEPS_PREFIX && node.prefix() != node.key().prefix() {
-                return Err(broken("S1", "a prefix is not the one of the key"));
+                return Err(Broken::new("S1", "a prefix is not the one of the key"));
             }
             for (level, next) in next.iter_mut().enumerate().take(node.state().height()) {
                 if next.unit() != Some(node.unit()) {
-                    return Err(broken("S2", format!("a node is not on its level {level}")));
+                    return Err(Broken::new("S2", format!("a node is not on its level {level}")));
                 }
                 if level >= self.map.levels() {
-                    return Err(broken("S3", format!("level {level} is not in use")));
+                    return Err(Broken::new("S3", format!("level {level} is not in use")));
                 }
                 *next = node.tower().at(level).load();
             }
@@ -62,13 +43,13 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
             pending += usize::from(node.state().has(PENDING));
         }
         if let Some(level) = next.iter().position(|next| *next != Link::END) {
-            return Err(broken("S2", format!("level {level} goes on behind the last key")));
+            return Err(Broken::new("S2", format!("level {level} goes on behind the last key")));
         }
         if entries != self.len() {
-            return Err(broken("S4", format!("{entries} entries, {} counted", self.len())));
+            return Err(Broken::new("S4", format!("{entries} entries, {} counted", self.len())));
         }
         if pending > 0 && self.map.held(self).is_empty() {
-            return Err(broken("V5", format!("{pending} nodes wait for no snapshot")));
+            return Err(Broken::new("V5", format!("{pending} nodes wait for no snapshot")));
         }
         Ok(())
     }
@@ -77,13 +58,13 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
     fn check_node(&self, node: Node<'_, K, V>) -> Result<(), Broken> {
         let state = node.state();
         if !state.has(BUILT) || state.has(PRUNING | DEAD | SWEPT) {
-            return Err(broken("S5", format!("a node at rest has state {state:?}")));
+            return Err(Broken::new("S5", format!("a node at rest has state {state:?}")));
         }
         let held = self.map.held(self);
         let mut before = Stamp::MAX;
         let mut unit = match state.newest() {
             Newest::Inline(stamp) | Newest::InlineGone(stamp) if stamp == 0 => {
-                return Err(broken("V1", "a stamp is not decided"));
+                return Err(Broken::new("V1", "a stamp is not decided"));
             }
             Newest::Inline(_) => return Ok(()),
             Newest::InlineGone(ended) => {
@@ -96,15 +77,15 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
             // Relaxed: nobody writes.
             let began = version.begin().load(Relaxed);
             if began == 0 || began > before {
-                return Err(broken("V1", format!("{began} comes after {before}")));
+                return Err(Broken::new("V1", format!("{began} comes after {before}")));
             }
             if before != Stamp::MAX && held.is_empty() {
-                return Err(broken("V3", "a version that nobody needs"));
+                return Err(Broken::new("V3", "a version that nobody needs"));
             }
             before = began;
             unit = match version.older() {
                 Older::Inline if held.is_empty() => {
-                    return Err(broken("V3", "a first version that nobody needs"));
+                    return Err(Broken::new("V3", "a first version that nobody needs"));
                 }
                 Older::Nothing | Older::Inline => return Ok(()),
                 Older::Version(unit) => unit,
@@ -117,7 +98,7 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
         if self.map.held(self).first().is_some_and(|oldest| *oldest < ended) {
             return Ok(());
         }
-        Err(broken("V3", "a node that nobody needs"))
+        Err(Broken::new("V3", "a node that nobody needs"))
     }
 }
 

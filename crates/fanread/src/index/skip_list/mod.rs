@@ -58,14 +58,15 @@ use crate::sync::epoch::{self, Guard};
 use crate::sync::shim::{AtomicU32, Ordering::Relaxed};
 use crate::sync::thread;
 
-pub use check::Broken;
+pub use crate::api::Broken;
+use crate::mem::boxed::Boxed;
 use directory::{Directory, Tall};
 pub use iter::{Iter, Range};
 pub use key::{Plain, SkipKey};
 use layout::{BUILT, LEVELS, Link, Newest, Older, Unit};
 pub use methods::IntoIter;
 use pieces::Pieces;
-use raw::{Boxed, Memory, Node};
+use raw::{Memory, Node};
 pub use snapshot::{Snapshot, View};
 use versions::{Held, Snapshots};
 

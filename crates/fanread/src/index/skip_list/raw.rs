@@ -19,12 +19,12 @@
 use core::marker::PhantomData;
 use core::mem::{align_of, needs_drop, size_of};
 use core::ptr::NonNull;
-use std::alloc::Layout;
 
 use super::key::SkipKey;
 use super::layout::{First, LEVELS, Link, Older, State, Unit};
 use super::pieces::{Nodes, Pieces};
 use crate::arch;
+use crate::mem::boxed::{Boxed, boxed, unboxed};
 use crate::mem::word::{self, Read, Word};
 use crate::mem::{AllocError, LINE_BYTES, heap, heap::Records};
 use crate::sync::epoch::Guard;
@@ -187,45 +187,9 @@ impl<V> Slot<V> {
             match const { form::<V>() } {
                 Form::Word => core::ptr::from_ref(&word).cast::<V>().read(),
                 Form::InPlace(_) => self.at.cast::<V>().read(),
-                Form::Boxed => *Box::from_raw(word.cast::<V>()),
+                Form::Boxed => unboxed(word),
             }
         }
-    }
-}
-
-/// Puts a value into a box.
-fn boxed<V>(value: V) -> Result<Word, (AllocError, V)> {
-    let layout = Layout::new::<V>();
-    if layout.size() == 0 {
-        // Its box allocates nothing.
-        return Ok(Box::into_raw(Box::new(value)).cast());
-    }
-    let failed = AllocError { bytes: layout.size() };
-    #[cfg(test)]
-    if crate::mem::failing::fails_now() {
-        return Err((failed, value));
-    }
-    // SAFETY: the layout is not empty.
-    let Some(place) = NonNull::new(unsafe { std::alloc::alloc(layout) }) else {
-        return Err((failed, value));
-    };
-    let place = place.cast::<V>();
-    // SAFETY: fresh memory of the type's layout.
-    unsafe { place.write(value) };
-    Ok(place.as_ptr().cast())
-}
-
-/// A box that was in a map as a word.
-#[derive(Debug)]
-pub(super) struct Boxed<V>(Word, PhantomData<V>);
-
-// SAFETY: it is an owned `V`.
-unsafe impl<V: Send> Send for Boxed<V> {}
-
-impl<V> Drop for Boxed<V> {
-    fn drop(&mut self) {
-        // SAFETY: the word was made by `boxed` and is taken back once (M4).
-        drop(unsafe { Box::from_raw(self.0.cast::<V>()) });
     }
 }
 
@@ -389,7 +353,7 @@ impl<'g, K: SkipKey, V> Node<'g, K, V> {
     pub(super) fn value_garbage(self) -> Option<Boxed<V>> {
         let boxed = const { matches!(form::<V>(), Form::Boxed) };
         // SAFETY: as in `value`.
-        boxed.then(|| Boxed(unsafe { self.slot().word() }, PhantomData))
+        boxed.then(|| unsafe { Boxed::new(self.slot().word()) })
     }
 
     /// Asks for what is behind the node's own lines: of the key, and of the value if it is in a box.

@@ -1,33 +1,14 @@
 //! Verifies the invariants of a map at rest; see `docs/design/wormhole.md` for what they say.
 
 use core::cmp::Ordering as Order;
-use core::fmt;
 
 use super::layout::{LINE_WORDS, SLOTS, Tag, Word};
 use super::raw::Leaf;
 use super::{Pinned, Wormhole};
-
-/// An invariant that does not hold, and where.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Broken {
-    invariant: &'static str,
-    place: String,
-}
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "invariant {} does not hold: {}", self.invariant, self.place)
-    }
-}
-
-impl std::error::Error for Broken {}
+use crate::api::Broken;
 
 /// Bytes of prefixes up to which `check` verifies the table too: about a second.
 const CHECK_TABLE_WORK: usize = 100 << 20;
-
-fn broken(invariant: &'static str, place: impl Into<String>) -> Broken {
-    Broken { invariant, place: place.into() }
-}
 
 impl<V> Pinned<'_, V> {
     /// Verifies the structure of the map, for tests. No writer may be active.
@@ -46,23 +27,23 @@ impl<V> Pinned<'_, V> {
             let (border, shape) = (leaf.border(), leaf.header().shape);
             let low = map.memory.border(border.low);
             if leaf.header().version.begin().is_dead() {
-                return Err(broken("L7", format!("leaf {number} is linked and dead")));
+                return Err(Broken::new("L7", format!("leaf {number} is linked and dead")));
             }
             if leaf.prev() != before.map(Leaf::name) {
-                return Err(broken("L2", format!("leaf {number} does not link back")));
+                return Err(Broken::new("L2", format!("leaf {number} does not link back")));
             }
             let expected = match before {
                 None => &[][..],
                 Some(before) => map.memory.border(before.border().high),
             };
             if low != expected || before.is_some_and(|before| !before.header().shape.bounded) {
-                return Err(broken(
+                return Err(Broken::new(
                     "L2",
                     format!("leaf {number} begins at {low:?}, not {expected:?}"),
                 ));
             }
             if shape.bounded != leaf.next().is_some() {
-                return Err(broken("L2", format!("leaf {number} has a wrong upper border")));
+                return Err(Broken::new("L2", format!("leaf {number} has a wrong upper border")));
             }
             entries += map.check_leaf(leaf, number)?;
             anchors.push((low, leaf.name()));
@@ -70,7 +51,7 @@ impl<V> Pinned<'_, V> {
             next = leaf.next().map(|next| map.memory.leaf(next));
         }
         if entries != self.len() {
-            return Err(broken("count", format!("{entries} entries, {} counted", self.len())));
+            return Err(Broken::new("count", format!("{entries} entries, {} counted", self.len())));
         }
         // Verifying the table compares every stored prefix with the anchors, which for a few anchors of 64 KB is
         // minutes of work. The table's own tests have such anchors.
@@ -79,7 +60,7 @@ impl<V> Pinned<'_, V> {
             return Ok(());
         }
         let writer = map.structure.lock();
-        map.table.check(&writer, &anchors).map_err(|error| broken("P", error.to_string()))
+        map.table.check(&writer, &anchors).map_err(|error| Broken::new("P", error.to_string()))
     }
 }
 
@@ -93,13 +74,16 @@ impl<V> Wormhole<V> {
         let occupied = leaf.list::<V>(meta.sorted(), &mut order);
         if occupied != meta.count() {
             let counted = meta.count();
-            return Err(broken("L9", at(&format!("{occupied} slots in use, {counted} counted"))));
+            return Err(Broken::new(
+                "L9",
+                at(&format!("{occupied} slots in use, {counted} counted")),
+            ));
         }
         let mut listed = [false; SLOTS];
         for slot in &order[..meta.count()] {
             let slot = usize::from(*slot);
             if slot >= slots || core::mem::replace(&mut listed[slot], true) {
-                return Err(broken("L9", at("the order names a slot wrongly")));
+                return Err(Broken::new("L9", at("the order names a slot wrongly")));
             }
         }
         let mut last = None;
@@ -107,23 +91,26 @@ impl<V> Wormhole<V> {
             let slot = usize::from(*slot);
             let word = leaf.word::<V>(slot);
             if word.is_free() {
-                return Err(broken("L9", at("the order names a free slot")));
+                return Err(Broken::new("L9", at("the order names a free slot")));
             }
             let key = self.key_of(&leaf.short_prefix(), word);
             if leaf.place(&key, &self.memory) != Order::Equal {
-                return Err(broken("L3", at(&format!("{key:?} does not belong there"))));
+                return Err(Broken::new("L3", at(&format!("{key:?} does not belong there"))));
             }
             let tag = Tag::of(self.seed().hash(&key));
             let exact = |unit| Word::of_record(tag, unit, self.record_units(unit));
             if word.record().is_some_and(|unit| exact(unit) != word) {
-                return Err(broken("L4", at(&format!("the word of {key:?} is not its record's"))));
+                return Err(Broken::new(
+                    "L4",
+                    at(&format!("the word of {key:?} is not its record's")),
+                ));
             }
             let form = Self::form(leaf, &key, tag);
             if self.look_locked(leaf, &key, tag, form).map(|found| found.0) != Some(slot) {
-                return Err(broken("L4", at(&format!("{key:?} is not found in slot {slot}"))));
+                return Err(Broken::new("L4", at(&format!("{key:?} is not found in slot {slot}"))));
             }
             if place < meta.sorted() && last.as_ref().is_some_and(|last| *last >= key) {
-                return Err(broken("L9", at(&format!("{key:?} is out of order"))));
+                return Err(Broken::new("L9", at(&format!("{key:?} is out of order"))));
             }
             last = Some(key);
         }

@@ -38,8 +38,8 @@ use crate::sync::shim::{
 };
 use crate::sync::thread;
 
-pub use self::check::Broken;
 pub use self::iter::Range;
+pub use crate::api::Broken;
 
 /// Longest key of a map, in bytes.
 pub const MAX_KEY_BYTES: usize = layout::MAX_KEY_BYTES;
