@@ -135,9 +135,10 @@ impl<K: SkipKey, V> SkipList<K, V> {
         if height <= LEVEL || !K::HAS_PREFIX {
             return;
         }
-        // Relaxed: figures to decide by, here and below.
-        let count = self.tall.count.fetch_add(1, Relaxed) + 1;
-        if count > self.tall.limit.load(Relaxed) {
+        // Relaxed: figures to decide by, here and below. Who takes a node out may count it before who put it in, so for a
+        // moment there may be fewer than none.
+        let count = self.tall.count.fetch_add(1, Relaxed).cast_signed() + 1;
+        if count > self.tall.limit.load(Relaxed).cast_signed() {
             self.make_directory(pinned);
         }
     }
