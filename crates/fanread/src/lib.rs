@@ -38,6 +38,7 @@ mod mem;
 mod prefix;
 mod shards;
 mod sync;
+pub mod persist;
 pub mod table;
 
 pub use api::{InsertError, Key, LoadError, MemoryUsage, Options, Ref};
