@@ -8,3 +8,4 @@ pub mod cceh;
 pub(crate) mod medium;
 
 pub use cceh::Cceh;
+pub use medium::Durability;

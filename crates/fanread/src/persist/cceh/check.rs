@@ -20,11 +20,14 @@ impl<M: Medium> Map<M> {
         let mut at = 0;
         while at < 1 << root.depth {
             let word = self.medium.load(self.geometry.entry(root.block, at), Relaxed);
-            let broken = |what| Broken::new(what, format!("entry {at} of the directory, {word:#x}"));
+            let broken =
+                |what| Broken::new(what, format!("entry {at} of the directory, {word:#x}"));
             let entry = Entry::of(word).ok_or_else(|| broken("directory"))?;
             let span = 1 << (root.depth.checked_sub(entry.depth).ok_or_else(|| broken("depth"))?);
             let words = (at..at + span).map(|at| self.geometry.entry(root.block, at));
-            if at % span != 0 || !words.clone().all(|place| self.medium.load(place, Relaxed) == word) {
+            if at % span != 0
+                || !words.clone().all(|place| self.medium.load(place, Relaxed) == word)
+            {
                 return Err(broken("run"));
             }
             let hash = (at as u64) << (64 - root.depth);
@@ -42,7 +45,10 @@ impl<M: Medium> Map<M> {
             return Err(Broken::new("segments", "their number of some depth"));
         }
         if let Some(block) = owners[first..].iter().position(|owner| *owner != 1) {
-            return Err(Broken::new("F1", format!("block {}: {}", first + block, owners[first + block])));
+            return Err(Broken::new(
+                "F1",
+                format!("block {}: {}", first + block, owners[first + block]),
+            ));
         }
         Ok(())
     }

@@ -7,6 +7,9 @@
 //!
 //! PAPER: 002, sections 3 to 5; `docs/design/cceh.md` has the departures.
 
+#![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
+#![allow(clippy::missing_errors_doc, reason = "CcehError says what may happen inside")]
+
 mod check;
 mod error;
 mod insert;
@@ -22,6 +25,8 @@ mod space;
 mod tests;
 
 use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::path::Path;
 
 pub use crate::api::Broken;
 pub use error::CcehError;
@@ -31,7 +36,8 @@ use layout::{Entry, Geometry, Spelling};
 use shadow::{Hints, Shadows};
 use space::Space;
 
-use crate::persist::medium::Mapped;
+use crate::mem::temporary::create;
+use crate::persist::medium::{Durability, Mapped};
 use crate::sync::lock::Lock;
 
 /// How a segment becomes two.
@@ -56,7 +62,11 @@ pub struct CcehOptions {
 impl Default for CcehOptions {
     fn default() -> Self {
         // PAPER: section 6.1: segments of 16 KB and 4 lines probed.
-        Self { geometry: Geometry { bits: 8, probed: 4 }, seed: random(), policy: SplitPolicy::InPlace }
+        Self {
+            geometry: Geometry { bits: 8, probed: 4 },
+            seed: random(),
+            policy: SplitPolicy::InPlace,
+        }
     }
 }
 
@@ -175,7 +185,7 @@ impl Cceh {
     /// # Examples
     ///
     /// ```
-    /// use fanread::persist::Cceh;
+    /// use fanread::Cceh;
     ///
     /// let map = Cceh::in_memory(Default::default())?;
     /// assert_eq!(map.insert(7, 70)?, None);
@@ -186,6 +196,63 @@ impl Cceh {
     /// ```
     pub fn in_memory(options: CcehOptions) -> Result<Self, CcehError> {
         Ok(Self { map: Map::create(Mapped::memory()?, options)? })
+    }
+
+    /// Makes a map in a new file.
+    ///
+    /// # Errors
+    ///
+    /// [`CcehError::Io`] if there is a file of that name, or none can be made; no file is left then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::Cceh;
+    ///
+    /// # let folder = std::env::temp_dir().join(format!("fanread-doc-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&folder)?;
+    /// let path = folder.join("numbers.cceh");
+    /// let map = Cceh::create(&path, Default::default())?;
+    /// map.insert(1, 10)?;
+    /// drop(map);
+    /// assert_eq!(Cceh::open(&path)?.get(1), Some(10));
+    /// # std::fs::remove_dir_all(&folder)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn create(path: impl AsRef<Path>, options: CcehOptions) -> Result<Self, CcehError> {
+        let path = path.as_ref();
+        let (file, beside) = create(path, OpenOptions::new().read(true).write(true))?;
+        let make = || {
+            let map = Map::create(Mapped::file(owned(file)?)?, options)?;
+            // Under its name it is whole, whenever the process ends.
+            fs::hard_link(&beside, path)?;
+            Ok(Self { map })
+        };
+        let made = make();
+        // Nothing else can be done about a name that stays.
+        let _ = fs::remove_file(&beside);
+        made
+    }
+
+    /// Opens the map in a file, and finishes what a crash has left unfinished there.
+    ///
+    /// # Cost
+    ///
+    /// Reads the directory: 8 bytes for each segment of 16 KB, or for a part of one.
+    ///
+    /// # Errors
+    ///
+    /// [`CcehError::Io`], with [`io::ErrorKind::WouldBlock`](std::io::ErrorKind::WouldBlock) if the map is open already, here or in another
+    /// process; [`CcehError::NotAMap`], [`CcehError::Checksum`] or [`CcehError::Damaged`] for a file that is no map.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, CcehError> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let map = Map::open(Mapped::file(owned(file)?)?, SplitPolicy::InPlace)?;
+        Ok(Self { map })
+    }
+
+    /// Returns what the contents survive.
+    pub fn durability(&self) -> Durability {
+        self.map.medium.durability()
     }
 
     /// Returns the value of `key`.
@@ -268,6 +335,13 @@ impl Cceh {
     pub fn check(&self) -> Result<(), Broken> {
         self.map.check()
     }
+}
+
+/// Makes a file this map's alone, until it is closed.
+fn owned(file: File) -> Result<File, CcehError> {
+    use rustix::fs::{FlockOperation, flock};
+    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(std::io::Error::from)?;
+    Ok(file)
 }
 
 impl<'a> IntoIterator for &'a Cceh {

@@ -1,8 +1,8 @@
 //! Making a map, and opening one that a crash may have left in the middle of a change.
 
 use super::layout::{
-    Block, CHECKSUM_AT, Entry, GEOMETRY_AT, Geometry, KEY_AT, MAGIC, MAGIC_AT, MAX_DEPTH, MIN_DEPTH, Name,
-    ROOT_AT, SLOTS, Spelling, checksum,
+    Block, CHECKSUM_AT, Entry, GEOMETRY_AT, Geometry, KEY_AT, MAGIC, MAGIC_AT, MAX_DEPTH,
+    MIN_DEPTH, Name, ROOT_AT, SLOTS, Spelling, checksum,
 };
 use super::shadow::{Hints, Shadows, UNKNOWN};
 use super::space::Space;
@@ -33,7 +33,11 @@ impl<M: Medium> Map<M> {
                 medium.flush(line);
             }
             let entry = Entry { block, depth: FIRST_DEPTH };
-            medium.store(geometry.entry(Block(first), (hash >> 63) as usize), entry.word(), Relaxed);
+            medium.store(
+                geometry.entry(Block(first), (hash >> 63) as usize),
+                entry.word(),
+                Relaxed,
+            );
         }
         medium.flush(geometry.line(Block(first)));
         let words = [
@@ -48,7 +52,8 @@ impl<M: Medium> Map<M> {
         }
         medium.fence();
         medium.store(MAGIC_AT, MAGIC, Relaxed);
-        medium.persist(MAGIC_AT.line());
+        medium.flush(MAGIC_AT.line());
+        // Which ends in a fence.
         Self::open(medium, policy)
     }
 
@@ -68,16 +73,16 @@ impl<M: Medium> Map<M> {
         if stored != computed {
             return Err(CcehError::Checksum { stored, computed });
         }
-        let damaged = |place: WordAt| {
-            CcehError::Damaged { offset: place.0 as u64 * 8, found: word(place) }
-        };
+        let damaged =
+            |place: WordAt| CcehError::Damaged { offset: place.0 as u64 * 8, found: word(place) };
         let geometry = Geometry::of(word(GEOMETRY_AT)).ok_or_else(|| damaged(GEOMETRY_AT))?;
         let blocks = medium.lines() >> geometry.bits;
         let end = u32::try_from(blocks.min(u32::MAX as usize - 1)).unwrap_or(u32::MAX - 1);
         let is_block = |block: Block| (geometry.first_block()..end).contains(&block.0);
 
         let root = Entry::of(word(ROOT_AT)).filter(|root| {
-            let last = (root.block.0 as usize + geometry.directory_blocks(root.depth)).wrapping_sub(1);
+            let last =
+                (root.block.0 as usize + geometry.directory_blocks(root.depth)).wrapping_sub(1);
             root.depth >= MIN_DEPTH && is_block(root.block) && last < end as usize
         });
         let root = root.ok_or_else(|| damaged(ROOT_AT))?;
@@ -113,8 +118,7 @@ impl<M: Medium> Map<M> {
             shadow.set_live(UNKNOWN);
             structure.segments[depth as usize] += 1;
         }
-        let free: Vec<_> =
-            (0..end).map(Block).filter(|block| !is_used[block.0 as usize]).collect();
+        let free: Vec<_> = (0..end).map(Block).filter(|block| !is_used[block.0 as usize]).collect();
         for block in &free {
             shadows.make(*block)?;
         }
@@ -160,7 +164,9 @@ fn mend<M: Medium>(
             return Err(at);
         }
         let run = &entries[at..at + span];
-        if let Some(wrong) = run.iter().position(|entry| !(depth..=depth + 1).contains(&entry.depth)) {
+        if let Some(wrong) =
+            run.iter().position(|entry| !(depth..=depth + 1).contains(&entry.depth))
+        {
             return Err(at + wrong);
         }
         if run.iter().all(|entry| entry.depth == depth) {
@@ -173,24 +179,24 @@ fn mend<M: Medium>(
         }
         let half = span / 2;
         let old = run.iter().find(|entry| entry.depth == depth).map(|entry| entry.block);
-        let new = |half: &[Entry]| half.iter().find(|entry| entry.depth > depth).map(|entry| entry.block);
+        let new =
+            |half: &[Entry]| half.iter().find(|entry| entry.depth > depth).map(|entry| entry.block);
         let (left, right) = run.split_at(half);
         let old = old.ok_or(at)?;
         let blocks = [new(left).unwrap_or(old), new(right).ok_or(at)?];
         for (half_at, block) in [(at + half, blocks[1]), (at, blocks[0])] {
-            for entry in half_at..half_at + half {
-                let seen = entries[entry];
-                if seen.block != if seen.depth == depth { old } else { block } {
-                    return Err(entry);
-                }
+            let is_wrong =
+                |seen: &Entry| seen.block != if seen.depth == depth { old } else { block };
+            if let Some(wrong) = entries[half_at..][..half].iter().position(is_wrong) {
+                return Err(half_at + wrong);
             }
         }
         // In any order: one pointer to the new segment is durable already, and says that it is whole.
         for (half_at, block) in [(at + half, blocks[1]), (at, blocks[0])] {
             let mended = Entry { block, depth: depth + 1 };
-            for entry in half_at..half_at + half {
-                if entries[entry] != mended {
-                    entries[entry] = mended;
+            for (entry, seen) in (half_at..).zip(&mut entries[half_at..][..half]) {
+                if *seen != mended {
+                    *seen = mended;
                     let place = geometry.entry(root.block, entry);
                     medium.store(place, mended.word(), Relaxed);
                     medium.flush(place.line());

@@ -83,7 +83,8 @@ impl Draft {
 impl<M: Medium> Map<M> {
     /// The entries of a block that has this name; under its locks, or to be validated.
     pub(super) fn entries(&self, block: Block, name: Name) -> impl Iterator<Item = Live> + '_ {
-        let slots = (0..self.geometry.lines()).flat_map(|bucket| (0..SLOTS).map(move |at| (bucket, at)));
+        let slots =
+            (0..self.geometry.lines()).flat_map(|bucket| (0..SLOTS).map(move |at| (bucket, at)));
         slots.filter_map(move |(bucket, at)| {
             let line = self.medium.line(self.bucket_line(block, bucket));
             // Relaxed: under the locks, or validated.
@@ -105,13 +106,15 @@ impl<M: Medium> Map<M> {
         let halves = name.halves();
         let mut drafts = [self.draft(halves[0])?, self.draft(halves[1])?];
         for half in [0, 1] {
-            let mut entries = self.entries(block, name).filter(|entry| halves[half].covers(entry.hash));
+            let mut entries =
+                self.entries(block, name).filter(|entry| halves[half].covers(entry.hash));
             if half == 0 && self.policy == SplitPolicy::InPlace {
                 entries.for_each(|entry| drafts[0].put(self.geometry.bucket(entry.hash), entry));
             } else if !self.place_anew(&mut drafts[half], &mut entries) {
                 // Where they are they fit.
                 drafts[half] = self.draft(halves[half])?;
-                let entries = self.entries(block, name).filter(|entry| halves[half].covers(entry.hash));
+                let entries =
+                    self.entries(block, name).filter(|entry| halves[half].covers(entry.hash));
                 entries.for_each(|entry| drafts[half].put(self.geometry.bucket(entry.hash), entry));
             }
         }
@@ -127,8 +130,13 @@ impl<M: Medium> Map<M> {
         let blocks = [left, right];
         {
             // Nobody waits for these: who comes here by an old hint goes on.
-            let mut new: Vec<_> = blocks.into_iter().filter(|b| *b != block).collect::<Vec<_>>()
-                .into_iter().map(|b| Stripe::lock(self.shadows.get(b), Stripes::ALL)).collect();
+            let mut new: Vec<_> = blocks
+                .into_iter()
+                .filter(|b| *b != block)
+                .collect::<Vec<_>>()
+                .into_iter()
+                .map(|b| Stripe::lock(self.shadows.get(b), Stripes::ALL))
+                .collect();
             new.iter_mut().for_each(Stripe::begin_change);
             for (at, draft) in blocks.into_iter().zip(&drafts).filter(|(at, _)| *at != block) {
                 self.write_draft(at, draft);
@@ -140,7 +148,9 @@ impl<M: Medium> Map<M> {
                 self.point(&structure, halves[1], right, name.depth() + 1);
                 self.point(&structure, halves[0], left, name.depth() + 1);
                 // The fences of the pointers were the root's too.
-                former.into_iter().for_each(|former| self.release_directory(former));
+                if let Some(former) = former {
+                    self.release_directory(former);
+                }
                 structure.segments[name.depth() as usize] -= 1;
                 structure.segments[name.depth() as usize + 1] += 2;
                 old.begin_change();
@@ -239,12 +249,18 @@ impl<M: Medium> Map<M> {
     }
 
     /// Makes the directory at least so deep. Returns the one before, to be released after the next fence.
-    fn make_deeper(&self, structure: &mut Structure, depth: u32) -> Result<Option<Entry>, CcehError> {
+    fn make_deeper(
+        &self,
+        structure: &mut Structure,
+        depth: u32,
+    ) -> Result<Option<Entry>, CcehError> {
         if depth <= structure.root.depth {
             return Ok(None);
         }
         let segments = structure.segments.iter().sum::<u32>() as usize;
-        if depth > MAX_DEPTH || 1_usize << depth > CROWDED_FROM.max(segments.saturating_mul(CROWDED)) {
+        if depth > MAX_DEPTH
+            || 1_usize << depth > CROWDED_FROM.max(segments.saturating_mul(CROWDED))
+        {
             return Err(CcehError::Crowded);
         }
         self.change_directory(structure, depth, |at| at / 2).map(Some)
@@ -331,7 +347,9 @@ impl<M: Medium> Map<M> {
                 let is_value = at >= SLOTS;
                 let hash = words[at % SLOTS];
                 // The value of a slot that stays free says nothing.
-                if (!is_value || parent.covers(hash)) && self.medium.load(line.word(at), Relaxed) != words[at] {
+                if (!is_value || parent.covers(hash))
+                    && self.medium.load(line.word(at), Relaxed) != words[at]
+                {
                     // Relaxed: published by the version.
                     self.medium.store(line.word(at), words[at], Relaxed);
                     is_changed = true;

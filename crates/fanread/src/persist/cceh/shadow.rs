@@ -19,8 +19,12 @@
 
 use std::sync::OnceLock;
 
-use super::layout::{Block, Name};
-use crate::sync::shim::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use super::layout::{Block, MAX_DEPTH, Name};
+use crate::mem::AllocError;
+use crate::sync::shim::{
+    AtomicU32, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
 use crate::sync::version::{Seen, Version};
 
 /// Stripes of a segment.
@@ -85,7 +89,9 @@ impl Shadow {
         let word = &self.away[at >> 6 & 1];
         // Who shares the word may be at it with another stripe locked.
         let mut now = word.load(Relaxed);
-        while let Err(other) = word.compare_exchange_weak(now, now | 1 << (at & 63), Relaxed, Relaxed) {
+        while let Err(other) =
+            word.compare_exchange_weak(now, now | 1 << (at & 63), Relaxed, Relaxed)
+        {
             now = other;
         }
     }
@@ -132,19 +138,14 @@ impl Stripes {
         if first == last {
             return Self(1 << first);
         }
-        (first..=last.min(first + STRIPES - 1)).fold(Self(0), |all, at| Self(all.0 | 1 << (at % STRIPES)))
+        (first..=last.min(first + STRIPES - 1))
+            .fold(Self(0), |all, at| Self(all.0 | 1 << (at % STRIPES)))
     }
 
     /// The stripes in ascending order.
     #[inline(always)]
     pub(super) fn iter(self) -> impl DoubleEndedIterator<Item = usize> {
         (0..STRIPES).filter(move |at| self.0 >> at & 1 != 0)
-    }
-
-    /// The first stripe, if it is the only one.
-    #[inline(always)]
-    pub(super) fn single(self) -> Option<usize> {
-        (self.0 & (self.0 - 1) == 0).then(|| self.0.trailing_zeros() as usize)
     }
 }
 
@@ -173,7 +174,9 @@ impl Shadow {
     /// Whether all that was read since `begin` was of one moment.
     #[inline(always)]
     pub(super) fn holds(&self, look: &Look) -> bool {
-        look.stripes.iter().all(|at| look.seen[at].is_some_and(|seen| self.versions[at].end(seen).is_some()))
+        look.stripes
+            .iter()
+            .all(|at| look.seen[at].is_some_and(|seen| self.versions[at].end(seen).is_some()))
     }
 }
 
@@ -207,14 +210,14 @@ impl Shadows {
     }
 
     /// Makes the shadow of a block, if there is memory for it.
-    pub(super) fn make(&self, block: Block) -> Result<&Shadow, crate::mem::AllocError> {
+    pub(super) fn make(&self, block: Block) -> Result<&Shadow, AllocError> {
         let (chunk, at) = Self::place(block);
         let chunk_of = &self.chunks[chunk];
         if chunk_of.get().is_none() {
             let count = FIRST << chunk;
             let mut shadows = Vec::new();
             let bytes = count * size_of::<Shadow>();
-            shadows.try_reserve_exact(count).map_err(|_| crate::mem::AllocError { bytes })?;
+            shadows.try_reserve_exact(count).map_err(|_| AllocError { bytes })?;
             shadows.resize_with(count, Shadow::default);
             // Somebody else may have been faster.
             let _ = chunk_of.set(shadows.into_boxed_slice());
@@ -227,7 +230,7 @@ impl Shadows {
 #[derive(Debug)]
 pub(super) struct Hints {
     depth: AtomicU32,
-    arrays: [OnceLock<Box<[AtomicU32]>>; super::layout::MAX_DEPTH as usize + 1],
+    arrays: [OnceLock<Box<[AtomicU32]>>; MAX_DEPTH as usize + 1],
 }
 
 impl Hints {
@@ -239,7 +242,7 @@ impl Hints {
     #[inline(always)]
     pub(super) fn get(&self, hash: u64) -> Block {
         // ORDER: Acquire, pairs with the Release store in `set_depth`: the array of that depth is there.
-        let depth = self.depth.load(crate::sync::shim::Ordering::Acquire);
+        let depth = self.depth.load(Acquire);
         let array = self.arrays[depth as usize].get().expect("there is an array of the depth");
         // Relaxed: what it names is confirmed by the block's own name.
         Block(array[(hash >> (64 - depth)) as usize].load(Relaxed))
@@ -250,7 +253,7 @@ impl Hints {
         &self,
         depth: u32,
         mut block: impl FnMut(usize) -> Block,
-    ) -> Result<(), crate::mem::AllocError> {
+    ) -> Result<(), AllocError> {
         let count = 1_usize << depth;
         let place = &self.arrays[depth as usize];
         if let Some(array) = place.get() {
@@ -259,13 +262,13 @@ impl Hints {
             }
         } else {
             let mut array = Vec::new();
-            array.try_reserve_exact(count).map_err(|_| crate::mem::AllocError { bytes: 4 * count })?;
+            array.try_reserve_exact(count).map_err(|_| AllocError { bytes: 4 * count })?;
             array.extend((0..count).map(|at| AtomicU32::new(block(at).0)));
             // Whoever calls this holds the lock of the structure.
             let _ = place.set(array.into_boxed_slice());
         }
         // ORDER: Release, pairs with the Acquire load in `get`.
-        self.depth.store(depth, crate::sync::shim::Ordering::Release);
+        self.depth.store(depth, Release);
         Ok(())
     }
 

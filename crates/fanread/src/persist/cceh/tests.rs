@@ -8,7 +8,7 @@ use super::layout::{Geometry, Spelling};
 use super::{Cceh, CcehError, CcehOptions, Map, SplitPolicy};
 use crate::hash::mix::stream;
 use crate::persist::medium::sim::{Event, Fault, Image, Kind, Replay, Sim, Site};
-use crate::persist::medium::{Medium, WordAt};
+use crate::persist::medium::{Mapped, Medium, WordAt};
 
 const POLICIES: [SplitPolicy; 2] = [SplitPolicy::InPlace, SplitPolicy::CopyOnWrite];
 
@@ -40,6 +40,10 @@ impl Op {
         }
     }
 
+    fn both<M: Medium>(self, map: &Map<M>, model: &mut BTreeMap<u64, u64>) {
+        assert_eq!(self.apply(map), self.model(model));
+    }
+
     fn model(self, model: &mut BTreeMap<u64, u64>) -> Option<u64> {
         match self {
             Self::Insert(key, value) => model.insert(key, value),
@@ -51,16 +55,20 @@ impl Op {
 struct Random(u64);
 
 impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 += 1;
+        stream(self.0, 0)
+    }
+
     fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        (self.0 >> 33) % limit
+        self.next() % limit
     }
 }
 
 /// A key of a number. Every second one has a hash that begins with zeros, so that some segments are much deeper than others.
 fn key(number: u64) -> u64 {
     let special = [0, 1, u64::MAX, u64::MAX - 1];
-    let hash = stream(number, 0) >> if number % 2 == 0 { 0 } else { 2 };
+    let hash = stream(number, 0) >> if number.is_multiple_of(2) { 0 } else { 2 };
     let spelling = Spelling::new(SEED);
     special.get(number as usize).copied().unwrap_or_else(|| spelling.key(hash))
 }
@@ -71,7 +79,7 @@ fn script(seed: u64, keys: u64, count: usize) -> Vec<Op> {
     let special = [0, 1, u64::MAX, u64::MAX - 1];
     let mut op = |n: usize| {
         let key = key(random.below(keys));
-        let grows = n * 4 / count % 2 == 0;
+        let grows = (n * 4 / count).is_multiple_of(2);
         let inserts = random.below(10) < if grows { 9 } else { 1 };
         let value = special.get(random.below(30) as usize).copied().unwrap_or(n as u64 + 1000);
         if inserts { Op::Insert(key, value) } else { Op::Remove(key) }
@@ -167,7 +175,13 @@ impl Scene {
 
     /// Opens a state that a crash left, and compares it with what may be there. Returns how many states were opened: opening
     /// may crash too, and the states of that are opened again, `nested` times.
-    fn open(&self, image: &Image, nested: u32, may_be: &[&BTreeMap<u64, u64>], sites: &mut Sites) -> u64 {
+    fn open(
+        &self,
+        image: &Image,
+        nested: u32,
+        may_be: &[&BTreeMap<u64, u64>],
+        sites: &mut Sites,
+    ) -> u64 {
         let map = Map::open(self.medium(image), self.options.policy).unwrap();
         map.check().unwrap();
         let found = contents(&map);
@@ -179,35 +193,83 @@ impl Scene {
             let mut replay = Replay::new(image.clone(), self.is_ordered);
             for (thread, event) in events {
                 replay.step(thread, event);
-                replay.images(NESTED, 9, |image| opened += self.open(image, nested - 1, &[&found], sites));
-            }
-            // What recovery has written it relies on: some go on from there, and crash once more.
-            let sum = image.iter().fold(0_u64, |sum, word| sum.rotate_left(5) ^ word);
-            if stream(sum, 0) % 32 == 0 {
-                opened += self.go_on(&map, replay, found, sites);
+                replay.images(NESTED, 9, |image| {
+                    opened += self.open(image, nested - 1, &[&found], sites);
+                });
             }
         }
         opened
     }
 
-    /// Lets the segments of a map that was opened split, and crashes now and then.
-    fn go_on(&self, map: &Map<Sim>, mut replay: Replay, mut model: BTreeMap<u64, u64>, sites: &mut Sites) -> u64 {
+    /// Crashes in the split of a segment that has half of the directory, and lets the new half, once it was mended, split
+    /// again by another thread, whose fences do nothing for those of recovery; and crashes once more.
+    fn split_what_was_mended(&self, sites: &mut Sites) -> u64 {
+        let good = Self { fault: None, ..*self };
+        let map = Map::create(good.medium(&[]), self.options).unwrap();
+        let mut model = BTreeMap::new();
+        let mut random = Random(3);
+        // With five bits the pointers to that segment are in two lines.
+        let mut key = |is_low: bool| {
+            let hash = random.next();
+            map.spelling.key(if is_low { hash >> 5 } else { hash | 1 << 63 })
+        };
+        while map.hints.depth() < 5 {
+            Op::Insert(key(true), 1).both(&map, &mut model);
+        }
+        let others: Vec<_> = (0..20).map(|_| key(false)).collect();
+        map.medium.take_events();
+        let mut replay = Replay::new(map.medium.image(), self.is_ordered);
         let mut opened = 0;
-        // By another thread, whose fences do nothing for those of recovery.
-        let call = || {
-            for n in 0..120 {
-                let op = Op::Insert(key(1000 + n), n);
-                assert_eq!(op.apply(map), op.model(&mut model));
-                if n % 8 == 0 {
-                    for (thread, event) in map.medium.take_events() {
-                        replay.step(thread, event);
+        for other in others {
+            let before = model.clone();
+            Op::Insert(other, 2).both(&map, &mut model);
+            for (thread, event) in map.medium.take_events() {
+                replay.step(thread, event);
+                replay.images(NESTED, 5, |image| {
+                    let map = Map::open(self.medium(image), self.options.policy).unwrap();
+                    let found = contents(&map);
+                    assert!([&before, &model].contains(&&found));
+                    sites.extend(map.medium.sites());
+                    let events = map.medium.take_events();
+                    if events.iter().any(|(_, event)| !matches!(event, Event::Fence)) {
+                        let mut replay = Replay::new(image.clone(), self.is_ordered);
+                        for (thread, event) in events {
+                            replay.step(thread, event);
+                        }
+                        opened += self.split_right(&map, replay, found, sites);
                     }
-                    replay.images(2, 9, |image| opened += self.open(image, 0, &[&model], sites));
+                });
+            }
+        }
+        opened
+    }
+
+    fn split_right(
+        &self,
+        map: &Map<Sim>,
+        mut replay: Replay,
+        mut model: BTreeMap<u64, u64>,
+        sites: &mut Sites,
+    ) -> u64 {
+        let depth = map.hints.depth();
+        let mut random = Random(11);
+        let call = || {
+            let mut opened = 0;
+            for n in 0..40 {
+                let key = map.spelling.key(random.next() >> 2 | 3 << 62);
+                Op::Insert(key, n).both(map, &mut model);
+                for (thread, event) in map.medium.take_events() {
+                    replay.step(thread, event);
+                }
+                replay.images(2, 9, |image| opened += self.open(image, 0, &[&model], sites));
+                if map.hints.depth() > depth {
+                    break;
                 }
             }
+            opened
         };
-        thread::scope(|scope| scope.spawn(call).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        opened
+        let opened = thread::scope(|scope| scope.spawn(call).join());
+        opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
     /// Runs a script and crashes it everywhere. Returns how many states were opened.
@@ -239,7 +301,8 @@ impl Scene {
                 continue;
             }
             replay.step(thread, event);
-            replay.images(40, seed, |image| opened += self.open(image, 2, &[&before, &after], sites));
+            replay
+                .images(40, seed, |image| opened += self.open(image, 2, &[&before, &after], sites));
         }
         opened
     }
@@ -286,7 +349,18 @@ fn a_crash_after_any_store_flush_or_fence_leaves_the_map_before_or_after_a_call(
 
 #[test]
 fn a_crash_while_a_map_is_made_leaves_no_map_or_an_empty_one() {
-    Scene::all().iter().for_each(|scene| scene.crash_while_made(&mut Sites::new()));
+    for scene in Scene::all() {
+        scene.crash_while_made(&mut Sites::new());
+    }
+}
+
+#[test]
+fn what_was_mended_may_split_again_at_once() {
+    let opened = Scene::all()
+        .iter()
+        .map(|scene| scene.split_what_was_mended(&mut Sites::new()))
+        .sum::<u64>();
+    assert!(opened > 100, "{opened}");
 }
 
 #[test]
@@ -294,6 +368,7 @@ fn every_flush_and_every_fence_is_needed_and_stands_where_it_has_to() {
     let mut sites = Sites::new();
     for scene in Scene::all() {
         scene.crash_while_made(&mut sites);
+        scene.split_what_was_mended(&mut sites);
         scene.crash_everywhere(1, 150, 250, &mut sites);
     }
     let faults = sites.into_iter().flat_map(|site| match site.0 {
@@ -308,12 +383,13 @@ fn every_flush_and_every_fence_is_needed_and_stands_where_it_has_to() {
             let scene = Scene { fault: Some(*fault), ..scene };
             let run = || {
                 scene.crash_while_made(&mut Sites::new());
+                scene.split_what_was_mended(&mut Sites::new());
                 scene.crash_everywhere(1, 150, 250, &mut Sites::new());
             };
             std::panic::catch_unwind(run).is_err()
         })
     };
-    let missed: Vec<_> = faults.iter().filter(|fault| {let t=std::time::Instant::now(); let c = is_caught(fault); eprintln!("{} {:?} {c} {fault:?}", 1, t.elapsed()); !c}).collect();
+    let missed: Vec<_> = faults.iter().filter(|fault| !is_caught(fault)).collect();
     std::panic::set_hook(hook);
     eprintln!("{} faults planted", faults.len());
     assert!(missed.is_empty(), "{missed:#?}");
@@ -404,4 +480,176 @@ fn locks_and_counts_are_not_in_the_file() {
         _ => None,
     });
     assert_eq!(stores.map(|(_, value)| value).collect::<Vec<_>>(), [3]);
+}
+
+/// A map whose keys' hashes are all in one bucket of four slots and differ in their leading bits, so that segments split and merge
+/// with nearly every call.
+#[cfg(not(any(loom, shuttle)))]
+struct Shared(Map<Mapped>);
+
+#[cfg(not(any(loom, shuttle)))]
+impl Shared {
+    fn key(&self, number: u32) -> u64 {
+        self.0.spelling.key(u64::from(number) << 60)
+    }
+}
+
+#[cfg(not(any(loom, shuttle)))]
+impl testkit::stress::Shared for Shared {
+    fn insert(&self, key: u32, value: u64) -> Option<u64> {
+        self.0.insert(self.key(key), value).unwrap()
+    }
+
+    fn remove(&self, key: u32) -> Option<u64> {
+        self.0.remove(self.key(key))
+    }
+
+    fn get(&self, key: u32) -> Option<u64> {
+        self.0.get(self.key(key))
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.0.check().map_err(|broken| broken.to_string())
+    }
+}
+
+#[cfg(not(any(loom, shuttle)))]
+#[test]
+fn histories_of_threads_are_linearizable_while_segments_split_and_merge() {
+    use testkit::stress::{Plan, run};
+    let histories = std::env::var("FANREAD_HISTORIES").map_or(400, |n| n.parse().unwrap());
+    for policy in POLICIES {
+        let plan = Plan { threads: 4, keys: 16, seed: 4, ..Plan::new(histories) };
+        let stats = run(&plan, |initial| {
+            let map = Map::create(Mapped::memory().unwrap(), tiny(policy, 1)).unwrap();
+            let shared = Shared(map);
+            for (number, value) in initial {
+                shared.0.insert(shared.key(*number), *value).unwrap();
+            }
+            shared
+        });
+        println!("{policy:?}: {stats:?}");
+    }
+}
+
+#[cfg(not(any(loom, shuttle)))]
+#[test]
+fn keys_that_stay_are_found_and_walked_over_while_others_come_and_go() {
+    for policy in POLICIES {
+        let map = Map::create(Mapped::memory().unwrap(), tiny(policy, 4)).unwrap();
+        let stays = 0..200_u64;
+        stays.clone().for_each(|key| assert!(map.insert(key, !key).unwrap().is_none()));
+        let rounds = if cfg!(miri) { 1 } else { 40 };
+        thread::scope(|scope| {
+            let writer = |from: u64| {
+                let map = &map;
+                move || {
+                    for _ in 0..rounds {
+                        (from..from + 1000)
+                            .for_each(|key| assert_eq!(map.insert(key, key).unwrap(), None));
+                        (from..from + 1000).for_each(|key| assert_eq!(map.remove(key), Some(key)));
+                    }
+                }
+            };
+            let writers = [scope.spawn(writer(1000)), scope.spawn(writer(2000))];
+            while !writers.iter().all(thread::ScopedJoinHandle::is_finished) {
+                stays.clone().for_each(|key| assert_eq!(map.get(key), Some(!key)));
+                let mut seen = BTreeSet::new();
+                assert!(map.walk().all(|(key, _)| seen.insert(key)), "a key comes once");
+                assert!(stays.clone().all(|key| seen.contains(&key)), "what stays is seen");
+            }
+        });
+        map.check().unwrap();
+        assert_eq!(contents(&map), stays.map(|key| (key, !key)).collect());
+    }
+}
+
+#[cfg(shuttle)]
+mod scenes {
+    use super::*;
+    use shuttle::{Config, Runner, scheduler};
+    use std::sync::Arc;
+
+    fn schedules(scene: impl Fn() + Send + Sync + Clone + 'static) {
+        let count = std::env::var("FANREAD_SCHEDULES").map_or(2000, |n| n.parse().unwrap());
+        let config = || {
+            let mut config = Config::new();
+            // Maps have their arrays of chunks in them, and these are moved.
+            config.stack_size = 1 << 18;
+            config
+        };
+        Runner::new(scheduler::RandomScheduler::new(count), config()).run(scene.clone());
+        Runner::new(scheduler::PctScheduler::new(4, count), config()).run(scene);
+    }
+
+    /// A map of small segments, one of which is about to split, or, together with its neighbour, to merge.
+    fn start(policy: SplitPolicy, count: u64) -> (Arc<Map<Mapped>>, Vec<u64>) {
+        let map = Map::create(Mapped::memory().unwrap(), tiny(policy, 1)).unwrap();
+        // All in one bucket of the segments whose hashes begin with 1: four of them fill it.
+        let keys: Vec<_> = (0..6).map(|n: u64| map.spelling.key(n << 60 | 1 << 63)).collect();
+        keys[..count as usize]
+            .iter()
+            .for_each(|key| assert!(map.insert(*key, 1).unwrap().is_none()));
+        (Arc::new(map), keys)
+    }
+
+    fn splits(policy: SplitPolicy) {
+        schedules(move || {
+            let (map, keys) = start(policy, 4);
+            let writer = |at: usize| {
+                let (map, key) = (map.clone(), keys[at]);
+                shuttle::thread::spawn(move || assert_eq!(map.insert(key, 2).unwrap(), None))
+            };
+            let reader = {
+                let (map, keys) = (map.clone(), keys.clone());
+                shuttle::thread::spawn(move || {
+                    assert!(keys[..4].iter().all(|key| map.get(*key) == Some(1)));
+                    let first = map.get(keys[4]);
+                    assert!(map.get(keys[4]) >= first, "what was seen stays");
+                })
+            };
+            let writers = [writer(4), writer(5)];
+            writers.into_iter().for_each(|writer| writer.join().unwrap());
+            reader.join().unwrap();
+            map.check().unwrap();
+            assert_eq!(contents(&map).len(), 6);
+        });
+    }
+
+    #[test]
+    fn shuttle_readers_and_writers_beside_a_split_in_place() {
+        splits(SplitPolicy::InPlace);
+    }
+
+    #[test]
+    fn shuttle_readers_and_writers_beside_a_split_by_copies() {
+        splits(SplitPolicy::CopyOnWrite);
+    }
+
+    #[test]
+    fn shuttle_readers_and_writers_beside_a_merge() {
+        schedules(|| {
+            let (map, keys) = start(SplitPolicy::InPlace, 6);
+            keys[1..4].iter().for_each(|key| assert_eq!(map.remove(*key), Some(1)));
+            let remover = {
+                let (map, key) = (map.clone(), keys[4]);
+                shuttle::thread::spawn(move || assert_eq!(map.remove(key), Some(1)))
+            };
+            let writer = {
+                let (map, key) = (map.clone(), keys[1]);
+                shuttle::thread::spawn(move || assert_eq!(map.insert(key, 3).unwrap(), None))
+            };
+            let reader = {
+                let (map, keys) = (map.clone(), keys.clone());
+                shuttle::thread::spawn(move || {
+                    for _ in 0..2 {
+                        assert_eq!((map.get(keys[0]), map.get(keys[5])), (Some(1), Some(1)));
+                    }
+                })
+            };
+            [remover, writer, reader].into_iter().for_each(|thread| thread.join().unwrap());
+            map.check().unwrap();
+            assert_eq!(contents(&map).len(), 3);
+        });
+    }
 }

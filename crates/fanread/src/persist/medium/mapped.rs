@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 use std::fs::File;
 use std::io;
 
-use super::{LINE_WORDS, LineAt, LineRef, Medium, WordAt};
+use super::{Durability, LINE_WORDS, LineAt, LineRef, Medium, WordAt};
 use crate::mem::LINE_BYTES;
 use crate::sync::lock::Lock;
 use crate::sync::shim::{
@@ -58,12 +58,9 @@ impl Mapped {
     }
 
     /// The whole lines of a file, whose mapping the page cache keeps: a killed process loses nothing, a power cut may lose
-    /// anything.
-    ///
-    /// # Safety
-    ///
-    /// Nobody else writes to the file or cuts it while the value lives.
-    pub(crate) unsafe fn file(file: File) -> io::Result<Self> {
+    /// anything. Whoever else writes to the file changes words under the map, which are atomics; who cuts it ends the process
+    /// by a signal.
+    pub(crate) fn file(file: File) -> io::Result<Self> {
         let bytes = file.metadata()?.len();
         let (base, reserved) = reserve(Some(&file))?;
         if bytes > reserved as u64 {
@@ -72,6 +69,14 @@ impl Mapped {
         }
         let lines = AtomicU64::new(bytes / LINE_BYTES as u64);
         Ok(Self { base, lines, reserved, kind: Kind::File(file), growing: Lock::new(()) })
+    }
+
+    /// What the contents survive.
+    pub(crate) fn durability(&self) -> Durability {
+        match self.kind {
+            Kind::Memory => Durability::None,
+            Kind::File(_) => Durability::Process,
+        }
     }
 
     #[inline(always)]
@@ -145,9 +150,7 @@ fn reserve(file: Option<&File>) -> io::Result<(NonNull<AtomicU64>, usize)> {
         // SAFETY: a new mapping at an address of the kernel's choice touches nothing of ours.
         let mapped = unsafe {
             match file {
-                Some(file) => {
-                    mmap(core::ptr::null_mut(), bytes, access, MapFlags::SHARED, file, 0)
-                }
+                Some(file) => mmap(core::ptr::null_mut(), bytes, access, MapFlags::SHARED, file, 0),
                 None => mmap_anonymous(
                     core::ptr::null_mut(),
                     bytes,
@@ -179,8 +182,16 @@ fn unmap(base: NonNull<AtomicU64>, bytes: usize) {
 /// Gives a file its blocks up to byte `to`, so that no store into the mapping finds a full disk.
 fn allocate(file: &File, from: usize, to: usize) -> io::Result<()> {
     use rustix::fs::{FallocateFlags, fallocate};
+    use std::os::unix::fs::FileExt;
     match fallocate(file, FallocateFlags::empty(), from as u64, (to - from) as u64) {
-        Err(rustix::io::Errno::OPNOTSUPP) => Ok(file.set_len(to as u64)?),
+        Err(rustix::io::Errno::OPNOTSUPP) => {
+            // Slower, and the same.
+            let zeros = vec![0; 1 << 16];
+            for at in (from..to).step_by(zeros.len()) {
+                file.write_all_at(&zeros[..zeros.len().min(to - at)], at as u64)?;
+            }
+            Ok(())
+        }
         other => Ok(other?),
     }
 }

@@ -14,6 +14,7 @@
 //! * **M2** Words change only by `store`.
 
 #![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
+#![allow(clippy::missing_errors_doc, reason = "the errors are those of the system")]
 
 mod mapped;
 #[cfg(test)]
@@ -23,7 +24,20 @@ pub(crate) use mapped::Mapped;
 
 use std::io;
 
-use crate::sync::shim::{AtomicU64, LineWords, Ordering};
+#[cfg(test)]
+use crate::sync::shim::AtomicU64;
+use crate::sync::shim::{LineWords, Ordering};
+
+/// What a map's contents survive; each level includes those before it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+#[non_exhaustive]
+pub enum Durability {
+    /// Nothing: they are memory of the process.
+    None,
+    /// The end of the process, whatever ends it. They are in the system's page cache; a power cut, or an end of the system that is
+    /// not orderly, may lose or tear them.
+    Process,
+}
 
 /// Words of a line.
 pub(crate) const LINE_WORDS: usize = 8;
@@ -145,6 +159,7 @@ pub(crate) trait Medium: Send + Sync {
 }
 
 /// The words of a line, from an array of words.
+#[cfg(test)]
 pub(crate) fn line_of(words: &[AtomicU64], at: LineAt) -> LineRef<'_> {
     let words = &words[at.0 * LINE_WORDS..];
     LineRef(words.first_chunk().expect("an array of words has whole lines"))

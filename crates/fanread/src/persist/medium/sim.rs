@@ -74,7 +74,9 @@ impl Log {
         let event = (thread::current().id(), event);
         match self.fault {
             Some(Fault::Missing(other)) if other == site => {}
-            Some(Fault::Late(other)) if other == site && self.late.is_none() => self.late = Some(event),
+            Some(Fault::Late(other)) if other == site && self.late.is_none() => {
+                self.late = Some(event);
+            }
             _ => {
                 self.events.push(event);
                 self.events.extend(self.late.take());
@@ -91,7 +93,7 @@ impl Sim {
 
     /// A medium of these words.
     pub(crate) fn of(image: &[u64], max_lines: usize, is_ordered: bool) -> Self {
-        assert!(image.len() % LINE_WORDS == 0 && image.len() <= max_lines * LINE_WORDS);
+        assert!(image.len().is_multiple_of(LINE_WORDS) && image.len() <= max_lines * LINE_WORDS);
         // What a growing medium brings is not zero.
         let junk = |at: usize| (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let words = (0..max_lines * LINE_WORDS)
@@ -251,11 +253,17 @@ impl Replay {
                 }
             } else {
                 for word in 0..LINE_WORDS {
-                    let values: Vec<_> =
-                        pending.stores.iter().filter(|(index, _)| *index == word).map(place).collect();
+                    let values: Vec<_> = pending
+                        .stores
+                        .iter()
+                        .filter(|(index, _)| *index == word)
+                        .map(place)
+                        .collect();
                     if !values.is_empty() {
                         let none = vec![Vec::new()];
-                        choices.push(none.into_iter().chain(values.into_iter().map(|v| vec![v])).collect());
+                        choices.push(
+                            none.into_iter().chain(values.into_iter().map(|v| vec![v])).collect(),
+                        );
                     }
                 }
             }
@@ -320,7 +328,9 @@ mod tests {
 
     fn states(is_ordered: bool, events: &[Event]) -> BTreeSet<Image> {
         let mut replay = Replay::new(vec![0; LINE_WORDS], is_ordered);
-        events.iter().for_each(|event| replay.step(thread::current().id(), *event));
+        for event in events {
+            replay.step(thread::current().id(), *event);
+        }
         let mut found = BTreeSet::new();
         replay.images(1000, 1, |image| {
             found.insert(image[..2].to_vec());
