@@ -17,7 +17,7 @@ pub(crate) fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
 }
 
 /// As [`create_beside`], opened as `options` say.
-fn create(path: &Path, options: &mut OpenOptions) -> io::Result<(File, PathBuf)> {
+pub(crate) fn create(path: &Path, options: &mut OpenOptions) -> io::Result<(File, PathBuf)> {
     let Some(name) = path.file_name() else {
         return Err(io::ErrorKind::InvalidInput.into());
     };

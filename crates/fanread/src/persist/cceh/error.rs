@@ -1,0 +1,80 @@
+//! What can be wrong with a map in a file.
+
+use std::{fmt, io};
+
+use crate::mem::AllocError;
+
+/// Why a map could not be made, opened or written to.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum CcehError {
+    /// The system refused something.
+    Io(io::Error),
+    /// There is no memory.
+    OutOfMemory {
+        /// How many bytes were asked for.
+        bytes: usize,
+    },
+    /// The file is not a map of this kind.
+    NotAMap {
+        /// The eight bytes found where the magic number belongs.
+        found: u64,
+    },
+    /// The header does not match its checksum.
+    Checksum {
+        /// The checksum in the file.
+        stored: u64,
+        /// The checksum of the bytes that were read.
+        computed: u64,
+    },
+    /// A word of the file says what cannot be.
+    Damaged {
+        /// Where the word is, in bytes from the start.
+        offset: u64,
+        /// What it says.
+        found: u64,
+    },
+    /// More keys than a segment takes have the same leading and the same last bits of their hashes. This happens if
+    /// somebody knows the hash key and means it.
+    Crowded,
+}
+
+impl fmt::Display for CcehError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(_) => f.write_str("the system refused a request for the map"),
+            Self::OutOfMemory { bytes } => write!(f, "no memory for {bytes} more bytes"),
+            Self::NotAMap { found } => {
+                write!(f, "not a map, its first eight bytes are {found:#018x}")
+            }
+            Self::Checksum { stored, computed } => {
+                write!(f, "damaged header: checksum {computed:#018x}, stored {stored:#018x}")
+            }
+            Self::Damaged { offset, found } => {
+                write!(f, "damaged map: the word at byte {offset} is {found:#018x}")
+            }
+            Self::Crowded => f.write_str("too many keys have nearly the same hash"),
+        }
+    }
+}
+
+impl std::error::Error for CcehError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io(cause) => Some(cause),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for CcehError {
+    fn from(cause: io::Error) -> Self {
+        Self::Io(cause)
+    }
+}
+
+impl From<AllocError> for CcehError {
+    fn from(AllocError { bytes }: AllocError) -> Self {
+        Self::OutOfMemory { bytes }
+    }
+}

@@ -1,0 +1,122 @@
+//! Putting entries in.
+
+use super::layout::{Block, Name, SLOTS};
+use super::search::Slot;
+use super::shadow::{STRIPES, Shadow, Stripes};
+use super::{CcehError, Map};
+use crate::persist::medium::Medium;
+use crate::sync::shim::Ordering::{Relaxed, Release};
+use crate::sync::version::Locked;
+
+/// Stripes of a segment that this thread holds; unlocked when dropped.
+#[derive(Debug)]
+pub(super) struct Stripe<'m> {
+    held: [Option<Locked<'m>>; STRIPES],
+}
+
+impl<'m> Stripe<'m> {
+    /// Waits for stripes of a segment.
+    pub(super) fn lock(shadow: &'m Shadow, stripes: Stripes) -> Self {
+        let mut held = [const { None }; STRIPES];
+        // In ascending order, so that nobody waits in a circle.
+        for at in stripes.iter() {
+            held[at] = Some(shadow.version(at).lock());
+        }
+        Self { held }
+    }
+
+    /// Announces a change of the stripe of a bucket.
+    pub(super) fn change<T>(&mut self, stripe: usize, change: impl FnOnce() -> T) -> T {
+        match &mut self.held[stripe] {
+            Some(locked) => locked.change(change),
+            None => unreachable!("a change of a stripe that is not held"),
+        }
+    }
+
+    /// Announces a change of all that is held.
+    pub(super) fn begin_change(&mut self) {
+        self.held.iter_mut().flatten().for_each(Locked::begin_change);
+    }
+
+    /// Ends what `begin_change` announced.
+    pub(super) fn end_change(&mut self) {
+        self.held.iter_mut().flatten().for_each(Locked::end_change);
+    }
+}
+
+/// What became of an attempt to write.
+enum Put {
+    New,
+    Replaced(u64),
+    /// The segment has no room.
+    Full(Block, Name),
+    /// The hash belongs to another segment by now.
+    Moved,
+}
+
+impl<M: Medium> Map<M> {
+    pub(super) fn insert(&self, key: u64, value: u64) -> Result<Option<u64>, CcehError> {
+        let hash = self.spelling.hash(key);
+        loop {
+            match self.try_put(hash, value) {
+                Put::New => return Ok(None),
+                Put::Replaced(old) => return Ok(Some(old)),
+                Put::Full(block, name) => self.split(block, name)?,
+                Put::Moved => {}
+            }
+        }
+    }
+
+    fn try_put(&self, hash: u64, value: u64) -> Put {
+        let bucket = self.geometry.bucket(hash);
+        let block = self.hints.get(hash);
+        self.medium.line(self.bucket_line(block, bucket)).prefetch();
+        let shadow = self.shadows.get(block);
+        let mut held = Stripe::lock(shadow, self.stripes(bucket));
+        let name = shadow.name();
+        if !name.covers(hash) {
+            return Put::Moved;
+        }
+        if let Some(slot) = self.find(block, bucket, hash) {
+            let place = slot.line.word(SLOTS + slot.at);
+            // Relaxed: under the lock.
+            let old = self.medium.load(place, Relaxed);
+            held.change(self.stripe_of(slot), || {
+                // Relaxed: published by the version.
+                self.medium.store(place, value, Relaxed);
+                self.medium.persist(slot.line);
+            });
+            return Put::Replaced(old);
+        }
+        let Some(slot) = self.find_free(block, name, bucket) else {
+            return Put::Full(block, name);
+        };
+        held.change(self.stripe_of(slot), || {
+            if slot.bucket != bucket {
+                shadow.note_away(bucket, self.geometry.bits);
+            }
+            self.write(slot, hash, value);
+        });
+        shadow.count(1);
+        Put::New
+    }
+
+    /// Puts an entry into a free slot: its value, and then its hash, which makes it one.
+    ///
+    /// PAPER: section 4.
+    fn write(&self, slot: Slot, hash: u64, value: u64) {
+        // Relaxed: published by the version.
+        self.medium.store(slot.line.word(SLOTS + slot.at), value, Relaxed);
+        if !self.medium.is_ordered() {
+            self.medium.persist(slot.line);
+        }
+        // ORDER: Release, so that no crash finds the hash without the value; readers rely on the version.
+        self.medium.store(slot.line.word(slot.at), hash, Release);
+        self.medium.persist(slot.line);
+    }
+
+    /// The stripe of a slot.
+    pub(super) fn stripe_of(&self, slot: Slot) -> usize {
+        slot.bucket >> (self.geometry.bits - 2)
+    }
+}

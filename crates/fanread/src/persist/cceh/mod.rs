@@ -1,0 +1,354 @@
+//! A hash map of `u64` keys and values in a file, or in memory, that survives a crash at any instruction.
+//!
+//! A directory, indexed by the leading bits of a key's hash, names segments of 16 KB; a segment is an array of buckets of one
+//! line, indexed by the last bits. A key is in its bucket or in one of the three behind. A segment without room is split in
+//! two; that and all else is done by single stores whose order makes every state in between a map (`layout.rs`, `resize.rs`,
+//! `recover.rs`): there is no log.
+//!
+//! PAPER: 002, sections 3 to 5; `docs/design/cceh.md` has the departures.
+
+#![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
+#![allow(clippy::missing_errors_doc, reason = "CcehError says what may happen inside")]
+
+mod check;
+mod error;
+mod insert;
+mod iter;
+mod layout;
+mod recover;
+mod remove;
+mod resize;
+mod search;
+mod shadow;
+mod space;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::path::Path;
+
+pub use crate::api::Broken;
+pub use error::CcehError;
+pub use iter::Iter;
+
+use layout::{Entry, Geometry, Spelling};
+use shadow::{Hints, Shadows};
+use space::Space;
+
+use crate::mem::temporary::create;
+use crate::persist::medium::{Durability, Mapped};
+use crate::sync::lock::Lock;
+
+/// How a segment becomes two.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum SplitPolicy {
+    /// Half of the entries are copied to a new segment; the old one stays, and what was copied counts as free there.
+    #[default]
+    InPlace,
+    /// All entries are copied to two new segments, which puts all of them next to their places.
+    CopyOnWrite,
+}
+
+/// Settings of a new map.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CcehOptions {
+    geometry: Geometry,
+    seed: u64,
+    policy: SplitPolicy,
+}
+
+impl Default for CcehOptions {
+    fn default() -> Self {
+        // PAPER: section 6.1: segments of 16 KB and 4 lines probed.
+        Self {
+            geometry: Geometry { bits: 8, probed: 4 },
+            seed: random(),
+            policy: SplitPolicy::InPlace,
+        }
+    }
+}
+
+/// Returns a number that nobody can guess.
+fn random() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(0)
+}
+
+impl CcehOptions {
+    /// Returns the settings that suit most maps.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the bytes of a segment: a power of two from 256 on to 4 MB; 16 KB without this.
+    ///
+    /// Larger ones split less often and take longer to; smaller ones make the directory larger.
+    ///
+    /// # Panics
+    ///
+    /// If it is none of these.
+    #[must_use]
+    pub fn segment_bytes(mut self, bytes: usize) -> Self {
+        assert!(bytes.is_power_of_two(), "a segment of {bytes} bytes");
+        self.geometry.bits = (bytes / crate::mem::LINE_BYTES).max(1).ilog2();
+        self.geometry.probed = self.geometry.probed.min(self.geometry.lines());
+        assert!(self.geometry.is_valid(), "a segment of {bytes} bytes");
+        self
+    }
+
+    /// Sets in how many neighbouring buckets a key may be; 4 without this.
+    ///
+    /// With more of them segments become fuller before they split, and a search for an absent key reads more lines.
+    ///
+    /// # Panics
+    ///
+    /// If it is 0, or more than a segment has.
+    #[must_use]
+    pub fn probed_buckets(mut self, count: usize) -> Self {
+        self.geometry.probed = count;
+        assert!(self.geometry.is_valid(), "{count} buckets probed");
+        self
+    }
+
+    /// Sets how a segment becomes two.
+    #[must_use]
+    pub fn split_policy(mut self, policy: SplitPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Sets the hash key, which else is random, so that the same calls make the same file.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+}
+
+/// The map over any medium; see the module.
+struct Map<M> {
+    medium: M,
+    geometry: Geometry,
+    spelling: Spelling,
+    policy: SplitPolicy,
+    shadows: Shadows,
+    hints: Hints,
+    structure: Lock<Structure>,
+    space: Lock<Space>,
+}
+
+/// What only splits, merges and changes of the directory touch.
+#[derive(Debug)]
+struct Structure {
+    /// Where the directory is, and its depth.
+    root: Entry,
+    /// How many segments have each depth.
+    segments: [u32; layout::MAX_DEPTH as usize + 1],
+}
+
+/// A hash map of `u64` keys and values that a crash at any instruction leaves whole.
+///
+/// # Cost
+///
+/// A `get` fetches one line of the map, one time in twenty two or more, and from memory that mostly is in near caches one hint
+/// and one line of versions, all but the hint at once.
+///
+/// # Concurrency
+///
+/// All calls may be made by any number of threads. Readers take no lock; they repeat a read that met a change. Writers lock a
+/// quarter of a segment, a split all of it. Single calls are linearizable, and what a call has returned, or
+/// made visible to others, is durable.
+///
+/// # Paper
+///
+/// Nam, Cha, Choi, Noh and Nam, "Write-Optimized Dynamic Hashing for Persistent Memory", FAST 2019.
+pub struct Cceh {
+    map: Map<Mapped>,
+}
+
+impl fmt::Debug for Cceh {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cceh").field("geometry", &self.map.geometry).finish_non_exhaustive()
+    }
+}
+
+impl Cceh {
+    /// Makes a map in memory, which nothing survives but the process itself.
+    ///
+    /// # Errors
+    ///
+    /// [`CcehError::Io`] if there is no memory or there are no addresses for it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::Cceh;
+    ///
+    /// let map = Cceh::in_memory(Default::default())?;
+    /// assert_eq!(map.insert(7, 70)?, None);
+    /// assert_eq!(map.insert(7, 71)?, Some(70));
+    /// assert_eq!(map.get(7), Some(71));
+    /// assert_eq!(map.remove(7), Some(71));
+    /// # Ok::<(), fanread::persist::cceh::CcehError>(())
+    /// ```
+    pub fn in_memory(options: CcehOptions) -> Result<Self, CcehError> {
+        Ok(Self { map: Map::create(Mapped::memory()?, options)? })
+    }
+
+    /// Makes a map in a new file.
+    ///
+    /// # Errors
+    ///
+    /// [`CcehError::Io`] if there is a file of that name, or none can be made; no file is left then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::Cceh;
+    ///
+    /// # let folder = std::env::temp_dir().join(format!("fanread-doc-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&folder)?;
+    /// let path = folder.join("numbers.cceh");
+    /// let map = Cceh::create(&path, Default::default())?;
+    /// map.insert(1, 10)?;
+    /// drop(map);
+    /// assert_eq!(Cceh::open(&path)?.get(1), Some(10));
+    /// # std::fs::remove_dir_all(&folder)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn create(path: impl AsRef<Path>, options: CcehOptions) -> Result<Self, CcehError> {
+        let path = path.as_ref();
+        let (file, beside) = create(path, OpenOptions::new().read(true).write(true))?;
+        let make = || {
+            let map = Map::create(Mapped::file(owned(file)?)?, options)?;
+            // Under its name it is whole, whenever the process ends.
+            fs::hard_link(&beside, path)?;
+            Ok(Self { map })
+        };
+        let made = make();
+        // Nothing else can be done about a name that stays.
+        let _ = fs::remove_file(&beside);
+        made
+    }
+
+    /// Opens the map in a file, and finishes what a crash has left unfinished there.
+    ///
+    /// # Cost
+    ///
+    /// Reads the directory: 8 bytes for each segment of 16 KB, or for a part of one.
+    ///
+    /// # Errors
+    ///
+    /// [`CcehError::Io`], with [`io::ErrorKind::WouldBlock`](std::io::ErrorKind::WouldBlock) if the map is open already, here or in another
+    /// process; [`CcehError::NotAMap`], [`CcehError::Checksum`] or [`CcehError::Damaged`] for a file that is no map.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, CcehError> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let map = Map::open(Mapped::file(owned(file)?)?, SplitPolicy::InPlace)?;
+        Ok(Self { map })
+    }
+
+    /// Returns what the contents survive.
+    pub fn durability(&self) -> Durability {
+        self.map.medium.durability()
+    }
+
+    /// Returns the value of `key`.
+    ///
+    /// # Cost
+    ///
+    /// One line that is waited for, seldom a second.
+    #[inline]
+    pub fn get(&self, key: u64) -> Option<u64> {
+        self.map.get(key)
+    }
+
+    /// Whether the map has `key`; costs what [`get`](Self::get) does.
+    #[inline]
+    pub fn contains_key(&self, key: u64) -> bool {
+        self.map.get(key).is_some()
+    }
+
+    /// Looks for many keys, whose lines are fetched at once, and stores what [`get`](Self::get) returns for each in the same
+    /// place of `values`.
+    ///
+    /// # Panics
+    ///
+    /// If the slices have different lengths.
+    pub fn get_batch(&self, keys: &[u64], values: &mut [Option<u64>]) {
+        self.map.get_batch(keys, values);
+    }
+
+    /// Maps `key` to `value` and returns the value it replaces.
+    ///
+    /// # Cost
+    ///
+    /// The lines of a `get`, one flush and one fence. Every some hundred insertions one splits a segment, which reads and
+    /// writes 16 KB.
+    ///
+    /// # Errors
+    ///
+    /// [`CcehError::Io`] if the file cannot grow, [`CcehError::Crowded`] if too many keys have nearly the same hash. The map
+    /// is unchanged.
+    #[inline]
+    pub fn insert(&self, key: u64, value: u64) -> Result<Option<u64>, CcehError> {
+        self.map.insert(key, value)
+    }
+
+    /// Removes `key` and returns its value.
+    ///
+    /// # Cost
+    ///
+    /// The lines of a `get`, one flush and one fence. A segment that becomes nearly empty is joined with its neighbour.
+    #[inline]
+    pub fn remove(&self, key: u64) -> Option<u64> {
+        self.map.remove(key)
+    }
+
+    /// Returns how many keys there are.
+    ///
+    /// # Cost
+    ///
+    /// A line of memory for each segment; the first time after the map was opened, all of it.
+    pub fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    /// Whether there are no keys; costs what [`len`](Self::len) does.
+    pub fn is_empty(&self) -> bool {
+        self.map.len() == 0
+    }
+
+    /// Returns all entries in the order of their hashes. A key that is there all the time is returned once, one that comes or
+    /// goes meanwhile at most once.
+    pub fn iter(&self) -> Iter<'_> {
+        self.map.iter()
+    }
+
+    /// Verifies the invariants of a map that nobody changes meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// The first invariant that does not hold, and where.
+    pub fn check(&self) -> Result<(), Broken> {
+        self.map.check()
+    }
+}
+
+/// Makes a file this map's alone, until it is closed.
+fn owned(file: File) -> Result<File, CcehError> {
+    use rustix::fs::{FlockOperation, flock};
+    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(std::io::Error::from)?;
+    Ok(file)
+}
+
+impl<'a> IntoIterator for &'a Cceh {
+    type Item = (u64, u64);
+    type IntoIter = Iter<'a>;
+
+    fn into_iter(self) -> Iter<'a> {
+        self.iter()
+    }
+}

@@ -1,0 +1,211 @@
+//! Making a map, and opening one that a crash may have left in the middle of a change.
+
+use super::layout::{
+    Block, CHECKSUM_AT, Entry, GEOMETRY_AT, Geometry, KEY_AT, MAGIC, MAGIC_AT, MAX_DEPTH,
+    MIN_DEPTH, Name, ROOT_AT, SLOTS, Spelling, checksum,
+};
+use super::shadow::{Hints, Shadows, UNKNOWN};
+use super::space::Space;
+use super::{CcehError, CcehOptions, Map, SplitPolicy, Structure};
+use crate::persist::medium::{LINE_WORDS, Medium, WordAt};
+use crate::sync::lock::Lock;
+use crate::sync::shim::Ordering::Relaxed;
+
+/// The blocks of a new map: a directory of two entries and two segments.
+const FIRST_DEPTH: u32 = MIN_DEPTH;
+
+impl<M: Medium> Map<M> {
+    /// Makes a map on an empty medium. Until it returns, a crash leaves what is not a map.
+    pub(super) fn create(medium: M, options: CcehOptions) -> Result<Self, CcehError> {
+        let CcehOptions { geometry, seed, policy } = options;
+        let first = geometry.first_block();
+        let end = first + 3;
+        medium.grow(geometry.line(Block(end)).0)?;
+        let segments = [Block(first + 1), Block(first + 2)];
+        // Relaxed: nobody else knows the map.
+        for (block, hash) in segments.into_iter().zip([0, 1 << 63]) {
+            let filler = Name::of(hash, FIRST_DEPTH).filler();
+            for bucket in 0..geometry.lines() {
+                let line = geometry.line(block).plus(bucket);
+                for at in 0..LINE_WORDS {
+                    medium.store(line.word(at), if at < SLOTS { filler } else { 0 }, Relaxed);
+                }
+                medium.flush(line);
+            }
+            let entry = Entry { block, depth: FIRST_DEPTH };
+            medium.store(
+                geometry.entry(Block(first), (hash >> 63) as usize),
+                entry.word(),
+                Relaxed,
+            );
+        }
+        medium.flush(geometry.line(Block(first)));
+        let words = [
+            (GEOMETRY_AT, geometry.word()),
+            (KEY_AT, seed),
+            (CHECKSUM_AT, checksum(MAGIC, geometry.word(), seed)),
+            (ROOT_AT, Entry { block: Block(first), depth: FIRST_DEPTH }.word()),
+        ];
+        for (place, word) in words {
+            medium.store(place, word, Relaxed);
+            medium.flush(place.line());
+        }
+        medium.fence();
+        medium.store(MAGIC_AT, MAGIC, Relaxed);
+        medium.flush(MAGIC_AT.line());
+        // Which ends in a fence.
+        Self::open(medium, policy)
+    }
+
+    /// Opens a map, and finishes what a crash has left unfinished.
+    ///
+    /// PAPER: section 4, algorithm 1. It mends pointers backwards or forwards; here all that was begun is finished.
+    pub(super) fn open(medium: M, policy: SplitPolicy) -> Result<Self, CcehError> {
+        let word = |place: WordAt| {
+            if place.line().0 < medium.lines() { medium.load(place, Relaxed) } else { 0 }
+        };
+        let magic = word(MAGIC_AT);
+        if magic != MAGIC {
+            return Err(CcehError::NotAMap { found: magic });
+        }
+        let (stored, key) = (word(CHECKSUM_AT), word(KEY_AT));
+        let computed = checksum(magic, word(GEOMETRY_AT), key);
+        if stored != computed {
+            return Err(CcehError::Checksum { stored, computed });
+        }
+        let damaged =
+            |place: WordAt| CcehError::Damaged { offset: place.0 as u64 * 8, found: word(place) };
+        let geometry = Geometry::of(word(GEOMETRY_AT)).ok_or_else(|| damaged(GEOMETRY_AT))?;
+        let blocks = medium.lines() >> geometry.bits;
+        let end = u32::try_from(blocks.min(u32::MAX as usize - 1)).unwrap_or(u32::MAX - 1);
+        let is_block = |block: Block| (geometry.first_block()..end).contains(&block.0);
+
+        let root = Entry::of(word(ROOT_AT)).filter(|root| {
+            let last =
+                (root.block.0 as usize + geometry.directory_blocks(root.depth)).wrapping_sub(1);
+            root.depth >= MIN_DEPTH && is_block(root.block) && last < end as usize
+        });
+        let root = root.ok_or_else(|| damaged(ROOT_AT))?;
+        let mut entries = Vec::new();
+        let count = 1_usize << root.depth;
+        let bytes = count * size_of::<Entry>();
+        entries.try_reserve_exact(count).map_err(|_| CcehError::OutOfMemory { bytes })?;
+        for at in 0..count {
+            let place = geometry.entry(root.block, at);
+            let entry = Entry::of(word(place)).filter(|entry| {
+                is_block(entry.block) && (MIN_DEPTH..=root.depth).contains(&entry.depth)
+            });
+            entries.push(entry.ok_or_else(|| damaged(place))?);
+        }
+        let wrong = |at: usize| damaged(geometry.entry(root.block, at));
+        let runs = mend(&medium, geometry, root, &mut entries).map_err(wrong)?;
+
+        // What nothing names is free.
+        let mut is_used = vec![false; end as usize];
+        is_used[..geometry.first_block() as usize].fill(true);
+        let directory = root.block.0 as usize;
+        is_used[directory..directory + geometry.directory_blocks(root.depth)].fill(true);
+        let shadows = Shadows::new();
+        let mut structure = Structure { root, segments: [0; MAX_DEPTH as usize + 1] };
+        for (at, depth) in runs {
+            let block = entries[at].block;
+            if std::mem::replace(&mut is_used[block.0 as usize], true) {
+                return Err(wrong(at));
+            }
+            let shadow = shadows.make(block)?;
+            shadow.set_name(Name::of((at as u64) << (64 - root.depth), depth));
+            shadow.set_away(true);
+            shadow.set_live(UNKNOWN);
+            structure.segments[depth as usize] += 1;
+        }
+        let free: Vec<_> = (0..end).map(Block).filter(|block| !is_used[block.0 as usize]).collect();
+        for block in &free {
+            shadows.make(*block)?;
+        }
+        let hints = Hints::new();
+        hints.set_depth(root.depth, |at| entries[at].block)?;
+        Ok(Self {
+            spelling: Spelling::new(key),
+            medium,
+            geometry,
+            policy,
+            shadows,
+            hints,
+            structure: Lock::new(structure),
+            space: Lock::new(Space { free, end }),
+        })
+    }
+}
+
+/// Finishes splits, and undoes merges, that a crash has left half named in the directory (`resize.rs`). Returns where
+/// the entries of each segment begin, and its depth; or the entry that says what cannot be.
+fn mend<M: Medium>(
+    medium: &M,
+    geometry: Geometry,
+    root: Entry,
+    entries: &mut [Entry],
+) -> Result<Vec<(usize, u32)>, usize> {
+    let mut runs = Vec::new();
+    let mut at = 0;
+    while at < entries.len() {
+        // The largest run that may begin here is that of the lowest depth whose end it is aligned to.
+        let depth = entries[at..].first().map_or(0, |entry| entry.depth);
+        let mut span = 1_usize << (root.depth - depth);
+        let mut depth = depth;
+        // An entry of the left half may be ahead of others: look for one of its run that is not.
+        if depth > MIN_DEPTH {
+            let wider = 2 * span;
+            let is_behind = |entry: &Entry| entry.depth == depth - 1;
+            if at % wider == 0 && entries[at..at + wider].iter().any(is_behind) {
+                (span, depth) = (wider, depth - 1);
+            }
+        }
+        if at % span != 0 {
+            return Err(at);
+        }
+        let run = &entries[at..at + span];
+        if let Some(wrong) =
+            run.iter().position(|entry| !(depth..=depth + 1).contains(&entry.depth))
+        {
+            return Err(at + wrong);
+        }
+        if run.iter().all(|entry| entry.depth == depth) {
+            if let Some(wrong) = run.iter().position(|entry| entry.block != run[0].block) {
+                return Err(at + wrong);
+            }
+            runs.push((at, depth));
+            at += span;
+            continue;
+        }
+        let half = span / 2;
+        let old = run.iter().find(|entry| entry.depth == depth).map(|entry| entry.block);
+        let new =
+            |half: &[Entry]| half.iter().find(|entry| entry.depth > depth).map(|entry| entry.block);
+        let (left, right) = run.split_at(half);
+        let old = old.ok_or(at)?;
+        let blocks = [new(left).unwrap_or(old), new(right).ok_or(at)?];
+        for (half_at, block) in [(at + half, blocks[1]), (at, blocks[0])] {
+            let is_wrong =
+                |seen: &Entry| seen.block != if seen.depth == depth { old } else { block };
+            if let Some(wrong) = entries[half_at..][..half].iter().position(is_wrong) {
+                return Err(half_at + wrong);
+            }
+        }
+        // In any order: one pointer to the new segment is durable already, and says that it is whole.
+        for (half_at, block) in [(at + half, blocks[1]), (at, blocks[0])] {
+            let mended = Entry { block, depth: depth + 1 };
+            for (entry, seen) in (half_at..).zip(&mut entries[half_at..][..half]) {
+                if *seen != mended {
+                    *seen = mended;
+                    let place = geometry.entry(root.block, entry);
+                    medium.store(place, mended.word(), Relaxed);
+                    medium.flush(place.line());
+                }
+            }
+            runs.push((half_at, depth + 1));
+        }
+        at += span;
+    }
+    medium.fence();
+    Ok(runs)
+}

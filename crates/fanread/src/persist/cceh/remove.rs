@@ -1,0 +1,65 @@
+//! Taking entries out.
+
+use super::Map;
+use super::insert::Stripe;
+use super::layout::SLOTS;
+use super::shadow::Stripes;
+use crate::persist::medium::Medium;
+use crate::sync::shim::Ordering::Relaxed;
+
+impl<M: Medium> Map<M> {
+    pub(super) fn remove(&self, key: u64) -> Option<u64> {
+        let hash = self.spelling.hash(key);
+        let bucket = self.geometry.bucket(hash);
+        loop {
+            let block = self.hints.get(hash);
+            self.medium.line(self.bucket_line(block, bucket)).prefetch();
+            let shadow = self.shadows.get(block);
+            let mut held = Stripe::lock(shadow, self.stripes(bucket));
+            let name = shadow.name();
+            if !name.covers(hash) {
+                continue;
+            }
+            let slot = self.find(block, bucket, hash)?;
+            // Relaxed: under the lock.
+            let value = self.medium.load(slot.line.word(SLOTS + slot.at), Relaxed);
+            held.change(self.stripe_of(slot), || {
+                // PAPER: section 4: a hash that is not the segment's. Relaxed: published by the version.
+                self.medium.store(slot.line.word(slot.at), name.filler(), Relaxed);
+                self.medium.persist(slot.line);
+            });
+            shadow.count(-1);
+            drop(held);
+            self.merge(block, name);
+            return Some(value);
+        }
+    }
+
+    /// How many entries a block has that stands for hashes; 0 if it does not.
+    pub(super) fn live(&self, block: super::layout::Block) -> u64 {
+        let shadow = self.shadows.get(block);
+        if let Some(live) = shadow.live() {
+            return live;
+        }
+        let _held = Stripe::lock(shadow, Stripes::ALL);
+        let live = self.entries(block, shadow.name()).count() as u64;
+        shadow.set_live(live);
+        live
+    }
+
+    pub(super) fn len(&self) -> usize {
+        let mut live = 0;
+        let mut cursor = Some(0);
+        while let Some(hash) = cursor {
+            let block = self.hints.get(hash);
+            let name = self.shadows.get(block).name();
+            if name.covers(hash) {
+                live += self.live(block);
+                cursor = name.next();
+            } else {
+                crate::sync::shim::wait_for_others();
+            }
+        }
+        live as usize
+    }
+}

@@ -1,0 +1,394 @@
+//! Splits and merges of segments, and directories of twice or half the size.
+//!
+//! What a crash may find of a split, by what is durable of the directory's entries for the segment `S` of depth `L`, whose
+//! new right half is `R`:
+//!
+//! | entries of the left half | of the right half | it means |
+//! | --- | --- | --- |
+//! | all `S, L` | all `S, L` | `S`, which has all entries |
+//! | all `S, L` | some `R, L + 1` | both halves: `R` is whole, since it was fenced before |
+//! | some `S, L + 1` | all `R, L + 1` | both halves |
+//!
+//! Nobody else uses `R`, or changes `S`, before all of that is durable, so recovery may go forward from each state
+//! (`recover.rs`). A split that copies all entries has a new segment in the left half too, in the entries of depth `L + 1`. A
+//! merge makes the same states in the opposite order: `S` has all entries before the first of them, and `R` is as it was,
+//! so to go forward is to undo it.
+//!
+//! A directory of another size is written to free blocks; one store of the root names it.
+//!
+//! PAPER: sections 3.2, 3.3 and 3.5. Doubling waits for no segment but holds up other splits.
+
+use super::insert::Stripe;
+use super::layout::{Block, Entry, MAX_DEPTH, MIN_DEPTH, Name, ROOT_AT, SLOTS};
+use super::shadow::Stripes;
+use super::{CcehError, Map, SplitPolicy, Structure};
+use crate::persist::medium::{LINE_WORDS, Medium};
+use crate::sync::shim::Ordering::Relaxed;
+
+/// Segments are joined that together have less than one entry in so many of a segment's slots.
+///
+/// A segment is split when it is half full, or fuller, so a quarter is far from splitting again.
+const SPARSE: u64 = 4;
+
+/// How many entries a directory may have for each segment, and how many in any case.
+///
+/// Random hashes need some four; more mean that keys were chosen that collide, and a larger directory does not help.
+const CROWDED: usize = 64;
+const CROWDED_FROM: usize = 1 << 12;
+
+/// The entries of one segment, as they will be written.
+#[derive(Debug)]
+pub(super) struct Draft {
+    lines: Vec<[u64; LINE_WORDS]>,
+    name: Name,
+    live: u64,
+    /// Buckets whose entries are in other buckets.
+    away: Vec<usize>,
+}
+
+/// An entry, and where it was found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Live {
+    pub(super) bucket: usize,
+    pub(super) at: usize,
+    pub(super) hash: u64,
+    pub(super) value: u64,
+}
+
+impl Draft {
+    fn new(name: Name, lines: usize) -> Result<Self, CcehError> {
+        let mut words = Vec::new();
+        let bytes = lines * LINE_WORDS * 8;
+        words.try_reserve_exact(lines).map_err(|_| CcehError::OutOfMemory { bytes })?;
+        let filler = name.filler();
+        let empty = core::array::from_fn(|at| if at < SLOTS { filler } else { 0 });
+        words.resize(lines, empty);
+        Ok(Self { lines: words, name, live: 0, away: Vec::new() })
+    }
+
+    fn is_free(&self, bucket: usize, at: usize) -> bool {
+        !self.name.covers(self.lines[bucket][at])
+    }
+
+    fn put(&mut self, home: usize, entry: Live) {
+        self.lines[entry.bucket][entry.at] = entry.hash;
+        self.lines[entry.bucket][SLOTS + entry.at] = entry.value;
+        self.live += 1;
+        if home != entry.bucket {
+            self.away.push(home);
+        }
+    }
+}
+
+impl<M: Medium> Map<M> {
+    /// The entries of a block that has this name; under its locks, or to be validated.
+    pub(super) fn entries(&self, block: Block, name: Name) -> impl Iterator<Item = Live> + '_ {
+        let slots =
+            (0..self.geometry.lines()).flat_map(|bucket| (0..SLOTS).map(move |at| (bucket, at)));
+        slots.filter_map(move |(bucket, at)| {
+            let line = self.medium.line(self.bucket_line(block, bucket));
+            // Relaxed: under the locks, or validated.
+            let hash = line.load(at, Relaxed);
+            let value = line.load(SLOTS + at, Relaxed);
+            name.covers(hash).then_some(Live { bucket, at, hash, value })
+        })
+    }
+
+    /// Makes room in a segment that has this name, or had it.
+    #[cold]
+    pub(super) fn split(&self, block: Block, name: Name) -> Result<(), CcehError> {
+        let shadow = self.shadows.get(block);
+        let mut old = Stripe::lock(shadow, Stripes::ALL);
+        if shadow.name() != name {
+            // Somebody else did it.
+            return Ok(());
+        }
+        let halves = name.halves();
+        let mut drafts = [self.draft(halves[0])?, self.draft(halves[1])?];
+        for half in [0, 1] {
+            let mut entries =
+                self.entries(block, name).filter(|entry| halves[half].covers(entry.hash));
+            if half == 0 && self.policy == SplitPolicy::InPlace {
+                entries.for_each(|entry| drafts[0].put(self.geometry.bucket(entry.hash), entry));
+            } else if !self.place_anew(&mut drafts[half], &mut entries) {
+                // Where they are they fit.
+                drafts[half] = self.draft(halves[half])?;
+                let entries =
+                    self.entries(block, name).filter(|entry| halves[half].covers(entry.hash));
+                entries.for_each(|entry| drafts[half].put(self.geometry.bucket(entry.hash), entry));
+            }
+        }
+        let right = self.allocate()?;
+        let left = match self.policy {
+            SplitPolicy::InPlace => Ok(block),
+            SplitPolicy::CopyOnWrite => self.allocate(),
+        };
+        let left = left.inspect_err(|_| self.release(right, 1))?;
+        let release = |blocks: &[Block]| {
+            blocks.iter().filter(|b| **b != block).for_each(|b| self.release(*b, 1));
+        };
+        let blocks = [left, right];
+        {
+            // Nobody waits for these: who comes here by an old hint goes on.
+            let mut new: Vec<_> = blocks
+                .into_iter()
+                .filter(|b| *b != block)
+                .collect::<Vec<_>>()
+                .into_iter()
+                .map(|b| Stripe::lock(self.shadows.get(b), Stripes::ALL))
+                .collect();
+            new.iter_mut().for_each(Stripe::begin_change);
+            for (at, draft) in blocks.into_iter().zip(&drafts).filter(|(at, _)| *at != block) {
+                self.write_draft(at, draft);
+            }
+            self.medium.fence();
+            let mut structure = self.structure.lock();
+            let fits = self.make_deeper(&mut structure, name.depth() + 1);
+            if let Ok(former) = fits {
+                self.point(&structure, halves[1], right, name.depth() + 1);
+                self.point(&structure, halves[0], left, name.depth() + 1);
+                // The fences of the pointers were the root's too.
+                if let Some(former) = former {
+                    self.release_directory(former);
+                }
+                structure.segments[name.depth() as usize] -= 1;
+                structure.segments[name.depth() as usize + 1] += 2;
+                old.begin_change();
+                if left != block {
+                    shadow.set_name(Name::NONE);
+                }
+                for (at, draft) in blocks.into_iter().zip(&drafts) {
+                    self.publish(at, draft);
+                    self.hints.set(draft.name, at);
+                }
+                old.end_change();
+            }
+            new.iter_mut().for_each(Stripe::end_change);
+            drop(new);
+            if let Err(error) = fits {
+                release(&blocks);
+                return Err(error);
+            }
+        }
+        drop(old);
+        if left != block {
+            self.release(block, 1);
+        }
+        Ok(())
+    }
+
+    fn draft(&self, name: Name) -> Result<Draft, CcehError> {
+        Draft::new(name, self.geometry.lines())
+    }
+
+    /// Puts entries next to their own buckets; tells whether all had room.
+    fn place_anew(&self, draft: &mut Draft, entries: &mut dyn Iterator<Item = Live>) -> bool {
+        let mut others = Vec::new();
+        for entry in entries {
+            let bucket = self.geometry.bucket(entry.hash);
+            match (0..SLOTS).find(|at| draft.is_free(bucket, *at)) {
+                Some(at) => draft.put(bucket, Live { bucket, at, ..entry }),
+                None => others.push(entry),
+            }
+        }
+        others.into_iter().all(|entry| self.place_away(draft, entry))
+    }
+
+    /// Puts an entry into the nearest free slot of its buckets, if there is one.
+    fn place_away(&self, draft: &mut Draft, entry: Live) -> bool {
+        let home = self.geometry.bucket(entry.hash);
+        let free = (0..self.geometry.probed).find_map(|count| {
+            let bucket = self.geometry.behind(home, count);
+            let at = (0..SLOTS).find(|at| draft.is_free(bucket, *at))?;
+            Some((bucket, at))
+        });
+        if let Some((bucket, at)) = free {
+            draft.put(home, Live { bucket, at, ..entry });
+        }
+        free.is_some()
+    }
+
+    /// Writes a segment that nobody reads yet, and flushes it.
+    fn write_draft(&self, block: Block, draft: &Draft) {
+        for (bucket, words) in draft.lines.iter().enumerate() {
+            let line = self.bucket_line(block, bucket);
+            for (at, word) in words.iter().enumerate() {
+                // Relaxed: published by the version, and by what names the block after the fence.
+                self.medium.store(line.word(at), *word, Relaxed);
+            }
+            self.medium.flush(line);
+        }
+    }
+
+    /// Lets a block stand for the hashes of a draft. All its stripes are changing.
+    fn publish(&self, block: Block, draft: &Draft) {
+        let shadow = self.shadows.get(block);
+        shadow.set_live(draft.live);
+        shadow.set_away(false);
+        draft.away.iter().for_each(|bucket| shadow.note_away(*bucket, self.geometry.bits));
+        shadow.set_name(draft.name);
+    }
+
+    /// Names a block in all entries of the directory for hashes of a name, durably.
+    ///
+    /// PAPER: section 3.2, from right to left.
+    fn point(&self, structure: &Structure, name: Name, block: Block, depth: u32) {
+        let root = structure.root;
+        let first = (name.first() >> (64 - root.depth)) as usize;
+        let count = 1_usize << (root.depth - name.depth());
+        let word = Entry { block, depth }.word();
+        for at in (first..first + count).rev() {
+            let place = self.geometry.entry(root.block, at);
+            // Relaxed: read by nobody before the next start.
+            self.medium.store(place, word, Relaxed);
+            if at == first || place.index() == 0 {
+                self.medium.flush(place.line());
+            }
+        }
+        self.medium.fence();
+    }
+
+    /// Makes the directory at least so deep. Returns the one before, to be released after the next fence.
+    fn make_deeper(
+        &self,
+        structure: &mut Structure,
+        depth: u32,
+    ) -> Result<Option<Entry>, CcehError> {
+        if depth <= structure.root.depth {
+            return Ok(None);
+        }
+        let segments = structure.segments.iter().sum::<u32>() as usize;
+        if depth > MAX_DEPTH
+            || 1_usize << depth > CROWDED_FROM.max(segments.saturating_mul(CROWDED))
+        {
+            return Err(CcehError::Crowded);
+        }
+        self.change_directory(structure, depth, |at| at / 2).map(Some)
+    }
+
+    /// Writes a directory of another depth, whose entry `at` is entry `from(at)` of the old one, and makes it the map's. Returns
+    /// the old one, which is the map's after a crash until the next fence.
+    fn change_directory(
+        &self,
+        structure: &mut Structure,
+        depth: u32,
+        from: impl Fn(usize) -> usize,
+    ) -> Result<Entry, CcehError> {
+        let old = structure.root;
+        let word = |at| self.medium.load(self.geometry.entry(old.block, from(at)), Relaxed);
+        let block = self.allocate_run(self.geometry.directory_blocks(depth))?;
+        let new = Entry { block, depth };
+        let hint = |at| Entry::of(word(at)).map_or(Block(0), |entry| entry.block);
+        if let Err(error) = self.hints.set_depth(depth, hint) {
+            self.release_directory(new);
+            return Err(error.into());
+        }
+        let count = 1_usize << depth;
+        for at in 0..count {
+            let place = self.geometry.entry(block, at);
+            // Relaxed: under the lock.
+            self.medium.store(place, word(at), Relaxed);
+            if at + 1 == count || place.index() + 1 == LINE_WORDS {
+                self.medium.flush(place.line());
+            }
+        }
+        self.medium.fence();
+        self.medium.store(ROOT_AT, new.word(), Relaxed);
+        self.medium.flush(ROOT_AT.line());
+        structure.root = new;
+        Ok(old)
+    }
+
+    fn release_directory(&self, directory: Entry) {
+        self.release(directory.block, self.geometry.directory_blocks(directory.depth));
+    }
+
+    /// Joins a segment that had this name with its neighbour, if both are nearly empty.
+    pub(super) fn merge(&self, block: Block, name: Name) {
+        let slots = (self.geometry.lines() * SLOTS) as u64;
+        if name.depth() > MIN_DEPTH && self.live(block) * 2 * SPARSE <= slots {
+            self.merge_now(name);
+        }
+    }
+
+    #[cold]
+    fn merge_now(&self, name: Name) {
+        let slots = (self.geometry.lines() * SLOTS) as u64;
+        let (parent, _) = name.parent();
+        let halves = parent.halves();
+        let blocks = halves.map(|half| self.hints.get(half.first()));
+        let shadows = blocks.map(|block| self.shadows.get(block));
+        let are_named = || (0..2).all(|half| shadows[half].name() == halves[half]);
+        if blocks[0] == blocks[1] || !are_named() {
+            return;
+        }
+        if blocks.iter().map(|block| self.live(*block)).sum::<u64>() * SPARSE > slots {
+            return;
+        }
+        // The left one first, as all who lock two segments.
+        let mut left = Stripe::lock(shadows[0], Stripes::ALL);
+        let mut right = Stripe::lock(shadows[1], Stripes::ALL);
+        if !are_named() {
+            return;
+        }
+        // Without memory for a plan they stay two.
+        let Ok(mut draft) = self.draft(parent) else { return };
+        for entry in self.entries(blocks[0], halves[0]) {
+            draft.put(self.geometry.bucket(entry.hash), entry);
+        }
+        if !self.entries(blocks[1], halves[1]).all(|entry| self.place_away(&mut draft, entry)) {
+            return;
+        }
+        // What is changed counts as free until the segment stands for all of the hashes.
+        for (bucket, words) in draft.lines.iter().enumerate() {
+            let line = self.bucket_line(blocks[0], bucket);
+            let mut is_changed = false;
+            for at in (0..LINE_WORDS).rev() {
+                let is_value = at >= SLOTS;
+                let hash = words[at % SLOTS];
+                // The value of a slot that stays free says nothing.
+                if (!is_value || parent.covers(hash))
+                    && self.medium.load(line.word(at), Relaxed) != words[at]
+                {
+                    // Relaxed: published by the version.
+                    self.medium.store(line.word(at), words[at], Relaxed);
+                    is_changed = true;
+                }
+            }
+            if is_changed {
+                self.medium.flush(line);
+            }
+        }
+        self.medium.fence();
+        {
+            let mut structure = self.structure.lock();
+            self.point(&structure, halves[0], blocks[0], parent.depth());
+            self.point(&structure, halves[1], blocks[0], parent.depth());
+            structure.segments[parent.depth() as usize + 1] -= 2;
+            structure.segments[parent.depth() as usize] += 1;
+            left.begin_change();
+            right.begin_change();
+            shadows[1].set_name(Name::NONE);
+            self.publish(blocks[0], &draft);
+            self.hints.set(parent, blocks[0]);
+            right.end_change();
+            left.end_change();
+            self.make_shallower(&mut structure);
+        }
+        drop((left, right));
+        self.release(blocks[1], 1);
+    }
+
+    /// Halves the directory if the segments need no more than a quarter of it.
+    fn make_shallower(&self, structure: &mut Structure) {
+        let depth = structure.root.depth;
+        let needs = structure.segments.iter().rposition(|count| *count > 0).unwrap_or(0) as u32;
+        if depth > MIN_DEPTH && needs + 1 < depth {
+            // Without room for a smaller one it stays as it is.
+            if let Ok(old) = self.change_directory(structure, depth - 1, |at| at * 2) {
+                self.medium.fence();
+                self.release_directory(old);
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Looking for a key.
+
+use super::Map;
+use super::layout::{Block, HASHES, Name, SLOTS};
+use super::shadow::Stripes;
+use crate::persist::medium::{LineAt, Medium};
+use crate::sync::backoff::Backoff;
+use crate::sync::shim::Ordering::Relaxed;
+
+/// How many keys of a batch have their lines fetched at once.
+///
+/// A core has some 10 to 16 fetches under way; each key asks for two lines. Fewer leave some idle, more push each other out.
+const BATCH: usize = if cfg!(any(loom, shuttle, miri)) { 2 } else { 16 };
+
+/// A slot of a bucket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Slot {
+    /// Which bucket of its segment.
+    pub(super) bucket: usize,
+    pub(super) line: LineAt,
+    pub(super) at: usize,
+}
+
+impl<M: Medium> Map<M> {
+    pub(super) fn get(&self, key: u64) -> Option<u64> {
+        self.get_hash(self.spelling.hash(key))
+    }
+
+    /// The line of the bucket `count` behind that of a hash.
+    #[inline(always)]
+    pub(super) fn bucket_line(&self, block: Block, bucket: usize) -> LineAt {
+        self.geometry.line(block).plus(bucket)
+    }
+
+    /// The stripes in which a hash may be.
+    #[inline(always)]
+    pub(super) fn stripes(&self, bucket: usize) -> Stripes {
+        Stripes::of(bucket, self.geometry.probed, self.geometry.bits)
+    }
+
+    #[inline(always)]
+    fn get_hash(&self, hash: u64) -> Option<u64> {
+        let bucket = self.geometry.bucket(hash);
+        let stripes = self.stripes(bucket);
+        let mut backoff = None;
+        loop {
+            let block = self.hints.get(hash);
+            let home = self.medium.line(self.bucket_line(block, bucket));
+            home.prefetch();
+            let shadow = self.shadows.get(block);
+            if let Some(look) = shadow.begin(stripes)
+                && shadow.name().covers(hash)
+            {
+                let found = match home.matching(hash, !0) & HASHES {
+                    0 if shadow.may_be_away(bucket, self.geometry.bits) => {
+                        self.find_away(block, bucket, hash).map(|slot| {
+                            // Relaxed: validated by the versions.
+                            self.medium.line(slot.line).load(SLOTS + slot.at, Relaxed)
+                        })
+                    }
+                    0 => None,
+                    // Relaxed: as above.
+                    slots => Some(home.load(SLOTS + slots.trailing_zeros() as usize, Relaxed)),
+                };
+                if shadow.holds(&look) {
+                    return found;
+                }
+            }
+            backoff.get_or_insert_with(Backoff::new).wait();
+        }
+    }
+
+    /// Looks for a hash behind its own bucket. What is found is to be validated, or read under a lock.
+    #[inline(never)]
+    pub(super) fn find_away(&self, block: Block, bucket: usize, hash: u64) -> Option<Slot> {
+        let lines = || {
+            (1..self.geometry.probed).map(|count| {
+                let bucket = self.geometry.behind(bucket, count);
+                (bucket, self.bucket_line(block, bucket))
+            })
+        };
+        lines().for_each(|(_, line)| self.medium.line(line).prefetch());
+        lines().find_map(|(bucket, line)| {
+            let slots = self.medium.line(line).matching(hash, !0) & HASHES;
+            (slots != 0).then(|| Slot { bucket, line, at: slots.trailing_zeros() as usize })
+        })
+    }
+
+    /// Looks for a hash, under the locks of its stripes.
+    pub(super) fn find(&self, block: Block, bucket: usize, hash: u64) -> Option<Slot> {
+        let line = self.bucket_line(block, bucket);
+        let slots = self.medium.line(line).matching(hash, !0) & HASHES;
+        if slots != 0 {
+            return Some(Slot { bucket, line, at: slots.trailing_zeros() as usize });
+        }
+        let is_away = self.shadows.get(block).may_be_away(bucket, self.geometry.bits);
+        if is_away { self.find_away(block, bucket, hash) } else { None }
+    }
+
+    /// The free slot next to a bucket, under the locks of its stripes.
+    pub(super) fn find_free(&self, block: Block, name: Name, bucket: usize) -> Option<Slot> {
+        (0..self.geometry.probed).find_map(|count| {
+            let bucket = self.geometry.behind(bucket, count);
+            let line = self.bucket_line(block, bucket);
+            let words = self.medium.line(line);
+            // Relaxed: under the locks.
+            let at = (0..SLOTS).find(|at| !name.covers(words.load(*at, Relaxed)))?;
+            Some(Slot { bucket, line, at })
+        })
+    }
+
+    pub(super) fn get_batch(&self, keys: &[u64], values: &mut [Option<u64>]) {
+        assert_eq!(keys.len(), values.len(), "as many places as keys");
+        for (keys, values) in keys.chunks(BATCH).zip(values.chunks_mut(BATCH)) {
+            let mut hashes = [0; BATCH];
+            for (hash, key) in hashes.iter_mut().zip(keys) {
+                *hash = self.spelling.hash(*key);
+                let block = self.hints.get(*hash);
+                let bucket = self.geometry.bucket(*hash);
+                self.medium.line(self.bucket_line(block, bucket)).prefetch();
+                crate::arch::prefetch(self.shadows.get(block));
+            }
+            for (value, hash) in values.iter_mut().zip(hashes) {
+                *value = self.get_hash(hash);
+            }
+        }
+    }
+}

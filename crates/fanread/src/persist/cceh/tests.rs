@@ -1,0 +1,655 @@
+//! Maps on a medium that crashes: after every store, flush and fence of a run, every state that a crash could have left is
+//! opened, and has to be the map before the call in flight, or after it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::thread;
+
+use super::layout::{Geometry, Spelling};
+use super::{Cceh, CcehError, CcehOptions, Map, SplitPolicy};
+use crate::hash::mix::stream;
+use crate::persist::medium::sim::{Event, Fault, Image, Kind, Replay, Sim, Site};
+use crate::persist::medium::{Mapped, Medium, WordAt};
+
+const POLICIES: [SplitPolicy; 2] = [SplitPolicy::InPlace, SplitPolicy::CopyOnWrite];
+
+/// Small segments, which split, merge and overflow all the time.
+fn tiny(policy: SplitPolicy, probed: usize) -> CcehOptions {
+    CcehOptions { geometry: Geometry { bits: 2, probed }, seed: SEED, policy }
+}
+
+/// How many states of a crash of recovery are looked at.
+const NESTED: usize = 8;
+
+/// The hash key of the tests' maps.
+const SEED: u64 = 5;
+
+/// Lines that the small maps of the tests may take.
+const LINES: usize = 1024;
+
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Insert(u64, u64),
+    Remove(u64),
+}
+
+impl Op {
+    fn apply<M: Medium>(self, map: &Map<M>) -> Option<u64> {
+        match self {
+            Self::Insert(key, value) => map.insert(key, value).unwrap(),
+            Self::Remove(key) => map.remove(key),
+        }
+    }
+
+    fn both<M: Medium>(self, map: &Map<M>, model: &mut BTreeMap<u64, u64>) {
+        assert_eq!(self.apply(map), self.model(model));
+    }
+
+    fn model(self, model: &mut BTreeMap<u64, u64>) -> Option<u64> {
+        match self {
+            Self::Insert(key, value) => model.insert(key, value),
+            Self::Remove(key) => model.remove(&key),
+        }
+    }
+}
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 += 1;
+        stream(self.0, 0)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+}
+
+/// A key of a number. Every second one has a hash that begins with zeros, so that some segments are much deeper than others.
+fn key(number: u64) -> u64 {
+    let special = [0, 1, u64::MAX, u64::MAX - 1];
+    let hash = stream(number, 0) >> if number.is_multiple_of(2) { 0 } else { 2 };
+    let spelling = Spelling::new(SEED);
+    special.get(number as usize).copied().unwrap_or_else(|| spelling.key(hash))
+}
+
+/// Calls on `keys` keys, which first mostly come, then mostly go, and so on.
+fn script(seed: u64, keys: u64, count: usize) -> Vec<Op> {
+    let mut random = Random(seed);
+    let special = [0, 1, u64::MAX, u64::MAX - 1];
+    let mut op = |n: usize| {
+        let key = key(random.below(keys));
+        let grows = (n * 4 / count).is_multiple_of(2);
+        let inserts = random.below(10) < if grows { 9 } else { 1 };
+        let value = special.get(random.below(30) as usize).copied().unwrap_or(n as u64 + 1000);
+        if inserts { Op::Insert(key, value) } else { Op::Remove(key) }
+    };
+    (0..count).map(&mut op).collect()
+}
+
+fn contents<M: Medium>(map: &Map<M>) -> BTreeMap<u64, u64> {
+    map.walk().collect()
+}
+
+#[test]
+fn agrees_with_a_btreemap() {
+    for policy in POLICIES {
+        for (seed, probed) in [(1, 1), (2, 2), (3, 4), (4, 3)] {
+            let map = Map::create(Sim::new(1 << 16, true), tiny(policy, probed)).unwrap();
+            let mut model = BTreeMap::new();
+            for (step, op) in script(seed, 3000, 20_000).into_iter().enumerate() {
+                assert_eq!(op.apply(&map), op.model(&mut model), "step {step}: {op:?}");
+                if step.is_power_of_two() || step % 2000 == 0 {
+                    map.check().unwrap();
+                    assert_eq!(map.len(), model.len());
+                    assert_eq!(contents(&map), model);
+                }
+            }
+            assert!((0..3000).map(key).all(|key| map.get(key) == model.get(&key).copied()));
+            map.check().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_large_map_finds_every_key_and_no_other() {
+    let map = Cceh::in_memory(CcehOptions::new()).unwrap();
+    let count = if cfg!(miri) { 300 } else { 200_000 };
+    for key in 0..count {
+        assert_eq!(map.insert(key, !key).unwrap(), None);
+    }
+    map.check().unwrap();
+    let keys: Vec<u64> = (0..2 * count).collect();
+    let mut values = vec![None; keys.len()];
+    map.get_batch(&keys, &mut values);
+    for (key, value) in keys.into_iter().zip(values) {
+        assert_eq!(value, (key < count).then_some(!key));
+        assert_eq!(map.get(key), value);
+    }
+    assert_eq!(map.len(), count as usize);
+    assert!((0..count).all(|key| map.remove(key) == Some(!key)));
+    map.check().unwrap();
+    assert!(map.is_empty());
+}
+
+#[test]
+fn one_key_that_is_inserted_again_and_again_is_there_once() {
+    let map = Map::create(Sim::new(LINES, true), tiny(SplitPolicy::InPlace, 4)).unwrap();
+    let lines = map.medium.lines();
+    for n in 0..10_000 {
+        assert_eq!(map.insert(u64::MAX, n).unwrap(), n.checked_sub(1));
+    }
+    map.check().unwrap();
+    assert_eq!((map.len(), map.medium.lines()), (1, lines));
+}
+
+/// Maps that crash.
+#[derive(Clone, Copy, Debug)]
+struct Scene {
+    options: CcehOptions,
+    is_ordered: bool,
+    fault: Option<Fault>,
+}
+
+impl Scene {
+    /// All of the kinds of maps that crash.
+    fn all() -> Vec<Self> {
+        let mut all = Vec::new();
+        for policy in POLICIES {
+            for is_ordered in [true, false] {
+                for probed in [2, 4] {
+                    all.push(Self { options: tiny(policy, probed), is_ordered, fault: None });
+                }
+            }
+        }
+        all
+    }
+
+    fn medium(&self, image: &[u64]) -> Sim {
+        let medium = Sim::of(image, LINES, self.is_ordered);
+        if let Some(fault) = self.fault {
+            medium.plant(fault);
+        }
+        medium
+    }
+
+    /// Opens a state that a crash left, and compares it with what may be there. Returns how many states were opened: opening
+    /// may crash too, and the states of that are opened again, `nested` times.
+    fn open(
+        &self,
+        image: &Image,
+        nested: u32,
+        may_be: &[&BTreeMap<u64, u64>],
+        sites: &mut Sites,
+    ) -> u64 {
+        let map = Map::open(self.medium(image), self.options.policy).unwrap();
+        map.check().unwrap();
+        let found = contents(&map);
+        assert!(may_be.contains(&&found), "{found:?}\nis none of {may_be:?}");
+        let mut opened = 1;
+        sites.extend(map.medium.sites());
+        let events = map.medium.take_events();
+        if nested > 0 && !events.is_empty() {
+            let mut replay = Replay::new(image.clone(), self.is_ordered);
+            for (thread, event) in events {
+                replay.step(thread, event);
+                replay.images(NESTED, 9, |image| {
+                    opened += self.open(image, nested - 1, &[&found], sites);
+                });
+            }
+        }
+        opened
+    }
+
+    /// Crashes in the split of a segment that has half of the directory, and lets the new half, once it was mended, split
+    /// again by another thread, whose fences do nothing for those of recovery; and crashes once more.
+    fn split_what_was_mended(&self, sites: &mut Sites) -> u64 {
+        let good = Self { fault: None, ..*self };
+        let map = Map::create(good.medium(&[]), self.options).unwrap();
+        let mut model = BTreeMap::new();
+        let mut random = Random(3);
+        // With five bits the pointers to that segment are in two lines.
+        let mut key = |is_low: bool| {
+            let hash = random.next();
+            map.spelling.key(if is_low { hash >> 5 } else { hash | 1 << 63 })
+        };
+        while map.hints.depth() < 5 {
+            Op::Insert(key(true), 1).both(&map, &mut model);
+        }
+        let others: Vec<_> = (0..20).map(|_| key(false)).collect();
+        map.medium.take_events();
+        let mut replay = Replay::new(map.medium.image(), self.is_ordered);
+        let mut opened = 0;
+        for other in others {
+            let before = model.clone();
+            Op::Insert(other, 2).both(&map, &mut model);
+            for (thread, event) in map.medium.take_events() {
+                replay.step(thread, event);
+                replay.images(NESTED, 5, |image| {
+                    let map = Map::open(self.medium(image), self.options.policy).unwrap();
+                    let found = contents(&map);
+                    assert!([&before, &model].contains(&&found));
+                    sites.extend(map.medium.sites());
+                    let events = map.medium.take_events();
+                    if events.iter().any(|(_, event)| !matches!(event, Event::Fence)) {
+                        let mut replay = Replay::new(image.clone(), self.is_ordered);
+                        for (thread, event) in events {
+                            replay.step(thread, event);
+                        }
+                        opened += self.split_right(&map, replay, found, sites);
+                    }
+                });
+            }
+        }
+        opened
+    }
+
+    fn split_right(
+        &self,
+        map: &Map<Sim>,
+        mut replay: Replay,
+        mut model: BTreeMap<u64, u64>,
+        sites: &mut Sites,
+    ) -> u64 {
+        let depth = map.hints.depth();
+        let mut random = Random(11);
+        let call = || {
+            let mut opened = 0;
+            for n in 0..40 {
+                let key = map.spelling.key(random.next() >> 2 | 3 << 62);
+                Op::Insert(key, n).both(map, &mut model);
+                for (thread, event) in map.medium.take_events() {
+                    replay.step(thread, event);
+                }
+                replay.images(2, 9, |image| opened += self.open(image, 0, &[&model], sites));
+                if map.hints.depth() > depth {
+                    break;
+                }
+            }
+            opened
+        };
+        let opened = thread::scope(|scope| scope.spawn(call).join());
+        opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    /// Runs a script and crashes it everywhere. Returns how many states were opened.
+    fn crash_everywhere(&self, seed: u64, keys: u64, count: usize, sites: &mut Sites) -> u64 {
+        let good = Self { fault: None, ..*self };
+        let map = Map::create(good.medium(&[]), self.options).unwrap();
+        if let Some(fault) = self.fault {
+            map.medium.plant(fault);
+        }
+        map.medium.take_events();
+        let start = map.medium.image();
+        let script = script(seed, keys, count);
+        for (n, op) in (0..).zip(&script) {
+            map.medium.note(n);
+            op.apply(&map);
+        }
+        map.check().unwrap();
+        sites.extend(map.medium.sites());
+        let mut replay = Replay::new(start, self.is_ordered);
+        let mut before = BTreeMap::new();
+        let mut after = BTreeMap::new();
+        let mut opened = 0;
+        for (thread, event) in map.medium.take_events() {
+            if let Event::Note(n) = event {
+                before.clone_from(&after);
+                script[n as usize].model(&mut after);
+                // The call before has returned: it is safe.
+                replay.images(40, seed, |image| opened += self.open(image, 2, &[&before], sites));
+                continue;
+            }
+            replay.step(thread, event);
+            replay
+                .images(40, seed, |image| opened += self.open(image, 2, &[&before, &after], sites));
+        }
+        opened
+    }
+
+    /// Makes maps, and crashes that everywhere.
+    fn crash_while_made(&self, sites: &mut Sites) {
+        let map = Map::create(self.medium(&[]), self.options).unwrap();
+        sites.extend(map.medium.sites());
+        let mut replay = Replay::new(Vec::new(), self.is_ordered);
+        let open = |image: &Image| match Map::open(self.medium(image), self.options.policy) {
+            Ok(map) => {
+                map.check().unwrap();
+                assert_eq!(contents(&map).len(), 0);
+                true
+            }
+            Err(CcehError::NotAMap { .. }) => false,
+            Err(other) => panic!("{other}"),
+        };
+        for (thread, event) in map.medium.take_events() {
+            replay.step(thread, event);
+            replay.images(64, 3, |image| _ = open(image));
+        }
+        replay.images(64, 3, |image| assert!(open(image), "a map that was made is there"));
+    }
+}
+
+type Sites = BTreeSet<Site>;
+
+fn seeds() -> u64 {
+    std::env::var("FANREAD_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
+}
+
+#[test]
+fn a_crash_after_any_store_flush_or_fence_leaves_the_map_before_or_after_a_call() {
+    let mut opened = 0;
+    for seed in 0..seeds() {
+        for scene in Scene::all() {
+            opened += scene.crash_everywhere(seed, 150, 300, &mut Sites::new());
+        }
+    }
+    eprintln!("{opened} states");
+    assert!(opened > 100_000 * seeds(), "{opened}");
+}
+
+#[test]
+fn a_crash_while_a_map_is_made_leaves_no_map_or_an_empty_one() {
+    for scene in Scene::all() {
+        scene.crash_while_made(&mut Sites::new());
+    }
+}
+
+#[test]
+fn what_was_mended_may_split_again_at_once() {
+    let opened = Scene::all()
+        .iter()
+        .map(|scene| scene.split_what_was_mended(&mut Sites::new()))
+        .sum::<u64>();
+    assert!(opened > 100, "{opened}");
+}
+
+#[test]
+fn every_flush_and_every_fence_is_needed_and_stands_where_it_has_to() {
+    let mut sites = Sites::new();
+    for scene in Scene::all() {
+        scene.crash_while_made(&mut sites);
+        scene.split_what_was_mended(&mut sites);
+        scene.crash_everywhere(1, 150, 250, &mut sites);
+    }
+    let faults = sites.into_iter().flat_map(|site| match site.0 {
+        Kind::Store | Kind::Flush => vec![Fault::Missing(site)],
+        Kind::Fence => vec![Fault::Missing(site), Fault::Late(site)],
+    });
+    let faults: Vec<_> = faults.collect();
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let is_caught = |fault: &Fault| {
+        Scene::all().into_iter().any(|scene| {
+            let scene = Scene { fault: Some(*fault), ..scene };
+            let run = || {
+                scene.crash_while_made(&mut Sites::new());
+                scene.split_what_was_mended(&mut Sites::new());
+                scene.crash_everywhere(1, 150, 250, &mut Sites::new());
+            };
+            std::panic::catch_unwind(run).is_err()
+        })
+    };
+    let missed: Vec<_> = faults.iter().filter(|fault| !is_caught(fault)).collect();
+    std::panic::set_hook(hook);
+    eprintln!("{} faults planted", faults.len());
+    assert!(missed.is_empty(), "{missed:#?}");
+    assert!(faults.len() >= 40, "{}", faults.len());
+}
+
+#[test]
+fn a_full_medium_refuses_and_loses_nothing() {
+    for policy in POLICIES {
+        let map = Map::create(Sim::new(LINES, true), tiny(policy, 4)).unwrap();
+        let mut model = BTreeMap::new();
+        map.medium.set_full(true);
+        for key in 0..200 {
+            match map.insert(key, key) {
+                Ok(old) => assert_eq!(old, model.insert(key, key)),
+                Err(CcehError::Io(_)) => assert_eq!(map.get(key), None),
+                Err(other) => panic!("{other}"),
+            }
+            map.check().unwrap();
+        }
+        assert!(model.len() < 200);
+        assert_eq!(contents(&map), model);
+        map.medium.set_full(false);
+        assert!((0..200).all(|key| map.insert(key, key).is_ok()));
+        map.check().unwrap();
+    }
+}
+
+#[test]
+fn a_file_of_any_bytes_is_refused_or_opened() {
+    let map = Map::create(Sim::new(LINES, true), tiny(SplitPolicy::InPlace, 4)).unwrap();
+    (0..60).for_each(|key| assert_eq!(map.insert(key, key).unwrap(), None));
+    let image = map.medium.image();
+    let try_open = |image: &[u64]| {
+        if let Ok(map) = Map::open(Sim::of(image, LINES, true), SplitPolicy::InPlace) {
+            // Whatever it is, it can be used.
+            let _ = map.check();
+            let all = contents(&map).len();
+            assert!((0..60).filter(|key| map.get(*key).is_some()).count() <= all);
+            (100..160).for_each(|key| _ = map.insert(key, key));
+            (0..160).for_each(|key| _ = map.remove(key));
+        }
+    };
+    for at in 0..image.len() {
+        for byte in 0..8 {
+            for change in [0x01, 0x80, 0xff, 0x10] {
+                let mut image = image.clone();
+                image[at] ^= change << (8 * byte);
+                try_open(&image);
+            }
+        }
+    }
+    for lines in 0..image.len() / 8 {
+        try_open(&image[..lines * 8]);
+    }
+}
+
+#[test]
+fn hashes_that_agree_in_all_that_matters_end_in_an_error() {
+    let map = Map::create(Sim::new(1 << 16, true), tiny(SplitPolicy::InPlace, 4)).unwrap();
+    let keys = (0..100).map(|n| map.spelling.key(n << 4 << 3));
+    let mut refused = 0;
+    for key in keys {
+        match map.insert(key, 1) {
+            Ok(_) => {}
+            Err(CcehError::Crowded) => refused += 1,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    map.check().unwrap();
+    assert!(refused > 0 && map.len() + refused == 100);
+    assert_eq!(map.insert(7, 7).unwrap(), None);
+}
+
+#[test]
+fn locks_and_counts_are_not_in_the_file() {
+    // All that the medium holds is written by stores that the record knows; none of them is a lock's.
+    let map = Map::create(Sim::new(LINES, true), tiny(SplitPolicy::InPlace, 4)).unwrap();
+    map.insert(1, 2).unwrap();
+    map.medium.take_events();
+    assert_eq!((map.get(1), map.get(2)), (Some(2), None));
+    assert!(map.medium.take_events().is_empty(), "a reader stores nothing");
+    map.insert(1, 3).unwrap();
+    let events = map.medium.take_events();
+    assert_eq!(events.len(), 3, "one store, one flush, one fence: {events:?}");
+    let stores = events.iter().filter_map(|(_, event)| match event {
+        Event::Store(WordAt(at), value) => Some((*at, *value)),
+        _ => None,
+    });
+    assert_eq!(stores.map(|(_, value)| value).collect::<Vec<_>>(), [3]);
+}
+
+/// A map whose keys' hashes are all in one bucket of four slots and differ in their leading bits, so that segments split and merge
+/// with nearly every call.
+#[cfg(not(any(loom, shuttle)))]
+struct Shared(Map<Mapped>);
+
+#[cfg(not(any(loom, shuttle)))]
+impl Shared {
+    fn key(&self, number: u32) -> u64 {
+        self.0.spelling.key(u64::from(number) << 60)
+    }
+}
+
+#[cfg(not(any(loom, shuttle)))]
+impl testkit::stress::Shared for Shared {
+    fn insert(&self, key: u32, value: u64) -> Option<u64> {
+        self.0.insert(self.key(key), value).unwrap()
+    }
+
+    fn remove(&self, key: u32) -> Option<u64> {
+        self.0.remove(self.key(key))
+    }
+
+    fn get(&self, key: u32) -> Option<u64> {
+        self.0.get(self.key(key))
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.0.check().map_err(|broken| broken.to_string())
+    }
+}
+
+#[cfg(not(any(loom, shuttle)))]
+#[test]
+fn histories_of_threads_are_linearizable_while_segments_split_and_merge() {
+    use testkit::stress::{Plan, run};
+    let histories = std::env::var("FANREAD_HISTORIES").map_or(400, |n| n.parse().unwrap());
+    for policy in POLICIES {
+        let plan = Plan { threads: 4, keys: 16, seed: 4, ..Plan::new(histories) };
+        let stats = run(&plan, |initial| {
+            let map = Map::create(Mapped::memory().unwrap(), tiny(policy, 1)).unwrap();
+            let shared = Shared(map);
+            for (number, value) in initial {
+                shared.0.insert(shared.key(*number), *value).unwrap();
+            }
+            shared
+        });
+        println!("{policy:?}: {stats:?}");
+    }
+}
+
+#[cfg(not(any(loom, shuttle)))]
+#[test]
+fn keys_that_stay_are_found_and_walked_over_while_others_come_and_go() {
+    for policy in POLICIES {
+        let map = Map::create(Mapped::memory().unwrap(), tiny(policy, 4)).unwrap();
+        let stays = 0..200_u64;
+        stays.clone().for_each(|key| assert!(map.insert(key, !key).unwrap().is_none()));
+        let rounds = if cfg!(miri) { 1 } else { 40 };
+        thread::scope(|scope| {
+            let writer = |from: u64| {
+                let map = &map;
+                move || {
+                    for _ in 0..rounds {
+                        (from..from + 1000)
+                            .for_each(|key| assert_eq!(map.insert(key, key).unwrap(), None));
+                        (from..from + 1000).for_each(|key| assert_eq!(map.remove(key), Some(key)));
+                    }
+                }
+            };
+            let writers = [scope.spawn(writer(1000)), scope.spawn(writer(2000))];
+            while !writers.iter().all(thread::ScopedJoinHandle::is_finished) {
+                stays.clone().for_each(|key| assert_eq!(map.get(key), Some(!key)));
+                let mut seen = BTreeSet::new();
+                assert!(map.walk().all(|(key, _)| seen.insert(key)), "a key comes once");
+                assert!(stays.clone().all(|key| seen.contains(&key)), "what stays is seen");
+            }
+        });
+        map.check().unwrap();
+        assert_eq!(contents(&map), stays.map(|key| (key, !key)).collect());
+    }
+}
+
+#[cfg(shuttle)]
+mod scenes {
+    use super::*;
+    use shuttle::{Config, Runner, scheduler};
+    use std::sync::Arc;
+
+    fn schedules(scene: impl Fn() + Send + Sync + Clone + 'static) {
+        let count = std::env::var("FANREAD_SCHEDULES").map_or(2000, |n| n.parse().unwrap());
+        let config = || {
+            let mut config = Config::new();
+            // Maps have their arrays of chunks in them, and these are moved.
+            config.stack_size = 1 << 18;
+            config
+        };
+        Runner::new(scheduler::RandomScheduler::new(count), config()).run(scene.clone());
+        Runner::new(scheduler::PctScheduler::new(4, count), config()).run(scene);
+    }
+
+    /// A map of small segments, one of which is about to split, or, together with its neighbour, to merge.
+    fn start(policy: SplitPolicy, count: u64) -> (Arc<Map<Mapped>>, Vec<u64>) {
+        let map = Map::create(Mapped::memory().unwrap(), tiny(policy, 1)).unwrap();
+        // All in one bucket of the segments whose hashes begin with 1: four of them fill it.
+        let keys: Vec<_> = (0..6).map(|n: u64| map.spelling.key(n << 60 | 1 << 63)).collect();
+        keys[..count as usize]
+            .iter()
+            .for_each(|key| assert!(map.insert(*key, 1).unwrap().is_none()));
+        (Arc::new(map), keys)
+    }
+
+    fn splits(policy: SplitPolicy) {
+        schedules(move || {
+            let (map, keys) = start(policy, 4);
+            let writer = |at: usize| {
+                let (map, key) = (map.clone(), keys[at]);
+                shuttle::thread::spawn(move || assert_eq!(map.insert(key, 2).unwrap(), None))
+            };
+            let reader = {
+                let (map, keys) = (map.clone(), keys.clone());
+                shuttle::thread::spawn(move || {
+                    assert!(keys[..4].iter().all(|key| map.get(*key) == Some(1)));
+                    let first = map.get(keys[4]);
+                    assert!(map.get(keys[4]) >= first, "what was seen stays");
+                })
+            };
+            let writers = [writer(4), writer(5)];
+            writers.into_iter().for_each(|writer| writer.join().unwrap());
+            reader.join().unwrap();
+            map.check().unwrap();
+            assert_eq!(contents(&map).len(), 6);
+        });
+    }
+
+    #[test]
+    fn shuttle_readers_and_writers_beside_a_split_in_place() {
+        splits(SplitPolicy::InPlace);
+    }
+
+    #[test]
+    fn shuttle_readers_and_writers_beside_a_split_by_copies() {
+        splits(SplitPolicy::CopyOnWrite);
+    }
+
+    #[test]
+    fn shuttle_readers_and_writers_beside_a_merge() {
+        schedules(|| {
+            let (map, keys) = start(SplitPolicy::InPlace, 6);
+            keys[1..4].iter().for_each(|key| assert_eq!(map.remove(*key), Some(1)));
+            let remover = {
+                let (map, key) = (map.clone(), keys[4]);
+                shuttle::thread::spawn(move || assert_eq!(map.remove(key), Some(1)))
+            };
+            let writer = {
+                let (map, key) = (map.clone(), keys[1]);
+                shuttle::thread::spawn(move || assert_eq!(map.insert(key, 3).unwrap(), None))
+            };
+            let reader = {
+                let (map, keys) = (map.clone(), keys.clone());
+                shuttle::thread::spawn(move || {
+                    for _ in 0..2 {
+                        assert_eq!((map.get(keys[0]), map.get(keys[5])), (Some(1), Some(1)));
+                    }
+                })
+            };
+            [remover, writer, reader].into_iter().for_each(|thread| thread.join().unwrap());
+            map.check().unwrap();
+            assert_eq!(contents(&map).len(), 3);
+        });
+    }
+}

@@ -1,0 +1,197 @@
+//! Mapped memory as a medium: anonymous, of a file, or persistent.
+//!
+//! Much more address space is reserved than there are lines, so that the medium grows in place and no line ever moves.
+
+#![expect(unsafe_code, reason = "maps memory and hands out its words as atomics")]
+
+use core::ptr::NonNull;
+use std::fs::File;
+use std::io;
+
+use super::{Durability, LINE_WORDS, LineAt, LineRef, Medium, WordAt};
+use crate::mem::LINE_BYTES;
+use crate::sync::lock::Lock;
+use crate::sync::shim::{
+    AtomicU64, LineWords, Ordering,
+    Ordering::{Acquire, Release},
+};
+
+/// How many bytes of addresses are reserved for a medium: as many as it can have.
+///
+/// Addresses cost nothing, and a process has 128 TB of them.
+const RESERVED_BYTES: [usize; 3] = [1 << 40, 1 << 36, 1 << 32];
+
+/// Mapped memory; see the module.
+///
+/// # Invariants
+///
+/// * **P1** From `base` on `reserved` bytes are mapped until the value is dropped, and the first `lines` lines can be read and
+///   written.
+#[derive(Debug)]
+pub(crate) struct Mapped {
+    base: NonNull<AtomicU64>,
+    lines: AtomicU64,
+    reserved: usize,
+    kind: Kind,
+    growing: Lock<()>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    /// Memory of the process.
+    Memory,
+    /// The page cache of a file.
+    File(File),
+}
+
+// SAFETY: the mapping belongs to no thread, and its words are atomics.
+unsafe impl Send for Mapped {}
+// SAFETY: as above.
+unsafe impl Sync for Mapped {}
+
+impl Mapped {
+    /// Memory of the process, of no lines yet.
+    pub(crate) fn memory() -> io::Result<Self> {
+        let (base, reserved) = reserve(None)?;
+        let lines = AtomicU64::new(0);
+        Ok(Self { base, lines, reserved, kind: Kind::Memory, growing: Lock::new(()) })
+    }
+
+    /// The whole lines of a file, whose mapping the page cache keeps: a killed process loses nothing, a power cut may lose
+    /// anything. Whoever else writes to the file changes words under the map, which are atomics; who cuts it ends the process
+    /// by a signal.
+    pub(crate) fn file(file: File) -> io::Result<Self> {
+        let bytes = file.metadata()?.len();
+        let (base, reserved) = reserve(Some(&file))?;
+        if bytes > reserved as u64 {
+            unmap(base, reserved);
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let lines = AtomicU64::new(bytes / LINE_BYTES as u64);
+        Ok(Self { base, lines, reserved, kind: Kind::File(file), growing: Lock::new(()) })
+    }
+
+    /// What the contents survive.
+    pub(crate) fn durability(&self) -> Durability {
+        match self.kind {
+            Kind::Memory => Durability::None,
+            Kind::File(_) => Durability::Process,
+        }
+    }
+
+    #[inline(always)]
+    fn word(&self, at: WordAt) -> &AtomicU64 {
+        assert!(at.line().0 < self.lines(), "a word beyond the end");
+        // SAFETY: lines below `lines` are mapped, readable and writable (P1), and only ever used as atomics.
+        unsafe { self.base.add(at.0).as_ref() }
+    }
+}
+
+impl Medium for Mapped {
+    fn is_ordered(&self) -> bool {
+        // PAPER: section 4; x86-64 stores of a thread to one line become durable in their order.
+        cfg!(target_arch = "x86_64")
+    }
+
+    #[inline(always)]
+    fn lines(&self) -> usize {
+        // ORDER: Acquire, pairs with the Release store in `grow`: lines that are counted are mapped.
+        self.lines.load(Acquire) as usize
+    }
+
+    #[inline(always)]
+    fn line(&self, at: LineAt) -> LineRef<'_> {
+        assert!(at.0 < self.lines(), "a line beyond the end");
+        // SAFETY: as in `word`, for all words of the line.
+        LineRef(unsafe { self.base.add(at.0 * LINE_WORDS).cast::<LineWords>().as_ref() })
+    }
+
+    #[inline(always)]
+    fn store(&self, at: WordAt, value: u64, order: Ordering) {
+        self.word(at).store(value, order);
+    }
+
+    #[inline(always)]
+    fn flush(&self, _: LineAt) {
+        // Memory and the page cache survive all that they can survive without.
+    }
+
+    #[inline(always)]
+    fn fence(&self) {}
+
+    fn grow(&self, lines: usize) -> io::Result<()> {
+        let _growing = self.growing.lock();
+        if lines <= self.lines() {
+            return Ok(());
+        }
+        let bytes = lines.checked_mul(LINE_BYTES).filter(|bytes| *bytes <= self.reserved);
+        let bytes = bytes.ok_or(io::ErrorKind::FileTooLarge)?;
+        if let Kind::File(file) = &self.kind {
+            allocate(file, self.lines() * LINE_BYTES, bytes)?;
+        }
+        // ORDER: Release, pairs with the Acquire load in `lines`.
+        self.lines.store(lines as u64, Release);
+        Ok(())
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        unmap(self.base, self.reserved);
+    }
+}
+
+/// Reserves addresses for a medium.
+fn reserve(file: Option<&File>) -> io::Result<(NonNull<AtomicU64>, usize)> {
+    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous};
+    let mut failed = io::ErrorKind::OutOfMemory.into();
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    for bytes in RESERVED_BYTES {
+        // SAFETY: a new mapping at an address of the kernel's choice touches nothing of ours.
+        let mapped = unsafe {
+            match file {
+                Some(file) => mmap(core::ptr::null_mut(), bytes, access, MapFlags::SHARED, file, 0),
+                None => mmap_anonymous(
+                    core::ptr::null_mut(),
+                    bytes,
+                    access,
+                    MapFlags::PRIVATE | MapFlags::NORESERVE,
+                ),
+            }
+        };
+        match mapped {
+            Ok(base) => {
+                if file.is_none() {
+                    // SAFETY: the mapping was just made. Refused where the kernel has no huge pages.
+                    let _ = unsafe { madvise(base, bytes, Advice::LinuxHugepage) };
+                }
+                let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+                return Ok((base, bytes));
+            }
+            Err(error) => failed = error.into(),
+        }
+    }
+    Err(failed)
+}
+
+fn unmap(base: NonNull<AtomicU64>, bytes: usize) {
+    // SAFETY: `reserve` mapped these bytes, and nobody uses them any more.
+    let _ = unsafe { rustix::mm::munmap(base.as_ptr().cast(), bytes) };
+}
+
+/// Gives a file its blocks up to byte `to`, so that no store into the mapping finds a full disk.
+fn allocate(file: &File, from: usize, to: usize) -> io::Result<()> {
+    use rustix::fs::{FallocateFlags, fallocate};
+    use std::os::unix::fs::FileExt;
+    match fallocate(file, FallocateFlags::empty(), from as u64, (to - from) as u64) {
+        Err(rustix::io::Errno::OPNOTSUPP) => {
+            // Slower, and the same.
+            let zeros = vec![0; 1 << 16];
+            for at in (from..to).step_by(zeros.len()) {
+                file.write_all_at(&zeros[..zeros.len().min(to - at)], at as u64)?;
+            }
+            Ok(())
+        }
+        other => Ok(other?),
+    }
+}

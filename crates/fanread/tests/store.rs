@@ -1,0 +1,172 @@
+//! Maps in files: a process that is killed at any moment loses nothing that it had acknowledged.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use std::{env, fs, thread};
+
+use fanread::Cceh;
+use fanread::persist::Durability;
+use fanread::persist::cceh::{CcehError, CcehOptions};
+use testkit::Rng;
+
+/// Where a killed process finds its map, and what its calls are drawn from.
+const CHILD: &str = "FANREAD_STORE_CHILD";
+
+/// Threads of the process that is killed; each has keys of its own.
+const THREADS: u64 = 2;
+
+/// Keys of each thread.
+const KEYS: u64 = 5_000;
+
+fn folder(name: &str) -> PathBuf {
+    let folder = env::temp_dir().join(format!("fanread-store-{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir(&folder).unwrap();
+    folder
+}
+
+/// Call `n` of a thread: a key, and a value or a removal.
+fn call(rng: &mut Rng, thread: u64, n: u64) -> (u64, Option<u64>) {
+    let key = (rng.next_u64() % KEYS) * THREADS + thread;
+    // Waves, so that segments split and merge.
+    let inserts = if (n / 20_000).is_multiple_of(2) { 9 } else { 2 };
+    (key, (rng.next_u64() % 10 < inserts).then_some(n))
+}
+
+fn rng(seed: u64, thread: u64) -> Rng {
+    Rng::new(seed.wrapping_mul(1_000_003).wrapping_add(thread))
+}
+
+/// What the killed process does: calls without end, each acknowledged by one byte on standard output when it has returned.
+#[test]
+fn killed_process() {
+    let Ok(what) = env::var(CHILD) else { return };
+    let (seed, path) = what.split_once(':').unwrap();
+    let seed: u64 = seed.parse().unwrap();
+    let map = Cceh::open(path).unwrap();
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let map = &map;
+            scope.spawn(move || {
+                let mut rng = rng(seed, thread);
+                for n in 0.. {
+                    match call(&mut rng, thread, n) {
+                        (key, Some(value)) => _ = map.insert(key, value).unwrap(),
+                        (key, None) => _ = map.remove(key),
+                    }
+                    let mut out = std::io::stderr().lock();
+                    out.write_all(&[b'0' + thread as u8]).unwrap();
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_killed_process_loses_nothing_it_had_acknowledged() {
+    let kills = env::var("FANREAD_KILLS").ok().map_or(20, |n| n.parse::<u64>().unwrap());
+    let folder = folder("killed");
+    let path = folder.join("map");
+    drop(Cceh::create(&path, CcehOptions::new().segment_bytes(1024)).unwrap());
+    let mut contents = BTreeMap::new();
+    let mut random = Rng::new(17);
+    let mut calls = 0;
+    for seed in 0..kills {
+        let mut child = Command::new(env::current_exe().unwrap())
+            .args(["killed_process", "--exact", "--nocapture", "--test-threads=1"])
+            .env(CHILD, format!("{seed}:{}", path.display()))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut acknowledged = child.stderr.take().unwrap();
+        let reader = thread::spawn(move || {
+            let mut bytes = Vec::new();
+            acknowledged.read_to_end(&mut bytes).map(|_| bytes)
+        });
+        thread::sleep(Duration::from_micros(5_000 + random.next_u64() % 60_000));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let bytes = reader.join().unwrap().unwrap();
+        calls += bytes.len();
+        let map = Cceh::open(&path).unwrap();
+        map.check().unwrap();
+        let found: BTreeMap<u64, u64> = map.iter().collect();
+        for thread in 0..THREADS {
+            let of_thread = |map: &BTreeMap<u64, u64>| -> BTreeMap<u64, u64> {
+                map.iter()
+                    .filter(|(key, _)| *key % THREADS == thread)
+                    .map(|(k, v)| (*k, *v))
+                    .collect()
+            };
+            let is_of_thread = |byte: &&u8| u64::from(**byte) == u64::from(b'0') + thread;
+            let count = bytes.iter().filter(is_of_thread).count() as u64;
+            let mut model = of_thread(&contents);
+            let mut rng = rng(seed, thread);
+            let mut step = |model: &mut BTreeMap<u64, u64>, n| match call(&mut rng, thread, n) {
+                (key, Some(value)) => _ = model.insert(key, value),
+                (key, None) => _ = model.remove(&key),
+            };
+            (0..count).for_each(|n| step(&mut model, n));
+            let found = of_thread(&found);
+            if found != model {
+                // The call that was not acknowledged may have happened.
+                step(&mut model, count);
+                assert!(found == model, "kill {seed}, thread {thread}, {count} calls");
+            }
+        }
+        contents = found;
+    }
+    println!("{kills} kills, {calls} calls");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_map_is_open_once_and_made_where_nothing_is() {
+    let folder = folder("once");
+    let path = folder.join("map");
+    let map = Cceh::create(&path, CcehOptions::new()).unwrap();
+    assert_eq!(map.durability(), Durability::Process);
+    let kind = |result: Result<Cceh, CcehError>| match result {
+        Err(CcehError::Io(error)) => Some(error.kind()),
+        _ => None,
+    };
+    assert_eq!(kind(Cceh::open(&path)), Some(std::io::ErrorKind::WouldBlock));
+    assert_eq!(
+        kind(Cceh::create(&path, CcehOptions::new())),
+        Some(std::io::ErrorKind::AlreadyExists)
+    );
+    assert_eq!(kind(Cceh::open(folder.join("none"))), Some(std::io::ErrorKind::NotFound));
+    (0..100_000).for_each(|key| assert!(map.insert(key, key).unwrap().is_none()));
+    drop(map);
+    let map = Cceh::open(&path).unwrap();
+    map.check().unwrap();
+    assert_eq!(map.len(), 100_000);
+    drop(map);
+    assert_eq!(files_in(&folder), 1, "nothing is left beside the map");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+fn files_in(folder: &Path) -> usize {
+    fs::read_dir(folder).unwrap().count()
+}
+
+#[test]
+fn a_file_that_is_no_map_is_refused_and_left_alone() {
+    let folder = folder("refused");
+    let path = folder.join("map");
+    drop(Cceh::create(&path, CcehOptions::new().segment_bytes(256)).unwrap());
+    let whole = fs::read(&path).unwrap();
+    for bytes in (0..whole.len()).step_by(64) {
+        fs::write(&path, &whole[..bytes]).unwrap();
+        assert!(Cceh::open(&path).is_err(), "{bytes} bytes of {}", whole.len());
+        assert_eq!(fs::read(&path).unwrap(), &whole[..bytes]);
+    }
+    fs::write(&path, b"not a map, but long enough to hold a header, a directory and some segments")
+        .unwrap();
+    assert!(matches!(Cceh::open(&path), Err(CcehError::NotAMap { .. })));
+    fs::remove_dir_all(folder).unwrap();
+}
