@@ -27,7 +27,7 @@ const CACHED_LEVELS: usize = 7;
 const ASK_LEVELS: usize = 3;
 
 /// How many levels below the one it is on a search asks for the bytes of keys, where prefixes do not decide.
-const ASK_KEYS: usize = 2;
+const ASK_KEYS: usize = 1;
 
 /// What is looked for.
 #[derive(Debug)]
@@ -138,15 +138,15 @@ impl<K: SkipKey, V> SkipList<K, V> {
         if !const { K::HAS_PREFIX && Q::HAS_PREFIX } {
             return None;
         }
-        self.hint(&pinned.guard, sought.prefix)
+        self.hint(&pinned.guard, sought.prefix, || sought.key.second_prefix())
     }
 
-    /// Asks for the bytes of the keys that a search may compare next, whose nodes were asked for before.
+    /// Asks for the bytes of the keys that a search compares next if a node is not before, whose nodes were asked for.
     #[inline(always)]
-    fn ask_keys_below(&self, tower: Tower<'_>, level: usize, known: Unit) {
+    fn ask_keys_below(&self, tower: Tower<'_>, level: usize, node: Node<'_, K, V>) {
         for below in 1..=ASK_KEYS.min(level) {
             match tower.at(level - below).load().unit() {
-                Some(unit) if unit != known => self.memory.node(unit).key().ask(),
+                Some(unit) if unit != node.unit() => self.memory.node(unit).key().ask(),
                 _ => {}
             }
         }
@@ -217,7 +217,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
                 }
                 let node = self.memory.node(unit);
                 if K::KEEPS_PREFIX && prefix == Some(node.prefix()) {
-                    self.ask_keys_below(tower, level, unit);
+                    self.ask_keys_below(tower, level, node);
                 }
                 let order = compare(node);
                 if order == Ordering::Less {
@@ -341,7 +341,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
                 }
                 let node = self.memory.node(unit);
                 if K::KEEPS_PREFIX && sought.prefix == node.prefix() {
-                    self.ask_keys_below(tower, level, unit);
+                    self.ask_keys_below(tower, level, node);
                 }
                 let order = sought.compare(node);
                 if order == Ordering::Greater {
@@ -453,7 +453,9 @@ impl<'g, 'q, K: SkipKey + Borrow<Q>, V, Q: SkipKey + ?Sized> Search<'g, 'q, K, V
     fn look_up(&mut self) -> bool {
         match self.stage {
             Stage::Block(directory, block) => {
-                if let Some((unit, behind)) = directory.in_block(block, self.sought.prefix) {
+                let second = || self.sought.key.second_prefix();
+                let found = directory.in_block(block, self.sought.prefix, second);
+                if let Some((unit, behind)) = found {
                     self.map.memory.ask_tall(unit, directory::LEVEL);
                     self.stage = Stage::Node(unit, behind);
                     return true;

@@ -339,6 +339,48 @@ mod keys {
         come_and_go(|_| ());
     }
 
+    #[test]
+    fn many_keys_that_begin_alike_are_found_through_the_directory() {
+        // So many that there is a directory, of one, two and many words that begin alike, one of which is a prefix of others.
+        let make = |n: u64| match n % 4 {
+            0 => format!("http://{:04}", n / 4),
+            1 => format!("B00ITEM0-{:06}", n * 7919 % 1_000_003),
+            2 => format!("a common start of many/{}", n / 4),
+            _ => "a common"[..n as usize / 4 % 9].repeat(1 + n as usize % 3),
+        };
+        let count = if cfg!(miri) { 100 } else { 60_000 };
+        let map = SkipList::<String, u64>::new();
+        let mut model = BTreeMap::new();
+        for n in 0..count {
+            let old = map.pin().insert(make(n), n).map(|old| *old);
+            assert_eq!(old, model.insert(make(n), n));
+        }
+        let pinned = map.pin();
+        pinned.check().unwrap();
+        for n in 0..count {
+            assert_eq!(pinned.get(&make(n)).as_deref(), model.get(&make(n)));
+            assert!(pinned.get(&format!("{}\u{1}", make(n))).is_none());
+        }
+        for n in (0..count).step_by(97) {
+            let above = pinned.range(make(n)..).take(3).map(|(key, _)| key);
+            assert!(above.eq(model.range(make(n)..).take(3).map(|(key, _)| key)));
+            let below = pinned.range(..make(n)).rev().take(12).map(|(key, _)| key);
+            assert!(below.eq(model.range(..make(n)).rev().take(12).map(|(key, _)| key)));
+        }
+        let keys: Vec<String> = model.keys().cloned().collect();
+        for keys in keys.chunks(64) {
+            let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+            let mut found = vec![None; keys.len()];
+            pinned.get_batch(&keys, &mut found);
+            assert!(found.iter().zip(&keys).all(|(found, key)| found.as_deref() == model.get(*key)));
+        }
+        for n in (0..count).filter(|n| n % 3 > 0) {
+            assert_eq!(pinned.remove(&make(n)).map(|old| *old), model.remove(&make(n)));
+        }
+        pinned.check().unwrap();
+        assert!(pinned.iter().map(|(key, _)| key).eq(model.keys()));
+    }
+
     thread_local! {
         static PATIENCE: Cell<u32> = const { Cell::new(u32::MAX) };
     }
