@@ -179,14 +179,15 @@ impl Ahead {
 
     /// Makes tasks of the stretches that begin where the search has come out.
     fn open<'g, K: SkipKey, V>(&mut self, map: &'g SkipList<K, V>, current: Node<'g, K, V>) {
-        while self.opened <= self.top.min(LOOK as u32 - 1) && self.taken >= OPENED_AT[self.opened as usize] {
+        while self.opened <= self.top.min(LOOK as u32 - 1)
+            && self.taken >= OPENED_AT[self.opened as usize]
+        {
             let level = self.opened as usize;
             self.opened += 1;
             let start = self.look[level];
             let above = self.look.get(level + 1).filter(|_| self.opened <= self.top);
             let end = above.copied().unwrap_or(Link::END);
-            let is_past =
-                |end: Unit| map.memory.node(end).key() <= current.key();
+            let is_past = |end: Unit| map.memory.node(end).key() <= current.key();
             if start != end && !end.unit().is_some_and(is_past) {
                 self.push(Task { start, end, level: level as u8, steps: STEPS });
             }

@@ -217,7 +217,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
                 near = again;
             }
         }
-        at_work.is_done();
+        at_work.finish();
         self.count_tall(height);
         if node.raise(BUILT).has(SWEPT) {
             // Removed, and left to this thread.

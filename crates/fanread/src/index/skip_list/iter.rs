@@ -173,8 +173,9 @@ where
     fn first(&mut self) -> Option<Node<'g, K, V>> {
         let start = self.bounds.start_bound();
         let from = self.map.near_bound(self.pinned, start);
-        let at =
-            self.map.descend::<false>(from, prefix_of(start), 0, |node| order(is_before_start(node, start)));
+        let at = self.map.descend::<false>(from, prefix_of(start), 0, |node| {
+            order(is_before_start(node, start))
+        });
         self.ahead.begin(at.look);
         at.next
     }
@@ -191,7 +192,8 @@ where
             Some(back) => self.map.near::<K>(self.pinned, &Sought::new(back.key())),
             None => self.map.near_bound(self.pinned, end),
         };
-        let from = self.map.descend::<false>(near, None, level, |node| order(is_before(node))).before;
+        let from =
+            self.map.descend::<false>(near, None, level, |node| order(is_before(node))).before;
         let mut noted = std::collections::VecDeque::new();
         let mut next = from;
         if from.is_none() {
@@ -322,8 +324,9 @@ impl<K: SkipKey, V> SkipList<K, V> {
         Q: SkipKey + ?Sized,
     {
         let from = self.near_bound(pinned, start);
-        let at_start = self
-            .descend::<false>(from, prefix_of(start), 0, |node| order(is_before_start(node, start)));
+        let at_start = self.descend::<false>(from, prefix_of(start), 0, |node| {
+            order(is_before_start(node, start))
+        });
         let mut next = at_start.next;
         while let Some(node) = next {
             let value = if at == NOW { self.value(node) } else { self.value_at(node, at) };

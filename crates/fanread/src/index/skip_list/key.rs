@@ -311,8 +311,18 @@ mod tests {
     #[test]
     fn prefixes_have_the_order_of_their_keys() {
         let texts = [
-            "", "\0", "\0\0a", "a", "a\0", "ab", "abcdefg", "abcdefgh", "abcdefghi", "abcdefghiz",
-            "abcdefghj", "b",
+            "",
+            "\0",
+            "\0\0a",
+            "a",
+            "a\0",
+            "ab",
+            "abcdefg",
+            "abcdefgh",
+            "abcdefghi",
+            "abcdefghiz",
+            "abcdefghj",
+            "b",
         ];
         follows(&mut texts.map(String::from));
         follows(&mut texts.map(|text| text.as_bytes().to_vec()));

@@ -67,8 +67,8 @@ use layout::{BUILT, DEAD, LEVELS, Link, Newest, Older, Unit};
 pub use methods::IntoIter;
 use pieces::Pieces;
 use raw::{Memory, Node};
-pub use snapshot::{Snapshot, View};
 use remove::Unfinished;
+pub use snapshot::{Snapshot, View};
 use versions::{Held, Snapshots};
 
 /// A lock-free skip list with versions: an ordered map on keys of any type, with snapshots and fast scans.

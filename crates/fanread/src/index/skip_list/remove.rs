@@ -90,7 +90,7 @@ pub(super) struct AtWork<'g, K: SkipKey, V> {
 }
 
 impl<K: SkipKey, V> AtWork<'_, K, V> {
-    pub(super) fn is_done(self) {
+    pub(super) fn finish(self) {
         mem::forget(self);
     }
 }
@@ -162,7 +162,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
             // Its maker may have linked it behind this search; now he does not any more.
             self.neighbours(pinned, node.key(), height);
         }
-        at_work.is_done();
+        at_work.finish();
         if is_built {
             self.give_up(pinned, node);
         }
@@ -189,7 +189,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
                     let height = node.state().height();
                     let at_work = AtWork { map: self, work };
                     let (near, _) = self.neighbours(pinned, node.key(), height);
-                    at_work.is_done();
+                    at_work.finish();
                     self.build(pinned, node, height, near);
                 }
             }

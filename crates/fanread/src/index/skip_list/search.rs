@@ -173,14 +173,11 @@ impl<K: SkipKey, V> SkipList<K, V> {
         down_to: usize,
         compare: impl Fn(Node<'g, K, V>) -> Ordering,
     ) -> Descent<'g, K, V> {
-        let at = self.descend_from::<EARLY>(from, prefix, down_to, &compare);
-        match at {
-            Some(at) => at,
-            None => {
-                let at = self.descend_from::<EARLY>(None, prefix, down_to, &compare);
-                at.unwrap_or(Descent::NONE)
-            }
+        if let Some(at) = self.descend_from::<EARLY>(from, prefix, down_to, &compare) {
+            return at;
         }
+        let at = self.descend_from::<EARLY>(None, prefix, down_to, &compare);
+        at.unwrap_or(Descent::NONE)
     }
 
     /// As `descend`; `None` if the node it begins at is too far before.

@@ -372,7 +372,9 @@ mod keys {
             let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
             let mut found = vec![None; keys.len()];
             pinned.get_batch(&keys, &mut found);
-            assert!(found.iter().zip(&keys).all(|(found, key)| found.as_deref() == model.get(*key)));
+            assert!(
+                found.iter().zip(&keys).all(|(found, key)| found.as_deref() == model.get(*key))
+            );
         }
         for n in (0..count).filter(|n| n % 3 > 0) {
             assert_eq!(pinned.remove(&make(n)).map(|old| *old), model.remove(&make(n)));

@@ -95,8 +95,9 @@ fn a_snapshot_keeps_what_it_saw() {
 fn old_versions_go_once_with_the_last_snapshot_that_sees_them() {
     explore_scene(|| {
         let census = testkit::dummy::Census::new();
-        let map =
-            Arc::new(map::Whole::<testkit::dummy::Counted>::with_options(fanread::Options::new().seed(3)));
+        let map = Arc::new(map::Whole::<testkit::dummy::Counted>::with_options(
+            fanread::Options::new().seed(3),
+        ));
         (0..3).for_each(|n| _ = map.pin().insert(key(n), census.value(n)));
         let first = map.snapshot();
         map.pin().insert(key(0), census.value(10));
@@ -133,8 +134,9 @@ fn old_versions_go_once_with_the_last_snapshot_that_sees_them() {
 fn neighbours_of_several_levels_come_and_go() {
     explore_scene(|| {
         let census = testkit::dummy::Census::new();
-        let map =
-            Arc::new(map::Whole::<testkit::dummy::Counted>::with_options(fanread::Options::new().seed(5)));
+        let map = Arc::new(map::Whole::<testkit::dummy::Counted>::with_options(
+            fanread::Options::new().seed(5),
+        ));
         (0..6).for_each(|n| _ = map.pin().insert(key(n), census.value(n)));
         let threads: Vec<_> = [[2, 3, 4], [3, 4, 2]]
             .into_iter()
