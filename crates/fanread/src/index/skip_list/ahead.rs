@@ -93,6 +93,9 @@ pub(super) struct Ahead {
     taken: u32,
     /// Nodes that were the start of a step.
     stepped: u32,
+    /// Where the task without an end was when `marked_at` entries were handed out.
+    marker: Link,
+    marked_at: u32,
 }
 
 impl Ahead {
@@ -106,6 +109,8 @@ impl Ahead {
             opened: 1,
             taken: 0,
             stepped: 0,
+            marker: Link::END,
+            marked_at: 0,
         }
     }
 
@@ -155,6 +160,7 @@ impl Ahead {
         if self.opened <= self.top.min(LOOK as u32 - 1) {
             self.open(map, current);
         }
+        self.keep_distance(current);
         let is_early = self.taken < EARLY;
         let most = if is_early { self.taken * 2 + 2 } else { self.taken * 4 };
         let enough = most.min(self.taken + (LEAD << self.top));
@@ -166,6 +172,9 @@ impl Ahead {
             self.count -= 1;
             self.stepped += 1;
             let Some(start) = task.start.unit() else { continue };
+            if task.end == Link::END && self.marker == Link::END {
+                (self.marker, self.marked_at) = (task.start, self.taken);
+            }
             let start = map.memory.node(start);
             if !is_behind(start) {
                 self.step_of(map, task, start);
@@ -173,7 +182,28 @@ impl Ahead {
         }
         if self.taken > u32::MAX / 8 {
             // Of a long scan only the difference matters.
-            (self.taken, self.stepped) = (1 << 16, (1 << 16) + self.stepped - self.taken);
+            let ahead = self.stepped.saturating_sub(self.taken);
+            (self.taken, self.stepped, self.marker) = (1 << 16, (1 << 16) + ahead, Link::END);
+        }
+    }
+
+    /// Corrects the count of steps, by how far ahead the task without an end has been. What finds no room in the ring is
+    /// never stepped, and nodes that are removed are not handed out: the count alone leads a long scan astray.
+    #[inline(always)]
+    fn keep_distance<K: SkipKey, V>(&mut self, current: Node<'_, K, V>) {
+        let lead = self.taken.wrapping_sub(self.marked_at);
+        let wanted = LEAD << self.top;
+        if self.marker == Link::to(Some(current.unit())) {
+            if lead > 2 * wanted {
+                self.stepped += lead - 2 * wanted;
+            } else if lead < wanted / 2 {
+                self.stepped = self.stepped.saturating_sub(wanted / 2 - lead);
+            }
+            self.marker = Link::END;
+        } else if self.marker != Link::END && lead > 16 * wanted {
+            // It was removed, or the scan has passed it.
+            self.stepped = self.stepped.saturating_sub(wanted);
+            self.marker = Link::END;
         }
     }
 
