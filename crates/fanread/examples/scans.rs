@@ -8,6 +8,8 @@
 //! cargo run --release -p fanread --example scans -- 20000000
 //! ```
 //!
+//! A second argument, `lengths` or `table`, asks for one of the two parts.
+//!
 //! PAPER: Xu, "Efficient Data Structures via Memory Level Parallelism", section 3: four times for a few hundred entries,
 //! break-even at 20; `SELECT COUNT(*) FROM t WHERE a > ?` 1.9 times on one thread, 1.5 to 1.9 on several.
 
@@ -93,8 +95,19 @@ fn count_rows(map: &SkipList<u64, [u8; 16]>, threads: usize, ahead: bool) -> f64
 }
 
 fn main() {
-    let rows: usize =
-        std::env::args().nth(1).map_or(20_000, |text| text.parse().expect("a number"));
+    let mut args = std::env::args().skip(1);
+    let rows: usize = args.next().map_or(20_000, |text| text.parse().expect("a number"));
+    let part = args.next();
+    let wants = |name: &str| part.as_deref().is_none_or(|part| part == name);
+    if wants("lengths") {
+        lengths(rows);
+    }
+    if wants("table") {
+        table(rows);
+    }
+}
+
+fn lengths(rows: usize) {
     let map = SkipList::new();
     let mut random = Random(1);
     for n in 0..rows as u64 {
@@ -105,9 +118,11 @@ fn main() {
         let (plain, ahead) = scans(&map, entries.min(rows));
         println!("{entries:8} {plain:7.0} ns {ahead:7.0} ns {:9.2}", plain / ahead);
     }
-    drop(map);
+}
 
+fn table(rows: usize) {
     let table = SkipList::new();
+    let mut random = Random(2);
     for n in 0..rows as u64 {
         let mut payload = [0; 16];
         payload[..8].copy_from_slice(&n.to_le_bytes());

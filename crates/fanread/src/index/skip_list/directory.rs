@@ -1,6 +1,6 @@
 //! A sorted array of the tall nodes, where searches begin.
 //!
-//! The levels above [`LEVEL`] hold one node in 64, and going down them is a line of memory for each step, one after another.
+//! The levels above [`LEVEL`] hold one node in 16, and going down them is a line of memory for each step, one after another.
 //! The directory is an array of the prefixes of these nodes, in a few lines of which a search finds the last node before its
 //! key; from there it goes on on [`LEVEL`]. It is made anew when a map has grown or lost many tall nodes, and hints only: a
 //! node that came since is met on the level itself, and where there are many of them, or many keys with one prefix, the
@@ -12,7 +12,7 @@
 //!   of the map waits on the list of the dead until the directory has been replaced that was made before.
 
 use super::key::SkipKey;
-use super::layout::{LEVELS, Unit};
+use super::layout::{LEVELS, Link, Unit};
 use super::raw::{Node, Posted};
 use super::{Garbage, Pinned, SkipList};
 use crate::arch;
@@ -23,10 +23,11 @@ use crate::sync::shim::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// The level whose nodes are in the directory: one node in 64, less than a byte for each entry of the map.
+/// The level whose nodes are in the directory: one node in eight, 1.5 bytes for each entry of the map (2.5 of strings).
 ///
-/// A level less doubles the array, which is to stay in a core's own cache, and saves a search one line from further away.
-pub(super) const LEVEL: usize = if cfg!(any(shuttle, small_leaves, miri)) { 1 } else { 6 };
+/// A level less doubles the array, and saves a search about half a line that it waits for. Random keys, 5 million, level 6 to
+/// 2: a `get` takes 1.9, 1.85, 1.6, 1.33 and 1.25 us.
+pub(super) const LEVEL: usize = if cfg!(any(shuttle, small_leaves, miri)) { 1 } else { 3 };
 
 const _: () = assert!(LEVEL < LEVELS);
 
@@ -39,12 +40,20 @@ const FIRST: u64 = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 512 };
 /// come all behind its last entry.
 pub(super) const PATIENCE: u32 = if cfg!(any(shuttle, small_leaves, miri)) { 1 } else { 8 };
 
+/// No node is smaller.
+const MIN_NODE_BYTES: usize = 16;
+
+/// How many entries with the prefix that is looked for may come before the place of a key.
+const FAR: usize = 4;
+
 /// The array.
 #[derive(Debug)]
 pub(super) struct Directory {
     /// Every [`BLOCK`]-th prefix.
     tops: Vec<u64>,
     prefixes: Vec<u64>,
+    /// The second prefixes, of keys of which nodes keep the first.
+    seconds: Vec<u64>,
     nodes: Vec<Unit>,
 }
 
@@ -53,23 +62,73 @@ pub(super) struct Directory {
 const BLOCK: usize = 32;
 
 impl Directory {
-    fn new(prefixes: Vec<u64>, nodes: Vec<Unit>) -> Self {
-        Self { tops: prefixes.iter().copied().step_by(BLOCK).collect(), prefixes, nodes }
+    fn new(prefixes: Vec<u64>, seconds: Vec<u64>, nodes: Vec<Unit>) -> Self {
+        Self { tops: prefixes.iter().copied().step_by(BLOCK).collect(), prefixes, seconds, nodes }
     }
 
-    /// The last node with a lower prefix.
+    /// The last node with lower prefixes, and the next one if its prefixes are higher. Only where many keys have the first
+    /// one it asks for the `second`.
     #[inline(always)]
-    fn before(&self, prefix: u64) -> Option<Unit> {
+    fn before(&self, prefix: u64, second: impl Fn() -> u64) -> Option<(Unit, Link)> {
+        self.in_block(self.block(prefix)?, prefix, second)
+    }
+
+    /// The block of the last node with a lower prefix, which is asked for.
+    #[inline(always)]
+    pub(super) fn block(&self, prefix: u64) -> Option<usize> {
         let block = self.tops.partition_point(|other| *other < prefix).checked_sub(1)?;
-        let (from, to) = (block * BLOCK, ((block + 1) * BLOCK).min(self.nodes.len()));
-        let (prefixes, nodes) = (&self.prefixes[from..to], &self.nodes[from..to]);
+        let (prefixes, nodes) = self.entries(block);
         for at in (0..prefixes.len()).step_by(8) {
             arch::prefetch(&raw const prefixes[at]);
         }
         for at in (0..nodes.len()).step_by(16) {
             arch::prefetch(&raw const nodes[at]);
         }
-        nodes.get(prefixes.partition_point(|other| *other < prefix).checked_sub(1)?).copied()
+        Some(block)
+    }
+
+    #[inline(always)]
+    fn entries(&self, block: usize) -> (&[u64], &[Unit]) {
+        let (from, to) = (block * BLOCK, ((block + 1) * BLOCK).min(self.nodes.len()));
+        (&self.prefixes[from..to], &self.nodes[from..to])
+    }
+
+    /// What [`before`](Self::before) finds, in its block.
+    #[inline(always)]
+    pub(super) fn in_block(
+        &self,
+        block: usize,
+        prefix: u64,
+        second: impl Fn() -> u64,
+    ) -> Option<(Unit, Link)> {
+        let (prefixes, nodes) = self.entries(block);
+        let at = prefixes.partition_point(|other| *other < prefix).checked_sub(1)?;
+        if self.prefixes.get(block * BLOCK + at + FAR).is_some_and(|other| *other == prefix) {
+            // Too many keys begin like this one for the search to go along them.
+            return self.in_run(block * BLOCK + at + 1, prefix, second());
+        }
+        let is_behind = prefixes.get(at + 1).is_some_and(|other| *other > prefix);
+        let next = nodes.get(at + 1).filter(|_| is_behind).copied();
+        Some((*nodes.get(at)?, Link::to(next)))
+    }
+}
+
+impl Directory {
+    /// As [`before`](Self::before), among the entries from `start` on that have a prefix.
+    #[inline(never)]
+    fn in_run(&self, start: usize, prefix: u64, second: u64) -> Option<(Unit, Link)> {
+        let block = self.tops.partition_point(|other| *other <= prefix).checked_sub(1)?;
+        let (prefixes, _) = self.entries(block);
+        let end = block * BLOCK + prefixes.partition_point(|other| *other <= prefix);
+        let seconds = self.seconds.get(start..end)?;
+        let at = seconds.partition_point(|other| *other < second);
+        if seconds.get(at + FAR).is_some_and(|other| *other == second) {
+            return None;
+        }
+        // Without one in the run it is the entry before that.
+        let is_behind = seconds.get(at).is_some_and(|other| *other > second);
+        let next = self.nodes.get(start + at).filter(|_| is_behind).copied();
+        Some((*self.nodes.get((start + at).checked_sub(1)?)?, Link::to(next)))
     }
 }
 
@@ -104,41 +163,90 @@ impl Tall {
 
     /// Bytes of the array.
     pub(super) fn bytes(&self, guard: &Guard) -> usize {
-        let entry = size_of::<u64>() + size_of::<Unit>();
-        self.directory.get(guard).map_or(0, |directory| directory.nodes.len() * entry)
+        self.directory.get(guard).map_or(0, |directory| {
+            let words = directory.prefixes.capacity() + directory.seconds.capacity();
+            words * size_of::<u64>() + directory.nodes.capacity() * size_of::<Unit>()
+        })
     }
 }
 
 /// Ends the making of a directory, also by a panic.
-struct Busy<'a>(&'a AtomicU32);
+struct Busy<'a> {
+    tall: &'a Tall,
+    /// Nodes that were taken out before: they go with the directory before.
+    gone: Vec<Unit>,
+}
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
+        if !self.gone.is_empty() {
+            // It was not made.
+            self.tall.dead.lock().get_or_insert_default().append(&mut self.gone);
+        }
         // ORDER: Release, pairs with the Acquire exchange in `make_directory`.
-        self.0.store(0, Release);
+        self.tall.is_busy.store(0, Release);
     }
 }
 
+/// A node that is before what a search looks for and on [`LEVEL`], and the next node there that is behind it, as far as that
+/// is known.
+#[derive(Debug)]
+pub(super) struct Near<'g, K, V> {
+    pub(super) node: Node<'g, K, V>,
+    pub(super) behind: Link,
+}
+
+impl<K, V> Clone for Near<'_, K, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, V> Copy for Near<'_, K, V> {}
+
 impl<K: SkipKey, V> SkipList<K, V> {
-    /// The last node of the directory with a lower prefix.
+    /// The directory, where it serves keys of this type.
     #[inline(always)]
-    pub(super) fn hint<'g>(&'g self, guard: &'g Guard, prefix: u64) -> Option<Node<'g, K, V>> {
-        let directory = self.tall.directory.get(guard)?;
-        let node = self.memory.node(directory.before(prefix)?);
-        // What is removed leads to what was behind it long ago.
-        (!node.tower().at(LEVEL).load().is_marked()).then_some(node)
+    pub(super) fn directory<'g>(&'g self, guard: &'g Guard) -> Option<&'g Directory> {
+        self.tall.directory.get(guard)
     }
 
-    /// Counts a node that is on all its levels.
+    /// The last node of the directory with lower prefixes.
+    #[inline(always)]
+    pub(super) fn hint<'g>(
+        &'g self,
+        guard: &'g Guard,
+        prefix: u64,
+        second: impl Fn() -> u64,
+    ) -> Option<Near<'g, K, V>> {
+        self.near_of(self.directory(guard)?.before(prefix, second)?)
+    }
+
+    /// What the directory has found, if it can still be used.
+    #[inline(always)]
+    pub(super) fn near_of(&self, (unit, behind): (Unit, Link)) -> Option<Near<'_, K, V>> {
+        let node = self.memory.node(unit);
+        // What is removed leads to what was behind it long ago.
+        (!node.tower().at(LEVEL).load().is_marked()).then_some(Near { node, behind })
+    }
+
+    /// Counts a node that its maker has linked, before anybody may give it up.
     #[inline]
-    pub(super) fn count_tall(&self, pinned: &Pinned<'_, K, V>, height: usize) {
-        if height <= LEVEL || !K::HAS_PREFIX {
-            return;
+    pub(super) fn count_tall(&self, height: usize) {
+        if height > LEVEL && K::HAS_PREFIX {
+            // Relaxed: figures to decide by, here and below.
+            self.tall.count.fetch_add(1, Relaxed);
         }
-        // Relaxed: figures to decide by, here and below. Who takes a node out may count it before who put it in, so for a
-        // moment there may be fewer than none.
-        let count = self.tall.count.fetch_add(1, Relaxed).cast_signed() + 1;
-        if count > self.tall.limit.load(Relaxed).cast_signed() {
+    }
+
+    /// Makes the directory anew if there are many more tall nodes than it has, of which one was linked now.
+    #[inline]
+    pub(super) fn renew_directory(&self, pinned: &Pinned<'_, K, V>, height: usize) {
+        // Relaxed: as above.
+        if height > LEVEL
+            && K::HAS_PREFIX
+            && self.tall.count.load(Relaxed) > self.tall.limit.load(Relaxed)
+        {
             self.make_directory(pinned);
         }
     }
@@ -164,7 +272,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
         }
     }
 
-    /// Makes the directory anew, unless somebody does.
+    /// Makes the directory anew, unless somebody does. No key is compared.
     #[cold]
     pub(super) fn make_directory(&self, pinned: &Pinned<'_, K, V>) {
         let Tall { directory, limit, is_busy, dead, .. } = &self.tall;
@@ -172,24 +280,84 @@ impl<K: SkipKey, V> SkipList<K, V> {
         if is_busy.compare_exchange_weak(0, 1, Acquire, Relaxed).is_err() {
             return;
         }
-        let busy = Busy(is_busy);
         // D1: who dies from now on waits for the next one. Who is on the list was off the level before.
         let gone = dead.lock().replace(Vec::new()).unwrap_or_default();
-        let (mut prefixes, mut nodes) = (Vec::new(), Vec::new());
+        let mut busy = Busy { tall: &self.tall, gone };
+        // Relaxed: as above. Room for all, and for some that come meanwhile.
+        let count = usize::try_from(self.tall.count.load(Relaxed)).unwrap_or(0);
+        let room = (count + count / 64).min(self.memory.used_bytes() / MIN_NODE_BYTES);
+        let (mut prefixes, mut nodes) = (Vec::with_capacity(room), Vec::with_capacity(room));
+        let mut seconds = Vec::with_capacity(if K::KEEPS_PREFIX { room } else { 0 });
+        let mut ahead = Along { old: directory.get(&pinned.guard), at: 0 };
         let mut next = self.head().at(LEVEL).load();
         while let Some(unit) = next.unit() {
             let node = self.memory.node(unit);
             next = node.tower().at(LEVEL).load();
             if !next.is_marked() {
-                prefixes.push(node.key().prefix());
+                let prefix = node.full_prefix();
+                prefixes.push(prefix);
                 nodes.push(unit);
+                let second = ahead.step(self, unit, prefix);
+                if K::KEEPS_PREFIX {
+                    seconds.push(second.unwrap_or_else(|| node.key().second_prefix()));
+                }
             }
         }
         // Relaxed: as above.
         limit.store((nodes.len() as u64 * 3 / 2).max(FIRST), Relaxed);
-        let old = directory.replace(Some(Box::new(Directory::new(prefixes, nodes))));
+        let old = directory.replace(Some(Box::new(Directory::new(prefixes, seconds, nodes))));
+        let gone = core::mem::take(&mut busy.gone);
         drop(busy);
         let gone = gone.into_iter().map(Garbage::Node);
         self.retire(pinned, old.map(Garbage::Directory).into_iter().chain(gone));
+        // A directory is too large to wait for others that are to be freed with it.
+        self.shards.lock(pinned.thread).limbo.close(&pinned.guard);
+    }
+}
+
+/// How many nodes of the old directory are asked for ahead while the next one is made.
+const RUN: usize = 16;
+
+/// Where the making of a directory is in the one before.
+struct Along<'g> {
+    old: Option<&'g Directory>,
+    at: usize,
+}
+
+impl Along<'_> {
+    /// Goes on to a node of a prefix, and returns its second prefix if the old directory has it.
+    #[inline]
+    fn step<K: SkipKey, V>(
+        &mut self,
+        map: &SkipList<K, V>,
+        unit: Unit,
+        prefix: u64,
+    ) -> Option<u64> {
+        let old = self.old?;
+        while old.prefixes.get(self.at).is_some_and(|other| *other < prefix) {
+            self.pass(old, map);
+        }
+        // Others with the prefix come later, or are gone.
+        let to = (self.at + RUN / 2).min(old.nodes.len());
+        let found = self.at + old.nodes[self.at..to].iter().position(|other| *other == unit)?;
+        while self.at <= found {
+            self.pass(old, map);
+        }
+        Some(old.seconds.get(found).copied().unwrap_or(0))
+    }
+
+    /// Passes an entry, and asks for nodes that come later: those of the old directory, and such as came in between since.
+    #[inline]
+    fn pass<K: SkipKey, V>(&mut self, old: &Directory, map: &SkipList<K, V>) {
+        self.at += 1;
+        if let Some(far) = old.nodes.get(self.at + RUN) {
+            map.memory.ask_tall(*far, LEVEL);
+        }
+        // It is on the level, or was when it was taken out of it (D1).
+        if let Some(near) = old.nodes.get(self.at + RUN / 2)
+            && let Some(next) = map.memory.node(*near).tower().at(LEVEL).load().unit()
+        {
+            map.memory.ask_tall(next, LEVEL);
+        }
     }
 }

@@ -7,6 +7,7 @@
 use super::key::SkipKey;
 use super::layout::{BUILT, DEAD, Link, Newest, SWEPT};
 use super::raw::Node;
+use super::remove::{AtWork, Work};
 use super::search::Neighbours;
 use super::{Pinned, SkipList};
 use crate::api::{InsertError, Rule, Written};
@@ -55,16 +56,6 @@ impl<K: SkipKey, V> Drop for Fresh<'_, K, V> {
         if !self.is_published {
             drop(self.take_apart());
         }
-    }
-}
-
-/// Makes sure that a node counts as built, although comparing keys panics.
-struct Building<'g, K: SkipKey, V>(Node<'g, K, V>);
-
-impl<K: SkipKey, V> Drop for Building<'_, K, V> {
-    fn drop(&mut self) {
-        // If it was swept meanwhile it is never freed: to look for it means to compare keys.
-        self.0.raise(BUILT);
     }
 }
 
@@ -122,6 +113,20 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
         }
     }
 
+    /// Inserts a key whose neighbours were looked for some time ago.
+    #[cfg(test)]
+    pub(super) fn write_late<'g>(
+        &'g self,
+        pinned: &'g Pinned<'_, K, V>,
+        key: K,
+        value: V,
+        near: Neighbours<'g>,
+    ) {
+        if let Ok(fresh) = self.create(pinned, key, value) {
+            let _ = self.publish(pinned, fresh, near);
+        }
+    }
+
     /// Makes a node.
     fn create<'g>(
         &'g self,
@@ -133,6 +138,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
         let fresh = Fresh { map: self, thread: pinned.thread, node: made?, is_published: false };
         if has_grown {
             // Before the next time: what readers held back may be free by now.
+            self.finish(pinned);
             self.collect(pinned);
         }
         Ok(fresh)
@@ -171,8 +177,8 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
         Ok(node)
     }
 
-    /// Links a node that is on level 0 on the levels above.
-    fn build<'g>(
+    /// Links a node that is on level 0 on the levels above, on which it may be up to some level.
+    pub(super) fn build<'g>(
         &'g self,
         pinned: &'g Pinned<'_, K, V>,
         node: Node<'g, K, V>,
@@ -182,7 +188,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
         if height > self.levels() {
             self.raise_top(height);
         }
-        let building = Building(node);
+        let at_work = AtWork { map: self, work: Work::Build(node.unit()) };
         let link = Link::to(Some(node.unit()));
         'levels: for level in 1..height {
             let own = node.tower().at(level);
@@ -192,6 +198,10 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
                     break 'levels;
                 }
                 if level < near.levels {
+                    if near.after[level] == link {
+                        // A maker who was stopped by a panic has come as far.
+                        break;
+                    }
                     // Only a remover writes here beside this thread, and only a mark.
                     if old != near.after[level] && !own.exchange(old, near.after[level]) {
                         continue;
@@ -207,14 +217,13 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
                 near = again;
             }
         }
-        core::mem::forget(building);
+        at_work.finish();
+        self.count_tall(height);
         if node.raise(BUILT).has(SWEPT) {
             // Removed, and left to this thread.
-            self.neighbours(pinned, node.key(), height);
-            self.give_up(pinned, node);
-        } else {
-            self.count_tall(pinned, height);
+            self.sweep(pinned, node);
         }
+        self.renew_directory(pinned, height);
         if height > 5 && self.memory.used_bytes() >= SHARDS_FROM_BYTES {
             self.shards.grow();
         }
@@ -280,6 +289,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
                 self.shards.added(pinned.thread, 1);
             }
             self.prune(pinned, node);
+            self.recycle(pinned);
             return Ok(Replaced::Done(old.map_or(Written::New(new), Written::Replaced)));
         };
         let value = match version {

@@ -12,6 +12,7 @@ use core::marker::PhantomData;
 use core::ops::{Bound, RangeBounds, RangeFull};
 
 use super::ahead::Ahead;
+use super::directory::Near;
 use super::key::SkipKey;
 use super::layout::Stamp;
 use super::raw::Node;
@@ -50,7 +51,7 @@ pub struct Range<'g, K: SkipKey, V, Q: ?Sized, B> {
     at: Stamp,
     bounds: B,
     front: Front<'g, K, V>,
-    ahead: Ahead<'g, K, V>,
+    ahead: Ahead,
     /// Nodes that come next from the back, the last one first.
     noted: Vec<Node<'g, K, V>>,
     /// The last node that was noted from the back.
@@ -135,6 +136,15 @@ where
     }
 }
 
+/// The prefix of a bound, if it says anything.
+#[inline(always)]
+fn prefix_of<Q: SkipKey + ?Sized>(bound: Bound<&Q>) -> Option<u64> {
+    match bound {
+        Bound::Unbounded => None,
+        Bound::Included(key) | Bound::Excluded(key) => Sought::new(key).prefix(),
+    }
+}
+
 fn order(is_before: bool) -> Ordering {
     if is_before { Ordering::Less } else { Ordering::Greater }
 }
@@ -163,7 +173,9 @@ where
     fn first(&mut self) -> Option<Node<'g, K, V>> {
         let start = self.bounds.start_bound();
         let from = self.map.near_bound(self.pinned, start);
-        let at = self.map.descend::<false>(from, 0, |node| order(is_before_start(node, start)));
+        let at = self.map.descend::<false>(from, prefix_of(start), 0, |node| {
+            order(is_before_start(node, start))
+        });
         self.ahead.begin(at.look);
         at.next
     }
@@ -180,7 +192,8 @@ where
             Some(back) => self.map.near::<K>(self.pinned, &Sought::new(back.key())),
             None => self.map.near_bound(self.pinned, end),
         };
-        let from = self.map.descend::<false>(near, level, |node| order(is_before(node))).before;
+        let from =
+            self.map.descend::<false>(near, None, level, |node| order(is_before(node))).before;
         let mut noted = std::collections::VecDeque::new();
         let mut next = from;
         if from.is_none() {
@@ -288,7 +301,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
         &'g self,
         pinned: &'g Pinned<'_, K, V>,
         bound: Bound<&Q>,
-    ) -> Option<Node<'g, K, V>>
+    ) -> Option<Near<'g, K, V>>
     where
         K: Borrow<Q>,
         Q: SkipKey + ?Sized,
@@ -311,7 +324,9 @@ impl<K: SkipKey, V> SkipList<K, V> {
         Q: SkipKey + ?Sized,
     {
         let from = self.near_bound(pinned, start);
-        let at_start = self.descend::<false>(from, 0, |node| order(is_before_start(node, start)));
+        let at_start = self.descend::<false>(from, prefix_of(start), 0, |node| {
+            order(is_before_start(node, start))
+        });
         let mut next = at_start.next;
         while let Some(node) = next {
             let value = if at == NOW { self.value(node) } else { self.value_at(node, at) };

@@ -174,6 +174,12 @@ impl State {
         (self.0 & HEIGHT) as usize
     }
 
+    /// Whether the node has been linked on the level above one, and is there unless its link says otherwise.
+    #[inline(always)]
+    pub(super) fn is_linked_above(self, level: usize) -> bool {
+        self.has(BUILT) && self.height() > level + 1
+    }
+
     #[inline(always)]
     pub(super) fn has(self, flag: u64) -> bool {
         self.0 & flag != 0

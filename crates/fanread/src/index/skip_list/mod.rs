@@ -63,10 +63,11 @@ use crate::mem::boxed::Boxed;
 use directory::{Directory, Tall};
 pub use iter::{Iter, Range};
 pub use key::{Plain, SkipKey};
-use layout::{BUILT, LEVELS, Link, Newest, Older, Unit};
+use layout::{BUILT, DEAD, LEVELS, Link, Newest, Older, Unit};
 pub use methods::IntoIter;
 use pieces::Pieces;
 use raw::{Memory, Node};
+use remove::Unfinished;
 pub use snapshot::{Snapshot, View};
 use versions::{Held, Snapshots};
 
@@ -108,6 +109,7 @@ pub struct SkipList<K: SkipKey, V> {
     memory: Memory<K, V>,
     snapshots: Snapshots,
     tall: Tall,
+    unfinished: Unfinished,
     shards: Shards<Stock, Garbage<V>>,
     values: PhantomData<OwnsAndTakes<K, V>>,
 }
@@ -193,6 +195,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
             memory: Memory::new(),
             snapshots: Snapshots::new(),
             tall: Tall::new(),
+            unfinished: Unfinished::new(),
             shards: Shards::new(),
             values: PhantomData,
         }
@@ -253,7 +256,8 @@ impl<K: SkipKey, V> SkipList<K, V> {
             }
             last = Some(node.unit());
             map.shards.added(0, 1);
-            map.count_tall(&pinned, height);
+            map.count_tall(height);
+            map.renew_directory(&pinned, height);
         }
         drop(pinned);
         result.map(|()| map)
@@ -305,19 +309,30 @@ impl<K: SkipKey, V> SkipList<K, V> {
 
     /// Makes a node that is not published, of a height that is drawn. Tells whether fresh memory was taken.
     fn make_node(&self, thread: usize, key: K, value: V) -> (usize, bool, Made<'_, K, V>) {
+        // Before the lock: it is user code.
+        let prefix = if K::KEEPS_PREFIX { key.prefix() } else { 0 };
         let mut shard = self.shards.lock(thread);
         let mut height = shard.free.height(self.seed).min(self.levels() + 1).min(LEVELS);
         if height > 8 {
             // A node above all others shortens no search. What is used again must not be as high as ever was drawn.
             height = height.min(self.len().max(1).ilog2() as usize + 2).max(8);
         }
-        let made = self.memory.create_node(&mut shard.free.pieces, height, key, value);
+        let made = self.memory.create_node(&mut shard.free.pieces, height, prefix, key, value);
         (height, shard.free.pieces.has_grown(), made)
     }
 
-    /// Takes what has been unlinked, and frees what nobody can be reading any more.
+    /// Takes what has been unlinked. No user code runs; [`recycle`](Self::recycle) is to follow when all is done that must
+    /// not be left half-way.
     fn retire(&self, pinned: &Pinned<'_, K, V>, garbage: impl IntoIterator<Item = Garbage<V>>) {
-        let items = self.shards.exchange(pinned.thread, &pinned.guard, garbage);
+        let mut shard = self.shards.lock(pinned.thread);
+        for item in garbage {
+            shard.limbo.retire(item, &pinned.guard);
+        }
+    }
+
+    /// Frees some of what was unlinked and nobody can be reading any more.
+    fn recycle(&self, pinned: &Pinned<'_, K, V>) {
+        let items = self.shards.lock(pinned.thread).limbo.collect().unwrap_or_default();
         // User code runs here, in `Drop` of keys and values: no lock is held.
         Recycle { map: self, thread: pinned.thread, items }.run();
     }
@@ -421,8 +436,10 @@ impl<K: SkipKey, V> Drop for SkipList<K, V> {
         }
         // What was unlinked still holds keys and values. All in one list: if one panics, the rest is dropped all the same.
         let mut items = self.shards.drain();
-        let nodes = self.level(0).map(Node::unit);
-        items.extend(self.tall.take_dead().into_iter().chain(nodes).map(Garbage::Node));
+        // A dead node that is still linked is one that a panic has left, as some are that no level leads to.
+        let nodes = self.level(0).filter(|node| !node.state().has(DEAD)).map(Node::unit);
+        let left = self.unfinished.take_dead(&self.memory);
+        items.extend(self.tall.take_dead().into_iter().chain(left).chain(nodes).map(Garbage::Node));
         Recycle { map: self, thread: 0, items }.run();
     }
 }

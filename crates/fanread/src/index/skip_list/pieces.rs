@@ -4,6 +4,7 @@
 //! than four units, so what is left at the end of a block is not kept.
 
 use super::layout::Unit;
+use crate::arch;
 use crate::mem::AllocError;
 use crate::mem::arena::Arena;
 
@@ -36,7 +37,12 @@ impl Pieces {
         units: u64,
         is_good: impl Fn(u64) -> bool,
     ) -> Result<Unit, AllocError> {
-        if let Some(unit) = self.free.get_mut(units as usize).and_then(Vec::pop) {
+        if let Some(list) = self.free.get_mut(units as usize)
+            && let Some(unit) = list.pop()
+        {
+            if let Some(next) = list.last() {
+                arch::prefetch(nodes.at(next.get().into()));
+            }
             return Ok(unit);
         }
         let failed = AllocError { bytes: units as usize * Nodes::UNIT_BYTES };
@@ -47,6 +53,11 @@ impl Pieces {
             }
             if unit + units <= self.end {
                 self.next = unit + units;
+                // The exchange that publishes a node waits until its lines have come: those of the next one are asked for
+                // now.
+                let end = nodes.at(self.next);
+                arch::prefetch(end);
+                arch::prefetch(end.wrapping_add(LINE_UNITS as usize * Nodes::UNIT_BYTES));
                 return Unit::new(unit).ok_or(failed);
             }
             // A small map takes small blocks: an eighth of what it has.

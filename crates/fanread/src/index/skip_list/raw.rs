@@ -327,6 +327,12 @@ impl<'g, K: SkipKey, V> Node<'g, K, V> {
         }
     }
 
+    /// The prefix of the key.
+    #[inline(always)]
+    pub(super) fn full_prefix(self) -> u64 {
+        if K::KEEPS_PREFIX { self.prefix() } else { self.key().prefix() }
+    }
+
     /// The prefix of the key, if nodes keep one.
     #[inline(always)]
     pub(super) fn prefix(self) -> u64 {
@@ -554,18 +560,12 @@ impl<K: SkipKey, V> Memory<K, V> {
     #[inline(always)]
     pub(super) fn ask(&self, unit: Unit) {
         let at = self.nodes.at(unit.get().into());
-        arch::prefetch(at.wrapping_add(Parts::<K, V>::STATE));
-        if const { Parts::<K, V>::TOWER > 8 } {
-            // Up to the first links; the same line, mostly.
-            arch::prefetch(at.wrapping_add(Parts::<K, V>::TOWER + 4));
+        // From the value to the first links; one line, mostly.
+        arch::prefetch(at);
+        if const { Parts::<K, V>::STATE >= LINE_BYTES } {
+            arch::prefetch(at.wrapping_add(Parts::<K, V>::STATE));
         }
-    }
-
-    /// Asks for the lines of a node that a scan will read, and returns it.
-    #[inline(always)]
-    pub(super) fn asked(&self, unit: Unit) -> Node<'_, K, V> {
-        self.ask(unit);
-        self.node(unit)
+        arch::prefetch(at.wrapping_add(Parts::<K, V>::TOWER + 4));
     }
 
     /// Asks for the line of a node that a search compares.
@@ -579,13 +579,21 @@ impl<K: SkipKey, V> Memory<K, V> {
         }));
     }
 
+    /// Asks for the lines of the key and the link on a level of a node.
+    #[inline]
+    pub(super) fn ask_tall(&self, unit: Unit, level: usize) {
+        self.ask_key(unit);
+        let at = self.nodes.at(unit.get().into());
+        arch::prefetch(at.wrapping_add(Parts::<K, V>::TOWER + level * size_of::<u32>()));
+    }
+
     /// Asks for the line of a version.
     #[inline]
     pub(super) fn ask_version(&self, unit: Unit) {
         arch::prefetch(self.versions.at(unit.get().into()));
     }
 
-    /// Makes a node of a height that is not published; its links are ends.
+    /// Makes a node of a height that is not published; its links are ends. `prefix` is that of the key, if nodes keep one.
     ///
     /// # Errors
     ///
@@ -594,6 +602,7 @@ impl<K: SkipKey, V> Memory<K, V> {
         &self,
         pieces: &mut Pieces,
         height: usize,
+        prefix: u64,
         key: K,
         value: V,
     ) -> Result<Node<'_, K, V>, (AllocError, K, V)> {
@@ -613,7 +622,7 @@ impl<K: SkipKey, V> Memory<K, V> {
             }
             let at = node.at;
             if K::KEEPS_PREFIX {
-                at.add(Parts::<K, V>::PREFIX).cast::<u64>().write(key.prefix());
+                at.add(Parts::<K, V>::PREFIX).cast::<u64>().write(prefix);
             }
             let place = at.add(Parts::<K, V>::KEY);
             if const { key_in_place::<K>() } {

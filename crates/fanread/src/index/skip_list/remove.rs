@@ -3,15 +3,103 @@
 //! A removal takes effect when it changes the state of the node. The node itself stays as long as a snapshot may see a value
 //! in it. Then it is buried: declared dead, which nothing undoes; marked on all levels, from above; taken out of them; and
 //! retired once its maker does not link it any more.
+//!
+//! Comparing keys is user code, and may panic. A search that is ended so leaves its work undone: a node that is linked on a part
+//! of its levels, or a dead one of which nobody has made sure that no level leads to it. It goes on a list, and the next
+//! removal, or the next insertion that takes a block of memory, does what was left. What nobody comes to do, the map's
+//! drop does.
+//!
+//! # Invariants
+//!
+//! * **L1** A node that is to be linked further is not [`BUILT`], and one to be swept was not given up: neither is freed
+//!   while it is on the list. Each of the two, maker and remover, is there at most once.
 
 use core::borrow::Borrow;
+use core::mem;
 
 use super::key::SkipKey;
-use super::layout::{BUILT, DEAD, Newest, PENDING, SWEPT, Stamp, State};
-use super::raw::Node;
+use super::layout::{BUILT, DEAD, Newest, PENDING, SWEPT, Stamp, State, Unit};
+use super::raw::{Memory, Node};
 use super::{Pinned, Ref, SkipList};
 use crate::mem::word::Read;
-use crate::sync::shim::Ordering::Acquire;
+use crate::sync::lock::Lock;
+use crate::sync::shim::{
+    AtomicU32,
+    Ordering::{Acquire, Relaxed},
+};
+
+/// What is to be done with a node.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Work {
+    /// Link it on all its levels.
+    Build(Unit),
+    /// Make sure that no level leads to it, and give it up if nobody else does.
+    Sweep(Unit),
+}
+
+/// What panics have left undone.
+#[derive(Debug)]
+pub(super) struct Unfinished {
+    /// How many there are, at least when nobody is at work.
+    count: AtomicU32,
+    list: Lock<Vec<Work>>,
+}
+
+impl Unfinished {
+    pub(super) const fn new() -> Self {
+        Self { count: AtomicU32::new(0), list: Lock::new(Vec::new()) }
+    }
+
+    fn push(&self, work: Work) {
+        let mut list = self.list.lock();
+        list.push(work);
+        // Relaxed: a hint that there is work; the list is behind a lock.
+        self.count.store(list.len() as u32, Relaxed);
+    }
+
+    /// How many there are.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.list.lock().len()
+    }
+
+    fn pop(&self) -> Option<Work> {
+        let mut list = self.list.lock();
+        let work = list.pop();
+        // Relaxed: as above.
+        self.count.store(list.len() as u32, Relaxed);
+        work
+    }
+
+    /// The dead nodes, each once, of a map that nobody uses any more.
+    pub(super) fn take_dead<K: SkipKey, V>(&self, memory: &Memory<K, V>) -> Vec<Unit> {
+        let works = mem::take(&mut *self.list.lock());
+        let units = works.into_iter().map(|(Work::Build(unit) | Work::Sweep(unit))| unit);
+        let mut dead: Vec<Unit> =
+            units.filter(|unit| memory.node(*unit).state().has(DEAD)).collect();
+        dead.sort_unstable_by_key(|unit| unit.get());
+        dead.dedup();
+        dead
+    }
+}
+
+/// Puts work on the list if a panic ends it.
+pub(super) struct AtWork<'g, K: SkipKey, V> {
+    pub(super) map: &'g SkipList<K, V>,
+    pub(super) work: Work,
+}
+
+impl<K: SkipKey, V> AtWork<'_, K, V> {
+    pub(super) fn finish(self) {
+        mem::forget(self);
+    }
+}
+
+impl<K: SkipKey, V> Drop for AtWork<'_, K, V> {
+    fn drop(&mut self) {
+        self.map.unfinished.push(self.work);
+    }
+}
 
 impl<K: SkipKey, V> SkipList<K, V> {
     /// When the value of a node was removed; none if there is a value. The state's stamp is decided.
@@ -60,16 +148,54 @@ impl<K: SkipKey, V> SkipList<K, V> {
             }
         }
         Self::mark_all(node);
+        self.sweep(pinned, node);
+    }
+
+    /// Takes a dead node out of all levels, and gives it up unless its maker still has to say that he does not link it.
+    pub(super) fn sweep(&self, pinned: &Pinned<'_, K, V>, node: Node<'_, K, V>) {
+        let at_work = AtWork { map: self, work: Work::Sweep(node.unit()) };
         let height = node.state().height();
         let was_built = node.state().has(BUILT);
         self.neighbours(pinned, node.key(), height);
-        if node.raise(SWEPT).has(BUILT) {
-            if !was_built {
-                // Its maker may have linked it behind this search; now he does not any more.
-                self.neighbours(pinned, node.key(), height);
-            }
+        let is_built = node.raise(SWEPT).has(BUILT);
+        if is_built && !was_built {
+            // Its maker may have linked it behind this search; now he does not any more.
+            self.neighbours(pinned, node.key(), height);
+        }
+        at_work.finish();
+        if is_built {
             self.give_up(pinned, node);
         }
+    }
+}
+
+impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
+    /// Does what panics have left undone.
+    #[inline]
+    pub(super) fn finish(&self, pinned: &Pinned<'_, K, V>) {
+        // Relaxed: whoever comes next will find it.
+        if self.unfinished.count.load(Relaxed) > 0 {
+            self.finish_all(pinned);
+        }
+    }
+
+    #[cold]
+    fn finish_all(&self, pinned: &Pinned<'_, K, V>) {
+        while let Some(work) = self.unfinished.pop() {
+            match work {
+                Work::Sweep(unit) => self.sweep(pinned, self.memory.node(unit)),
+                Work::Build(unit) => {
+                    let node = self.memory.node(unit);
+                    let height = node.state().height();
+                    let at_work = AtWork { map: self, work };
+                    let (near, _) = self.neighbours(pinned, node.key(), height);
+                    at_work.finish();
+                    self.build(pinned, node, height, near);
+                }
+            }
+        }
+        // The panic may have come while these were looked at.
+        self.look_at_pending(pinned);
     }
 }
 
@@ -86,8 +212,9 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
     ///
     /// # Panics
     ///
-    /// If dropping a value does that was removed or replaced earlier; the key is removed all the same. If there is no memory
-    /// while a snapshot is held, which may need to see that the key was there: the map is unchanged then.
+    /// If dropping a value does that was removed or replaced earlier; the key is removed all the same. If comparing keys does:
+    /// the key is removed or not. If there is no memory while a snapshot is held, which may need to see that the key was
+    /// there: the map is unchanged then.
     ///
     /// # Examples
     ///
@@ -157,6 +284,8 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
         map.shards.removed(self.thread);
         map.prune(self, node);
         map.bury(self, node);
+        map.finish(self);
+        map.recycle(self);
         Some(old)
     }
 }

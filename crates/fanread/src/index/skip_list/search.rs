@@ -10,9 +10,9 @@ use core::borrow::Borrow;
 use core::cmp::Ordering;
 
 use super::ahead::LOOK;
-use super::directory::{self, PATIENCE};
+use super::directory::{self, Directory, Near, PATIENCE};
 use super::key::SkipKey;
-use super::layout::{DEAD, LEVELS, Link};
+use super::layout::{DEAD, LEVELS, Link, Unit};
 use super::raw::{Node, Place, Tower};
 use super::{Pinned, Ref, SkipList};
 use crate::batch::{self, Walk};
@@ -25,6 +25,9 @@ const CACHED_LEVELS: usize = 7;
 /// How many levels below the one it is on a search asks for. Each step down has even odds, so the second is of use in every
 /// other case and the third in one of four; more lines at once make all of them slower.
 const ASK_LEVELS: usize = 3;
+
+/// How many levels below the one it is on a search asks for the bytes of keys, where prefixes do not decide.
+const ASK_KEYS: usize = 1;
 
 /// What is looked for.
 #[derive(Debug)]
@@ -45,6 +48,12 @@ impl<'q, Q: SkipKey + ?Sized> Sought<'q, Q> {
     #[inline(always)]
     pub(super) fn new(key: &'q Q) -> Self {
         Self { key, prefix: key.prefix() }
+    }
+
+    /// The prefix, if it says anything.
+    #[inline(always)]
+    pub(super) fn prefix(&self) -> Option<u64> {
+        Q::HAS_PREFIX.then_some(self.prefix)
     }
 
     /// How the key of a node compares with what is looked for.
@@ -121,7 +130,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
         &'g self,
         pinned: &'g Pinned<'_, K, V>,
         sought: &Sought<'_, Q>,
-    ) -> Option<Node<'g, K, V>>
+    ) -> Option<Near<'g, K, V>>
     where
         K: Borrow<Q>,
         Q: SkipKey + ?Sized,
@@ -129,40 +138,68 @@ impl<K: SkipKey, V> SkipList<K, V> {
         if !const { K::HAS_PREFIX && Q::HAS_PREFIX } {
             return None;
         }
-        self.hint(&pinned.guard, sought.prefix)
+        self.hint(&pinned.guard, sought.prefix, || sought.key.second_prefix())
     }
 
-    /// Goes down to a level, from a node that is before and on the level of the directory if there is one; `compare` says whether a node is before, at or behind what is looked for. A node on the way
-    /// that is at it ends the descent early if `EARLY`.
+    /// Asks for the bytes of the keys that a search compares next if a node is not before, whose nodes were asked for.
+    #[inline(always)]
+    fn ask_keys_below(&self, tower: Tower<'_>, level: usize, node: Node<'_, K, V>) {
+        for below in 1..=ASK_KEYS.min(level) {
+            match tower.at(level - below).load().unit() {
+                Some(unit) if unit != node.unit() => self.memory.node(unit).key().ask(),
+                _ => {}
+            }
+        }
+    }
+
+    /// The links of a node that a search begins at, with the next nodes asked for.
+    #[inline(always)]
+    fn begin_at<'g>(&'g self, near: Near<'g, K, V>) -> Tower<'g> {
+        let tower = near.node.tower();
+        for level in directory::LEVEL.saturating_sub(ASK_LEVELS)..directory::LEVEL {
+            self.ask_next(tower, level);
+        }
+        tower
+    }
+
+    /// Goes down to a level, from a node that is before and on the level of the directory if there is one. `compare` says
+    /// whether a node is before, at or behind what is looked for. A node on the way that is at it ends the descent early if
+    /// `EARLY`.
     #[inline(always)]
     pub(super) fn descend<'g, const EARLY: bool>(
         &'g self,
-        from: Option<Node<'g, K, V>>,
+        from: Option<Near<'g, K, V>>,
+        prefix: Option<u64>,
         down_to: usize,
         compare: impl Fn(Node<'g, K, V>) -> Ordering,
     ) -> Descent<'g, K, V> {
-        let at = self.descend_from::<EARLY>(from, down_to, &compare);
-        match at {
-            Some(at) => at,
-            None => self.descend_from::<EARLY>(None, down_to, &compare).unwrap_or(Descent::NONE),
+        if let Some(at) = self.descend_from::<EARLY>(from, prefix, down_to, &compare) {
+            return at;
         }
+        let at = self.descend_from::<EARLY>(None, prefix, down_to, &compare);
+        at.unwrap_or(Descent::NONE)
     }
 
     /// As `descend`; `None` if the node it begins at is too far before.
     #[inline(always)]
     fn descend_from<'g, const EARLY: bool>(
         &'g self,
-        from: Option<Node<'g, K, V>>,
+        from: Option<Near<'g, K, V>>,
+        prefix: Option<u64>,
         down_to: usize,
         compare: &impl Fn(Node<'g, K, V>) -> Ordering,
     ) -> Option<Descent<'g, K, V>> {
         let asks_below = self.levels().saturating_sub(CACHED_LEVELS);
         let mut patience = PATIENCE;
         let (mut level, mut tower) = match from {
-            Some(node) => (directory::LEVEL + 1, node.tower()),
+            Some(near) => (directory::LEVEL + 1, self.begin_at(near)),
             None => (self.levels(), self.head()),
         };
-        let mut at = Descent { before: from, ..Descent::NONE };
+        let mut at = Descent {
+            before: from.map(|near| near.node),
+            next: from.and_then(|near| near.behind.unit()).map(|unit| self.memory.node(unit)),
+            ..Descent::NONE
+        };
         while level > down_to {
             level -= 1;
             let mut next = tower.at(level).load().unmarked();
@@ -176,6 +213,9 @@ impl<K: SkipKey, V> SkipList<K, V> {
                     break;
                 }
                 let node = self.memory.node(unit);
+                if K::KEEPS_PREFIX && prefix == Some(node.prefix()) {
+                    self.ask_keys_below(tower, level, node);
+                }
                 let order = compare(node);
                 if order == Ordering::Less {
                     let behind = node.tower().at(level).load();
@@ -234,7 +274,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
     {
         let sought = Sought::new(key);
         let near = self.near(pinned, &sought);
-        let at = self.descend::<true>(near, 0, |node| sought.compare(node));
+        let at = self.descend::<true>(near, sought.prefix(), 0, |node| sought.compare(node));
         at.next.filter(|_| at.found == Ordering::Equal)
     }
 
@@ -267,7 +307,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
     fn try_neighbours<'g, Q>(
         &'g self,
         sought: &Sought<'_, Q>,
-        from: Option<Node<'g, K, V>>,
+        from: Option<Near<'g, K, V>>,
         at_least: usize,
     ) -> Option<(Neighbours<'g>, Option<Node<'g, K, V>>)>
     where
@@ -275,14 +315,15 @@ impl<K: SkipKey, V> SkipList<K, V> {
         Q: SkipKey + ?Sized,
     {
         let (mut level, mut tower) = match from {
-            Some(node) => (directory::LEVEL + 1, node.tower()),
+            Some(near) => (directory::LEVEL + 1, self.begin_at(near)),
             None => (self.levels().max(at_least), self.head()),
         };
         let mut found =
             Neighbours { before: [tower.at(0); LEVELS], after: [Link::END; LEVELS], levels: level };
         let asks_below = self.levels().saturating_sub(CACHED_LEVELS);
         let mut patience = PATIENCE;
-        let mut rejected = Link::END;
+        // What the directory says is behind need not be compared.
+        let mut rejected = from.map_or(Link::END, |near| near.behind);
         let mut is_found = false;
         while level > 0 {
             level -= 1;
@@ -296,6 +337,9 @@ impl<K: SkipKey, V> SkipList<K, V> {
                     break;
                 }
                 let node = self.memory.node(unit);
+                if K::KEEPS_PREFIX && sought.prefix == node.prefix() {
+                    self.ask_keys_below(tower, level, node);
+                }
                 let order = sought.compare(node);
                 if order == Ordering::Greater {
                     // Removed or not, it is where this level goes on.
@@ -341,9 +385,21 @@ impl<K: SkipKey, V> SkipList<K, V> {
     }
 }
 
+/// What a search waits for in the directory.
+#[derive(Clone, Copy)]
+enum Stage<'g> {
+    /// A block of it.
+    Block(&'g Directory, usize),
+    /// The node it has found.
+    Node(Unit, Link),
+    /// Nothing any more.
+    Over,
+}
+
 /// A search that stops before each node it has to wait for.
 struct Search<'g, 'q, K: SkipKey, V, Q: ?Sized> {
     map: &'g SkipList<K, V>,
+    stage: Stage<'g>,
     sought: Sought<'q, Q>,
     tower: Tower<'g>,
     /// The level that `next` is a link of.
@@ -351,18 +407,68 @@ struct Search<'g, 'q, K: SkipKey, V, Q: ?Sized> {
     next: Link,
     rejected: Link,
     is_equal: bool,
+    /// How many nodes it may go along on the level of the directory.
+    patience: u32,
 }
 
 impl<'g, 'q, K: SkipKey + Borrow<Q>, V, Q: SkipKey + ?Sized> Search<'g, 'q, K, V, Q> {
     fn new(pinned: &'g Pinned<'_, K, V>, key: &'q Q) -> Self {
         let map = pinned.map;
         let sought = Sought::new(key);
-        let (level, tower) = match map.near(pinned, &sought) {
-            Some(node) => (directory::LEVEL, node.tower()),
-            None => (map.levels() - 1, map.head()),
+        let found = if const { K::HAS_PREFIX && Q::HAS_PREFIX } {
+            let directory = map.directory(&pinned.guard);
+            directory.and_then(|directory| Some((directory, directory.block(sought.prefix)?)))
+        } else {
+            None
         };
+        let stage = found.map_or(Stage::Over, |(directory, block)| Stage::Block(directory, block));
+        let (level, tower) = (map.levels() - 1, map.head());
         let next = tower.at(level).load().unmarked();
-        Self { map, sought, tower, level, next, rejected: Link::END, is_equal: false }
+        Self {
+            map,
+            stage,
+            sought,
+            tower,
+            level,
+            next,
+            rejected: Link::END,
+            is_equal: false,
+            patience: u32::MAX,
+        }
+    }
+
+    /// Begins at the head.
+    #[cold]
+    fn begin_again(&mut self) {
+        (self.level, self.tower) = (self.map.levels() - 1, self.map.head());
+        self.next = self.tower.at(self.level).load().unmarked();
+        (self.rejected, self.patience) = (Link::END, u32::MAX);
+    }
+
+    /// Goes on with what was waited for in the directory; tells whether there is more to wait for.
+    #[inline]
+    fn look_up(&mut self) -> bool {
+        match self.stage {
+            Stage::Block(directory, block) => {
+                let second = || self.sought.key.second_prefix();
+                let found = directory.in_block(block, self.sought.prefix, second);
+                if let Some((unit, behind)) = found {
+                    self.map.memory.ask_tall(unit, directory::LEVEL);
+                    self.stage = Stage::Node(unit, behind);
+                    return true;
+                }
+            }
+            Stage::Node(unit, behind) => {
+                if let Some(near) = self.map.near_of((unit, behind)) {
+                    (self.level, self.tower) = (directory::LEVEL, near.node.tower());
+                    self.next = self.tower.at(self.level).load().unmarked();
+                    (self.rejected, self.patience) = (behind, PATIENCE);
+                }
+            }
+            Stage::Over => return false,
+        }
+        self.stage = Stage::Over;
+        false
     }
 }
 
@@ -370,6 +476,9 @@ impl<'g, K: SkipKey + Borrow<Q>, V, Q: SkipKey + ?Sized> Walk for Search<'g, '_,
     type Found = Option<Node<'g, K, V>>;
 
     fn step(&mut self) -> Option<Self::Found> {
+        if self.look_up() {
+            return None;
+        }
         loop {
             let known = self.next == self.rejected;
             if known || self.next == Link::END {
@@ -396,6 +505,14 @@ impl<'g, K: SkipKey + Borrow<Q>, V, Q: SkipKey + ?Sized> Walk for Search<'g, '_,
                     }
                     self.tower = node.tower();
                     self.next = behind;
+                    if self.level == directory::LEVEL && self.patience <= PATIENCE {
+                        self.patience -= 1;
+                        if self.patience == 0 {
+                            // The node of the directory is too far before.
+                            self.begin_again();
+                            continue;
+                        }
+                    }
                     if let Some(unit) = behind.unit().filter(|_| behind != self.rejected) {
                         self.map.memory.ask_key(unit);
                         return None;

@@ -299,6 +299,7 @@ mod keys {
     use testkit::Rng;
     use testkit::dummy::{Census, Counted};
 
+    use crate::api::Options;
     use crate::index::skip_list::{Plain, SkipKey, SkipList};
 
     fn come_and_go<K: SkipKey + Clone + Send + Sync + std::fmt::Debug>(make: impl Fn(u64) -> K) {
@@ -336,6 +337,50 @@ mod keys {
         come_and_go(|n| std::cmp::Reverse((n % 4_000).to_string()));
         // No more than one of this.
         come_and_go(|_| ());
+    }
+
+    #[test]
+    fn many_keys_that_begin_alike_are_found_through_the_directory() {
+        // So many that there is a directory, of one, two and many words that begin alike, one of which is a prefix of others.
+        let make = |n: u64| match n % 4 {
+            0 => format!("http://{:04}", n / 4),
+            1 => format!("B00ITEM0-{:06}", n * 7919 % 1_000_003),
+            2 => format!("a common start of many/{}", n / 4),
+            _ => "a common"[..n as usize / 4 % 9].repeat(1 + n as usize % 3),
+        };
+        let count = if cfg!(miri) { 100 } else { 60_000 };
+        let map = SkipList::<String, u64>::new();
+        let mut model = BTreeMap::new();
+        for n in 0..count {
+            let old = map.pin().insert(make(n), n).map(|old| *old);
+            assert_eq!(old, model.insert(make(n), n));
+        }
+        let pinned = map.pin();
+        pinned.check().unwrap();
+        for n in 0..count {
+            assert_eq!(pinned.get(&make(n)).as_deref(), model.get(&make(n)));
+            assert!(pinned.get(&format!("{}\u{1}", make(n))).is_none());
+        }
+        for n in (0..count).step_by(97) {
+            let above = pinned.range(make(n)..).take(3).map(|(key, _)| key);
+            assert!(above.eq(model.range(make(n)..).take(3).map(|(key, _)| key)));
+            let below = pinned.range(..make(n)).rev().take(12).map(|(key, _)| key);
+            assert!(below.eq(model.range(..make(n)).rev().take(12).map(|(key, _)| key)));
+        }
+        let keys: Vec<String> = model.keys().cloned().collect();
+        for keys in keys.chunks(64) {
+            let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+            let mut found = vec![None; keys.len()];
+            pinned.get_batch(&keys, &mut found);
+            assert!(
+                found.iter().zip(&keys).all(|(found, key)| found.as_deref() == model.get(*key))
+            );
+        }
+        for n in (0..count).filter(|n| n % 3 > 0) {
+            assert_eq!(pinned.remove(&make(n)).map(|old| *old), model.remove(&make(n)));
+        }
+        pinned.check().unwrap();
+        assert!(pinned.iter().map(|(key, _)| key).eq(model.keys()));
     }
 
     thread_local! {
@@ -409,8 +454,86 @@ mod keys {
         }
         let pinned = map.pin();
         assert!(pinned.iter().map(|(key, value)| (key.0, value.content)).eq(model));
+        // What the panics have left is done with the next removal.
+        pinned.insert(key(1_000), census.value(0));
+        pinned.remove(&key(1_000));
+        pinned.check().unwrap();
         drop(pinned);
         drop(map);
+        census.verify(0).unwrap();
+    }
+
+    /// Fills a map, has the `nth` comparison of a call panic, and tells whether it came to that.
+    fn panics_at(
+        nth: u32,
+        map: &SkipList<Touchy, Counted>,
+        call: impl FnOnce(&SkipList<Touchy, Counted>),
+    ) -> bool {
+        PATIENCE.set(nth);
+        let result = catch_unwind(AssertUnwindSafe(|| call(map)));
+        PATIENCE.set(u32::MAX);
+        result.is_err()
+    }
+
+    #[test]
+    fn a_removal_that_a_comparison_ends_leaves_no_node_behind() {
+        for (seed, is_finished) in (0..12).flat_map(|seed| [(seed, false), (seed, true)]) {
+            for nth in 0_u32.. {
+                let census = Census::new();
+                let map = SkipList::with_options(Options::new().seed(seed));
+                let key = |n: u64| Touchy(n, census.value(n));
+                (0..40).for_each(|n| _ = map.pin().insert(key(n), census.value(n)));
+                let stopped = panics_at(nth, &map, |map| _ = map.pin().remove(&key(17)));
+                let is_gone = map.pin().get(&key(17)).is_none();
+                assert!(is_gone || stopped, "the removal ended well, and the key is there");
+                if is_finished {
+                    // The next removal finds what was left.
+                    map.pin().remove(&key(3));
+                    map.pin().check().unwrap();
+                    assert_eq!(map.level(0).count(), 39 - usize::from(is_gone));
+                }
+                drop(map);
+                census.verify(0).unwrap();
+                if !stopped {
+                    assert!(nth > 3, "it was to be stopped in its second search");
+                    break;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_tower_that_a_comparison_leaves_half_built_is_finished_or_removed() {
+        let census = Census::new();
+        let key = |n: u64| Touchy(n, census.value(n));
+        let mut left = 0;
+        for (seed, nth, removed) in (0..40)
+            .flat_map(|seed| (0..16).flat_map(move |nth| [(seed, nth, false), (seed, nth, true)]))
+        {
+            let map = SkipList::with_options(Options::new().seed(seed));
+            (0..30).for_each(|n| _ = map.pin().insert(key(2 * n), census.value(n)));
+            let stopped = panics_at(u32::MAX, &map, |map| {
+                let pinned = map.pin();
+                let (near, _) = map.neighbours(&pinned, &key(21), 0);
+                // What it was to be linked to on the levels above goes meanwhile: its maker has to search again.
+                (0..30)
+                    .filter(|n| !(10..=11).contains(n))
+                    .for_each(|n| _ = map.pin().remove(&key(2 * n)));
+                PATIENCE.set(nth);
+                map.write_late(&pinned, key(21), census.value(21), near);
+            });
+            left += u32::from(stopped && map.unfinished.len() > 0);
+            if removed {
+                map.pin().remove(&key(21));
+            }
+            map.pin().remove(&key(20));
+            assert_eq!(map.unfinished.len(), 0);
+            map.pin().check().unwrap();
+            assert_eq!(map.len(), 2 - usize::from(removed || map.pin().get(&key(21)).is_none()));
+            drop(map);
+            census.verify(0).unwrap();
+        }
+        assert!(left > 0, "no tower was left half-built");
     }
 }
 

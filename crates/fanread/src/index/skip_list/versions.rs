@@ -108,6 +108,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
         fence(SeqCst);
         drop(stamps);
         self.retire(pinned, old.map(Garbage::List));
+        self.recycle(pinned);
         stamp
     }
 
@@ -121,7 +122,11 @@ impl<K: SkipKey, V> SkipList<K, V> {
         let old = board.replace((!stamps.is_empty()).then(|| Box::new(Held(stamps.clone()))));
         drop(stamps);
         self.retire(pinned, old.map(Garbage::List));
-        self.look_at_pending(pinned);
+        let looked_at = self.look_at_pending(pinned);
+        // A batch for each few nodes: as much as they have given up.
+        for _ in 0..=looked_at / 8 {
+            self.recycle(pinned);
+        }
     }
 
     /// The state of a node, whose stamp is decided.
@@ -333,22 +338,24 @@ impl<K: SkipKey, V> SkipList<K, V> {
         }
     }
 
-    /// Looks at the nodes whose snapshots are gone.
-    fn look_at_pending(&self, pinned: &Pinned<'_, K, V>) {
+    /// Looks at the nodes whose snapshots are gone; returns how many there were.
+    pub(super) fn look_at_pending(&self, pinned: &Pinned<'_, K, V>) -> usize {
+        let mut looked_at = 0;
         loop {
             let oldest = self.held(pinned).first().copied().unwrap_or(Stamp::MAX);
             let mut pending = self.snapshots.pending.lock();
             match pending.front() {
                 Some(first) if first.stamp <= oldest => {}
-                _ => return,
+                _ => return looked_at,
             }
-            let Some(Pending { node, .. }) = pending.pop_front() else { return };
+            let Some(Pending { node, .. }) = pending.pop_front() else { return looked_at };
             drop(pending);
             // V5: it is a node still, and stays one as long as this thread is pinned.
             let node = self.memory.node(node);
             node.lower(PENDING);
             self.prune(pinned, node);
             self.bury(pinned, node);
+            looked_at += 1;
         }
     }
 

@@ -89,3 +89,72 @@ fn a_snapshot_keeps_what_it_saw() {
         map.pin().check().unwrap();
     });
 }
+
+/// Two snapshots go while a writer replaces, removes and inserts: whoever of them is last frees the old versions, each once.
+#[test]
+fn old_versions_go_once_with_the_last_snapshot_that_sees_them() {
+    explore_scene(|| {
+        let census = testkit::dummy::Census::new();
+        let map = Arc::new(map::Whole::<testkit::dummy::Counted>::with_options(
+            fanread::Options::new().seed(3),
+        ));
+        (0..3).for_each(|n| _ = map.pin().insert(key(n), census.value(n)));
+        let first = map.snapshot();
+        map.pin().insert(key(0), census.value(10));
+        let holder = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || {
+                let snapshot = map.snapshot();
+                assert_eq!(snapshot.pin().get(&key(2)[..]).map(|value| value.content), Some(2));
+            })
+        };
+        let writer = {
+            let (map, census) = (Arc::clone(&map), census.clone());
+            thread::spawn(move || {
+                map.pin().insert(key(0), census.value(20));
+                map.pin().remove(&key(1)[..]);
+                map.pin().remove(&key(0)[..]);
+                map.pin().insert(key(1), census.value(11));
+            })
+        };
+        assert_eq!(first.pin().get(&key(0)[..]).map(|value| value.content), Some(0));
+        drop(first);
+        writer.join().unwrap();
+        holder.join().unwrap();
+        map.pin().check().unwrap();
+        assert_eq!(map.len(), 2);
+        drop(map);
+        census.verify(0).unwrap();
+    });
+}
+
+/// Two threads remove and insert neighbours of several levels: a search that takes a node out of a level meets links that
+/// are being set and marked beside it.
+#[test]
+fn neighbours_of_several_levels_come_and_go() {
+    explore_scene(|| {
+        let census = testkit::dummy::Census::new();
+        let map = Arc::new(map::Whole::<testkit::dummy::Counted>::with_options(
+            fanread::Options::new().seed(5),
+        ));
+        (0..6).for_each(|n| _ = map.pin().insert(key(n), census.value(n)));
+        let threads: Vec<_> = [[2, 3, 4], [3, 4, 2]]
+            .into_iter()
+            .map(|keys| {
+                let (map, census) = (Arc::clone(&map), census.clone());
+                thread::spawn(move || {
+                    keys.into_iter().for_each(|n| _ = map.pin().remove(&key(n)[..]));
+                    keys.into_iter().for_each(|n| _ = map.pin().insert(key(n), census.value(9)));
+                })
+            })
+            .collect();
+        let seen: Vec<u64> = map.pin().iter().map(|(key, _)| u64::from(key[7])).collect();
+        assert!(seen.is_sorted_by(|a, b| a < b));
+        assert!([0, 1, 5].iter().all(|stays| seen.contains(stays)));
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        map.pin().check().unwrap();
+        assert_eq!(map.len(), 6);
+        drop(map);
+        census.verify(0).unwrap();
+    });
+}
