@@ -27,7 +27,7 @@ use super::layout::{
     LABEL_SYMBOLS, Leaf, NoRoom, Node, Place, STATE_BITS, SYMBOL_BITS, TAG_BITS, buckets_for,
     larger,
 };
-use super::place::place_at;
+use super::place::{place_at, place_other};
 use super::raw::{FreeLines, Memory, Shape, Trie};
 use super::state::{SHORT_NAME_SYMBOLS, Secret, State, Symbols};
 use super::walk;
@@ -417,6 +417,8 @@ pub(super) struct Queue<'g> {
     trie: Trie<'g>,
     nodes: [(Home, Form); IN_FLIGHT],
     len: usize,
+    /// Whether some of those that wait could have the state of another.
+    is_checked: bool,
 }
 
 /// Nodes that are placed together. Fewer leave memory idle, as new tables are not in L1; more are no use.
@@ -428,12 +430,19 @@ impl<'g> Queue<'g> {
             Home { first: 0, second: 0, tag: 0 },
             Form { kind: Kind::Plain, body: 0, value: None },
         );
-        Self { trie, nodes: [none; IN_FLIGHT], len: 0 }
+        Self { trie, nodes: [none; IN_FLIGHT], len: 0, is_checked: false }
     }
 
     /// Adds a node that is not in the table.
     #[inline(always)]
     pub(super) fn add(&mut self, state: State, form: Form) -> Result<(), NoRoom> {
+        self.is_checked = true;
+        self.add_other(state, form)
+    }
+
+    /// Adds a node whose state is another than those of all others.
+    #[inline(always)]
+    pub(super) fn add_other(&mut self, state: State, form: Form) -> Result<(), NoRoom> {
         let home = self.trie.home(state);
         self.trie.prefetch(home);
         self.nodes[self.len % IN_FLIGHT] = (home, form);
@@ -451,7 +460,8 @@ impl<'g> Queue<'g> {
     #[inline(never)]
     pub(super) fn flush(&mut self) -> Result<(), NoRoom> {
         let len = core::mem::take(&mut self.len);
-        self.nodes[..len].iter().try_for_each(|(home, form)| place_at(self.trie, *home, *form))
+        let place = if core::mem::take(&mut self.is_checked) { place_at } else { place_other };
+        self.nodes[..len].iter().try_for_each(|(home, form)| place(self.trie, *home, *form))
     }
 }
 
@@ -507,7 +517,8 @@ fn copy_nodes(old: Trie<'_>, new: Trie<'_>) -> Result<(), NoRoom> {
     }
     let mut queue = Queue::new(new);
     for at in others {
-        queue.add(old.state(at.bucket, old.head(at)), old.bucket(at.bucket).form(at.slot))?;
+        let form = old.bucket(at.bucket).form(at.slot);
+        queue.add_other(old.state(at.bucket, old.head(at)), form)?;
     }
     queue.flush()
 }

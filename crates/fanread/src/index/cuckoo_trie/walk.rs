@@ -747,32 +747,44 @@ impl Ground<'_> {
 
 /// Calls `each` with every leaf, in key order. The caller holds the trie's lock.
 pub(super) fn for_each_leaf(secret: &Secret, trie: Trie<'_>, mut each: impl FnMut(Leaf)) {
-    for_each_node(secret, trie, |node| {
+    for_each_node(secret, trie, |_, _, node| {
         if let Node::Leaf(leaf) = node {
             each(leaf);
         }
     });
 }
 
-/// Calls `each` with every node, each before those below it, in the order of their keys. The caller holds the trie's lock.
+/// Calls `each` with the level, the state and the contents of every node, each before those below it, in the order of their
+/// keys. The caller holds the trie's lock.
 #[inline]
-pub(super) fn for_each_node(secret: &Secret, trie: Trie<'_>, mut each: impl FnMut(Node)) {
-    let mut ahead = vec![secret.root(trie.round())];
-    while let Some(state) = ahead.pop() {
-        let at = trie.locate(Baseline, trie.home(state));
+pub(super) fn for_each_node(
+    secret: &Secret,
+    trie: Trie<'_>,
+    mut each: impl FnMut(u32, State, Node),
+) {
+    let root = secret.root(trie.round());
+    let mut ahead = vec![(0, root, trie.home(root))];
+    while let Some((level, state, home)) = ahead.pop() {
+        let at = trie.locate(Baseline, home);
         debug_assert!(at.is_some() || trie.keys() == 0, "T4");
         let Some(at) = at else { continue };
         let node = trie.node(at);
-        each(node);
+        each(level, state, node);
         match node {
             Node::Leaf(_) => {}
-            Node::Jump(label) => ahead.push(secret.step_all(state, label)),
+            Node::Jump(label) => {
+                let child = secret.step_all(state, label);
+                ahead.push((level + label.len() as u32, child, trie.home(child)));
+            }
             Node::Regular(children) => {
                 let above = secret.parent(state);
-                for symbol in children.into_iter().rev() {
+                let mut left = children;
+                while let Some(symbol) = left.last() {
+                    left = left.without(symbol);
                     let child = above.child(symbol);
-                    trie.prefetch_bucket(trie.home(child).first);
-                    ahead.push(child);
+                    let home = trie.home(child);
+                    trie.prefetch_bucket(home.first);
+                    ahead.push((level + 1, child, home));
                 }
             }
         }
