@@ -351,7 +351,8 @@ impl<'n> Half<'n> {
     fn fill(&self, trie: Trie<'_>) -> Result<(), NoRoom> {
         let secret = self.nodes.secret;
         let mut queue = Queue::new(trie);
-        if self.skipped == 0 && trie.round() == self.nodes.round && trie.buckets() >= EXACT_BUCKETS {
+        if self.skipped == 0 && trie.round() == self.nodes.round && trie.buckets() >= EXACT_BUCKETS
+        {
             // All names are what they were, and so are the states, which are different (T3); but for those of new jumps.
             let mut new = Vec::new();
             self.each(|item, is_new| {
