@@ -30,9 +30,8 @@ use super::layout::{
 use super::place::{place_at, place_other};
 use super::raw::{FreeLines, Memory, Shape, Trie};
 use super::state::{SHORT_NAME_SYMBOLS, Secret, State, Symbols};
-use super::walk;
 use crate::api::Key;
-use crate::arch;
+use crate::arch::{self, Baseline};
 use crate::mem::AllocError;
 
 /// How many records ahead of the one that is read are asked for. Fewer leave memory idle; more are not in L1 any more
@@ -153,7 +152,11 @@ impl Run {
     /// Adds all entries of a trie, whose keys are above all others'. The caller holds the trie's lock.
     pub(super) fn push_trie(&mut self, secret: &Secret, trie: Trie<'_>) {
         self.entries.reserve(trie.keys());
-        walk::for_each_leaf(secret, trie, |leaf| self.push(leaf));
+        for_each_node(secret, trie, |_, _, node| {
+            if let Node::Leaf(leaf) = node {
+                self.push(leaf);
+            }
+        });
     }
 
     /// The entries.
@@ -311,6 +314,43 @@ impl Run {
             }
         }
         Levels::of(&keys, part.len())
+    }
+}
+
+/// Calls `each` with the level, the state and the contents of every node, each before those below it, in the order of their
+/// keys. The caller holds the trie's lock.
+#[inline]
+pub(super) fn for_each_node(
+    secret: &Secret,
+    trie: Trie<'_>,
+    mut each: impl FnMut(u32, State, Node),
+) {
+    let root = secret.root(trie.round());
+    let mut ahead = vec![(0, root, trie.home(root))];
+    while let Some((level, state, home)) = ahead.pop() {
+        let at = trie.locate(Baseline, home);
+        debug_assert!(at.is_some() || trie.keys() == 0, "T4");
+        let Some(at) = at else { continue };
+        let node = trie.node(at);
+        each(level, state, node);
+        match node {
+            Node::Leaf(_) => {}
+            Node::Jump(label) => {
+                let child = secret.step_all(state, label);
+                ahead.push((level + label.len() as u32, child, trie.home(child)));
+            }
+            Node::Regular(children) => {
+                let above = secret.parent(state);
+                let mut left = children;
+                while let Some(symbol) = left.last() {
+                    left = left.without(symbol);
+                    let child = above.child(symbol);
+                    let home = trie.home(child);
+                    trie.prefetch_bucket(home.first);
+                    ahead.push((level + 1, child, home));
+                }
+            }
+        }
     }
 }
 

@@ -19,14 +19,13 @@
 
 use core::ops::Range;
 
-use super::build::{BuildError, LEVELS, Levels, Plan, Queue};
+use super::build::{BuildError, LEVELS, Levels, Plan, Queue, for_each_node};
 use super::layout::{
     Children, EXACT_BUCKETS, INNER_WEIGHT, LABEL_SYMBOLS, Label, Leaf, NoRoom, Node, SYMBOL_BITS,
     Symbol, buckets_for, larger,
 };
 use super::raw::{FreeLines, Memory, Trie};
 use super::state::{Secret, State};
-use super::walk;
 
 /// The nodes of a trie, each before those below it, in the order of their keys.
 #[derive(Debug)]
@@ -109,7 +108,7 @@ impl<'s> Nodes<'s> {
     /// All nodes of a trie. The caller holds its lock.
     pub(super) fn of(secret: &'s Secret, trie: Trie<'_>) -> Self {
         let mut list = Vec::with_capacity(trie.weight() / INNER_WEIGHT);
-        walk::for_each_node(secret, trie, |level, state, node| {
+        for_each_node(secret, trie, |level, state, node| {
             list.push(Item { state, level, node });
         });
         let (leaves, skip_bits, round) = (trie.keys(), trie.skip_bits(), trie.round());
@@ -259,13 +258,14 @@ impl<'n> Half<'n> {
                     each(&Item { state: row.state, level, ..*item }, false)?;
                 }
                 Node::Jump(label) => row.extend(item, label.symbols()),
-                Node::Regular(children) => match children.only() {
-                    Some(symbol) => row.extend(item, [symbol]),
-                    None => {
+                Node::Regular(children) => {
+                    if let Some(symbol) = children.only() {
+                        row.extend(item, [symbol]);
+                    } else {
                         self.jumps(&mut row, &mut each)?;
                         each(item, false)?;
                     }
-                },
+                }
             }
             Ok(())
         };

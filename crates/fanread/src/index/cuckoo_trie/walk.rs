@@ -1,4 +1,4 @@
-//! Walks through a trie in key order, for readers without a lock and for builders that hold it.
+//! Walks through a trie in key order, for readers without a lock.
 //!
 //! A node's bitmap names all its children, so a walk has the lines of a whole generation of nodes in flight. It works in
 //! passes over an ordered list: each pass replaces nodes by their children and leaves by their records, and asks for
@@ -46,7 +46,7 @@ use super::descend::{CAREFUL, QUIET, WIDTH};
 use super::layout::{Children, Head, Home, Leaf, Node, Symbol};
 use super::raw::{Memory, Trie};
 use super::state::{Secret, State, Symbols};
-use crate::arch::{Baseline, Lanes};
+use crate::arch::Lanes;
 use crate::sync::version::Seen;
 
 /// Items, and nodes beside the path, that a new walk has room for: those of a range of a hundred entries.
@@ -757,52 +757,6 @@ impl Ground<'_> {
             }
             // It may have moved from the bucket that was read later to the one that was read before.
             self.trie.find(lanes, home)?;
-        }
-    }
-}
-
-/// Calls `each` with every leaf, in key order. The caller holds the trie's lock.
-pub(super) fn for_each_leaf(secret: &Secret, trie: Trie<'_>, mut each: impl FnMut(Leaf)) {
-    for_each_node(secret, trie, |_, _, node| {
-        if let Node::Leaf(leaf) = node {
-            each(leaf);
-        }
-    });
-}
-
-/// Calls `each` with the level, the state and the contents of every node, each before those below it, in the order of their
-/// keys. The caller holds the trie's lock.
-#[inline]
-pub(super) fn for_each_node(
-    secret: &Secret,
-    trie: Trie<'_>,
-    mut each: impl FnMut(u32, State, Node),
-) {
-    let root = secret.root(trie.round());
-    let mut ahead = vec![(0, root, trie.home(root))];
-    while let Some((level, state, home)) = ahead.pop() {
-        let at = trie.locate(Baseline, home);
-        debug_assert!(at.is_some() || trie.keys() == 0, "T4");
-        let Some(at) = at else { continue };
-        let node = trie.node(at);
-        each(level, state, node);
-        match node {
-            Node::Leaf(_) => {}
-            Node::Jump(label) => {
-                let child = secret.step_all(state, label);
-                ahead.push((level + label.len() as u32, child, trie.home(child)));
-            }
-            Node::Regular(children) => {
-                let above = secret.parent(state);
-                let mut left = children;
-                while let Some(symbol) = left.last() {
-                    left = left.without(symbol);
-                    let child = above.child(symbol);
-                    let home = trie.home(child);
-                    trie.prefetch_bucket(home.first);
-                    ahead.push((level + 1, child, home));
-                }
-            }
         }
     }
 }
