@@ -27,12 +27,11 @@ use super::layout::{
     LABEL_SYMBOLS, Leaf, NoRoom, Node, Place, STATE_BITS, SYMBOL_BITS, TAG_BITS, buckets_for,
     larger,
 };
-use super::place::place_at;
+use super::place::{place_at, place_other};
 use super::raw::{FreeLines, Memory, Shape, Trie};
 use super::state::{SHORT_NAME_SYMBOLS, Secret, State, Symbols};
-use super::walk;
 use crate::api::Key;
-use crate::arch;
+use crate::arch::{self, Baseline};
 use crate::mem::AllocError;
 
 /// How many records ahead of the one that is read are asked for. Fewer leave memory idle; more are not in L1 any more
@@ -153,7 +152,11 @@ impl Run {
     /// Adds all entries of a trie, whose keys are above all others'. The caller holds the trie's lock.
     pub(super) fn push_trie(&mut self, secret: &Secret, trie: Trie<'_>) {
         self.entries.reserve(trie.keys());
-        walk::for_each_leaf(secret, trie, |leaf| self.push(leaf));
+        for_each_node(secret, trie, |_, _, node| {
+            if let Node::Leaf(leaf) = node {
+                self.push(leaf);
+            }
+        });
     }
 
     /// The entries.
@@ -314,6 +317,43 @@ impl Run {
     }
 }
 
+/// Calls `each` with the level, the state and the contents of every node, each before those below it, in the order of their
+/// keys. The caller holds the trie's lock.
+#[inline]
+pub(super) fn for_each_node(
+    secret: &Secret,
+    trie: Trie<'_>,
+    mut each: impl FnMut(u32, State, Node),
+) {
+    let root = secret.root(trie.round());
+    let mut ahead = vec![(0, root, trie.home(root))];
+    while let Some((level, state, home)) = ahead.pop() {
+        let at = trie.locate(Baseline, home);
+        debug_assert!(at.is_some() || trie.keys() == 0, "T4");
+        let Some(at) = at else { continue };
+        let node = trie.node(at);
+        each(level, state, node);
+        match node {
+            Node::Leaf(_) => {}
+            Node::Jump(label) => {
+                let child = secret.step_all(state, label);
+                ahead.push((level + label.len() as u32, child, trie.home(child)));
+            }
+            Node::Regular(children) => {
+                let above = secret.parent(state);
+                let mut left = children;
+                while let Some(symbol) = left.last() {
+                    left = left.without(symbol);
+                    let child = above.child(symbol);
+                    let home = trie.home(child);
+                    trie.prefetch_bucket(home.first);
+                    ahead.push((level + 1, child, home));
+                }
+            }
+        }
+    }
+}
+
 /// Levels that are counted.
 pub(super) const LEVELS: usize = u64::BITS as usize;
 
@@ -417,6 +457,8 @@ pub(super) struct Queue<'g> {
     trie: Trie<'g>,
     nodes: [(Home, Form); IN_FLIGHT],
     len: usize,
+    /// Whether some of those that wait could have the state of another.
+    is_checked: bool,
 }
 
 /// Nodes that are placed together. Fewer leave memory idle, as new tables are not in L1; more are no use.
@@ -428,12 +470,19 @@ impl<'g> Queue<'g> {
             Home { first: 0, second: 0, tag: 0 },
             Form { kind: Kind::Plain, body: 0, value: None },
         );
-        Self { trie, nodes: [none; IN_FLIGHT], len: 0 }
+        Self { trie, nodes: [none; IN_FLIGHT], len: 0, is_checked: false }
     }
 
     /// Adds a node that is not in the table.
     #[inline(always)]
     pub(super) fn add(&mut self, state: State, form: Form) -> Result<(), NoRoom> {
+        self.is_checked = true;
+        self.add_other(state, form)
+    }
+
+    /// Adds a node whose state is another than those of all others.
+    #[inline(always)]
+    pub(super) fn add_other(&mut self, state: State, form: Form) -> Result<(), NoRoom> {
         let home = self.trie.home(state);
         self.trie.prefetch(home);
         self.nodes[self.len % IN_FLIGHT] = (home, form);
@@ -451,7 +500,8 @@ impl<'g> Queue<'g> {
     #[inline(never)]
     pub(super) fn flush(&mut self) -> Result<(), NoRoom> {
         let len = core::mem::take(&mut self.len);
-        self.nodes[..len].iter().try_for_each(|(home, form)| place_at(self.trie, *home, *form))
+        let place = if core::mem::take(&mut self.is_checked) { place_at } else { place_other };
+        self.nodes[..len].iter().try_for_each(|(home, form)| place(self.trie, *home, *form))
     }
 }
 
@@ -507,7 +557,8 @@ fn copy_nodes(old: Trie<'_>, new: Trie<'_>) -> Result<(), NoRoom> {
     }
     let mut queue = Queue::new(new);
     for at in others {
-        queue.add(old.state(at.bucket, old.head(at)), old.bucket(at.bucket).form(at.slot))?;
+        let form = old.bucket(at.bucket).form(at.slot);
+        queue.add_other(old.state(at.bucket, old.head(at)), form)?;
     }
     queue.flush()
 }

@@ -64,6 +64,9 @@ use crate::sync::version::Seen;
 /// fastest at 5 to 8 with long keys, and slower with 3 or 10. Short keys do not reach it.
 pub(super) const WIDTH: usize = 8;
 
+/// Levels that a quick descent asks for. Of 10 M random keys two of five have their leaf on the third.
+const QUICK_LEVELS: usize = 3;
+
 /// Whether a descent asks for both buckets of a node at once, or for the second when the node is not in the first.
 const BOTH: bool = true;
 const FIRST: bool = false;
@@ -220,8 +223,42 @@ impl<'g> Trie<'g> {
 
     /// The same for callers who need no more than the end.
     pub(super) fn descend_below(self, secret: &Secret, lanes: impl Lanes, key: &[u8]) -> Stop {
-        let stop = self.descend_from(self.entry(), secret, lanes, key, &mut ());
-        stop.unwrap_or_else(|Disturbed| self.descend(secret, lanes, key, &mut ()))
+        self.descend_quickly(secret, lanes, key).unwrap_or_else(|| {
+            let stop = self.descend_from(self.entry(), secret, lanes, key, &mut ());
+            stop.unwrap_or_else(|Disturbed| self.descend(secret, lanes, key, &mut ()))
+        })
+    }
+
+    /// Finds where the path of a key ends if that is on the entry level or one of the next two, and no label is in between: so it
+    /// is with nearly all random keys. The caller holds the lock.
+    ///
+    /// A writer needs less than half the instructions of `descend_from` here. Readers were no faster with this.
+    #[inline(always)]
+    fn descend_quickly(self, secret: &Secret, lanes: impl Lanes, key: &[u8]) -> Option<Stop> {
+        let entry = self.entry();
+        let behind = entry + QUICK_LEVELS;
+        let symbols = Symbols::new(key, self.skip_bits());
+        let is_usual = self.levels() >> behind >> 1 == 0;
+        if !is_usual || behind > SHORT_NAME_SYMBOLS + 1 || behind > symbols.count() {
+            return None;
+        }
+        let window = symbols.nine(0);
+        let asked: [_; QUICK_LEVELS] = core::array::from_fn(|i| {
+            let level = entry + i;
+            let state = secret.state_of(self.short_name(window, level));
+            let symbol = window << (SYMBOL_BITS * level as u32) >> (64 - SYMBOL_BITS);
+            Level::ask::<BOTH>(self, level, state, Symbol(symbol as u8))
+        });
+        for here in asked {
+            let end = match here.read_quietly(lanes)? {
+                Node::Regular(children) if children.has(here.symbol) => continue,
+                Node::Regular(children) => End::NoChild(children),
+                Node::Leaf(leaf) => End::Leaf(leaf),
+                Node::Jump(_) => return None,
+            };
+            return Some(Stop { level: here.number as usize, state: here.state, end });
+        }
+        None
     }
 
     fn descend_from(

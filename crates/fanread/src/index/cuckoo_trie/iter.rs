@@ -147,6 +147,7 @@ impl<'g> Side<'g> {
         let ground = Ground { memory: &map.memory, secret: &map.secret, trie, reach_bytes };
         let Self { walk, ahead, .. } = self;
         if let Some(start) = start {
+            ahead.reserve(3 * FIRST_PIECE);
             return walk.collect::<V>(&ground, lanes, direction, start, FIRST_PIECE, ahead);
         }
         // A range that goes on will most likely go on again.

@@ -65,6 +65,16 @@ pub(super) fn place_at(trie: Trie<'_>, home: Home, form: Form) -> Result<(), NoR
     if trie.locate(Baseline, home).is_some() {
         return Err(NoRoom::Collision);
     }
+    place_other(trie, home, form)
+}
+
+/// The same for a node whose state is another than those of all others.
+///
+/// # Errors
+///
+/// [`NoRoom::Full`] if no place was found.
+#[inline]
+pub(super) fn place_other(trie: Trie<'_>, home: Home, form: Form) -> Result<(), NoRoom> {
     let (first, second) = (Head::first(home.tag), Head::second(home.tag));
     // With one bucket, both are the same.
     let is_short = form.value.is_some();

@@ -262,16 +262,19 @@ impl<V> CuckooTrie<V> {
         let at_end = plan.high.is_none() && last.is_some_and(|last| *key > *last);
         let window = if at_end { count * 15 / 16..count } else { middle(count) };
         let cut = nodes.cut(window.start.max(1)..window.end);
-        let Some((cut, behind)) = cut.and_then(|cut| Some((cut, nodes.first_behind(cut)?))) else {
+        let Some((cut, behind)) = cut.and_then(|cut| {
+            let behind = nodes.first_behind(&cut)?;
+            Some((cut, behind))
+        }) else {
             return self.split_two(pinned, old, locked, key);
         };
         let anchor = self.memory.key::<V>(behind).start(cut.bytes);
         self.split_at(pinned, (old, locked), &anchor, |plans| {
-            let halves = nodes.halves(cut, plans.map(|plan| plan.skip_bits()));
+            let halves = nodes.halves(&cut, plans.map(|plan| plan.skip_bits()));
             let build = |i: usize| {
                 self.in_rounds(pinned.thread, plan.round, |free, round| {
                     let plan = Plan { round, ..plans[i] };
-                    halves[i].build(&self.memory, &self.secret, free, &plan)
+                    halves[i].build(&self.memory, free, &plan)
                 })
             };
             self.both(pinned.thread, || build(0), || build(1))

@@ -19,106 +19,100 @@
 
 use core::ops::Range;
 
-use super::build::{BuildError, LEVELS, Levels, Plan, Queue};
+use super::build::{BuildError, LEVELS, Levels, Plan, Queue, for_each_node};
 use super::layout::{
-    Children, INNER_WEIGHT, LABEL_SYMBOLS, Label, Leaf, NoRoom, Node, SYMBOL_BITS, Symbol,
-    buckets_for, larger,
+    Children, EXACT_BUCKETS, INNER_WEIGHT, LABEL_SYMBOLS, Label, Leaf, NoRoom, Node, SYMBOL_BITS,
+    Symbol, buckets_for, larger,
 };
 use super::raw::{FreeLines, Memory, Trie};
-use super::state::Secret;
-use super::walk;
+use super::state::{Secret, State};
 
 /// The nodes of a trie, each before those below it, in the order of their keys.
 #[derive(Debug)]
-pub(super) struct Nodes {
-    list: Vec<Node>,
+pub(super) struct Nodes<'s> {
+    secret: &'s Secret,
+    list: Vec<Item>,
     leaves: usize,
     skip_bits: u32,
+    round: u32,
+}
+
+/// A node, and the name under which it is found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Item {
+    state: State,
+    level: u32,
+    node: Node,
 }
 
 /// A border between two children of one node.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Cut {
     /// The first node behind the border that is not on its path.
     at: usize,
+    /// The nodes on the border's path, from the root to the one whose children it parts.
+    path: Vec<Open>,
     /// Keys before the border.
     pub(super) before: usize,
     /// The border's bytes are so many of the first key behind it.
     pub(super) bytes: usize,
 }
 
-/// The nodes of one half, ready to be placed.
+/// The nodes on one side of a border.
 #[derive(Debug)]
-pub(super) struct Half {
-    nodes: Vec<Node>,
+pub(super) struct Half<'n> {
+    nodes: &'n Nodes<'n>,
+    cut: &'n Cut,
+    is_left: bool,
     leaves: usize,
     weight: usize,
     /// Keys below regular nodes, by the nodes' level.
     keys: [usize; LEVELS],
     /// Symbols that all keys share beyond what the whole skips.
-    skipped: usize,
+    skipped: u32,
 }
 
 /// A node whose children are being passed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Open {
     at: usize,
-    level: usize,
+    level: u32,
     /// Children that have not been passed, and the last that was.
     left: Children,
     last: Option<Symbol>,
 }
 
 impl Open {
-    /// The node at `at`, of `level`, if it has nodes below.
+    /// The node at `at`, if it has nodes below.
     #[inline(always)]
-    fn new(at: usize, level: usize, node: Node) -> Option<Self> {
-        let (level, left) = match node {
+    fn new(at: usize, item: &Item) -> Option<Self> {
+        let left = match item.node {
             Node::Leaf(_) => return None,
-            // As if it were the last node of its row.
-            Node::Jump(label) => (level + label.len() - 1, Children::default().with(Symbol(0))),
-            Node::Regular(children) => (level, children),
+            Node::Jump(_) => Children::default().with(Symbol(0)),
+            Node::Regular(children) => children,
         };
-        Some(Self { at, level, left, last: None })
-    }
-}
-
-/// What has been passed of a trie: the nodes above the next one.
-#[derive(Default, Debug)]
-struct Trail(Vec<Open>);
-
-impl Trail {
-    /// Leaves the nodes behind whose children have all been passed: the last one is above the next node then.
-    #[inline(always)]
-    fn settle(&mut self) {
-        while self.0.pop_if(|open| open.left == Children::default()).is_some() {}
+        Some(Self { at, level: item.level, left, last: None })
     }
 
-    /// Goes on to the next node, and returns its level.
+    /// Passes the next child.
     #[inline(always)]
-    fn step(&mut self) -> usize {
-        self.settle();
-        let Some(open) = self.0.last_mut() else { return 0 };
-        if let Some(symbol) = open.left.first() {
-            open.left = open.left.without(symbol);
-            open.last = Some(symbol);
+    fn step(&mut self) {
+        if let Some(symbol) = self.left.first() {
+            self.left = self.left.without(symbol);
+            self.last = Some(symbol);
         }
-        open.level + 1
-    }
-
-    /// Adds the node that was stepped to.
-    #[inline(always)]
-    fn enter(&mut self, at: usize, level: usize, node: Node) {
-        self.0.extend(Open::new(at, level, node));
     }
 }
 
-impl Nodes {
+impl<'s> Nodes<'s> {
     /// All nodes of a trie. The caller holds its lock.
-    pub(super) fn of(secret: &Secret, trie: Trie<'_>) -> Self {
+    pub(super) fn of(secret: &'s Secret, trie: Trie<'_>) -> Self {
         let mut list = Vec::with_capacity(trie.weight() / INNER_WEIGHT);
-        walk::for_each_node(secret, trie, |node| list.push(node));
-        Self { list, leaves: trie.keys(), skip_bits: trie.skip_bits() }
+        for_each_node(secret, trie, |level, state, node| {
+            list.push(Item { state, level, node });
+        });
+        let (leaves, skip_bits, round) = (trie.keys(), trie.skip_bits(), trie.round());
+        Self { secret, list, leaves, skip_bits, round }
     }
 
     /// How many keys there are.
@@ -132,7 +126,7 @@ impl Nodes {
     }
 
     /// The first leaf behind a border.
-    pub(super) fn first_behind(&self, cut: Cut) -> Option<Leaf> {
+    pub(super) fn first_behind(&self, cut: &Cut) -> Option<Leaf> {
         self.list[cut.at..].iter().find_map(leaf)
     }
 
@@ -142,22 +136,26 @@ impl Nodes {
     /// PAPER: as `Run::cut`.
     pub(super) fn cut(&self, window: Range<usize>) -> Option<Cut> {
         let middle = window.start.midpoint(window.end);
-        let (mut trail, mut before, mut best) = (Trail::default(), 0, None);
-        for (at, node) in self.list.iter().enumerate() {
-            trail.settle();
-            if window.contains(&before)
-                && let Some(Open { level, left, last: Some(last), .. }) = trail.0.last()
-                && let Some(next) = left.first()
-            {
-                let bytes = self.border_bytes(*level, *last, next);
-                let rank = (bytes, before.abs_diff(middle));
-                if best.is_none_or(|(best, _)| rank < best) {
-                    best = Some((rank, Cut { at, before, bytes }));
+        // The nodes above the next one.
+        let mut path: Vec<Open> = Vec::new();
+        let (mut before, mut best) = (0, None);
+        for (at, item) in self.list.iter().enumerate() {
+            while path.pop_if(|open| open.left == Children::default()).is_some() {}
+            if let Some(open) = path.last_mut() {
+                if window.contains(&before)
+                    && let Open { level, last: Some(last), .. } = *open
+                    && let Some(next) = open.left.first()
+                {
+                    let bytes = self.border_bytes(level, last, next);
+                    let rank = (bytes, before.abs_diff(middle));
+                    if best.as_ref().is_none_or(|(best, _)| rank < *best) {
+                        best = Some((rank, Cut { at, path: path.clone(), before, bytes }));
+                    }
                 }
+                path.last_mut().expect("not empty").step();
             }
-            let level = trail.step();
-            trail.enter(at, level, *node);
-            before += usize::from(matches!(node, Node::Leaf(_)));
+            path.extend(Open::new(at, item));
+            before += usize::from(matches!(item.node, Node::Leaf(_)));
             if before >= window.end {
                 break;
             }
@@ -167,50 +165,22 @@ impl Nodes {
 
     /// Bytes of the shortest border between two children of a node.
     #[inline(always)]
-    fn border_bytes(&self, level: usize, before: Symbol, behind: Symbol) -> usize {
+    fn border_bytes(&self, level: u32, before: Symbol, behind: Symbol) -> usize {
         // A key that ends there has filled up its last symbol with zeros, with less than one byte.
         let shared = if before.is_end() {
             0
         } else {
             (before.0 ^ behind.0).leading_zeros() - (u8::BITS - SYMBOL_BITS)
         };
-        (self.skip_bits as usize + SYMBOL_BITS as usize * level + shared as usize) / 8 + 1
+        (self.skip_bits + SYMBOL_BITS * level + shared) as usize / 8 + 1
     }
 
     /// The nodes before and behind a border, for tries that skip so many bits.
-    pub(super) fn halves(&self, cut: Cut, skip_bits: [u32; 2]) -> [Half; 2] {
-        let mut trail = Trail::default();
-        for (at, node) in self.list[..cut.at].iter().enumerate() {
-            let level = trail.step();
-            trail.enter(at, level, *node);
-        }
-        trail.settle();
-        let [mut left, mut right] = skip_bits.map(|skip_bits| {
-            let symbols = (skip_bits - self.skip_bits) / SYMBOL_BITS;
-            Making::new(self.list.len() * 3 / 4, symbols as usize)
-        });
-        let mut path = trail.0.iter().peekable();
-        for (at, node) in self.list[..cut.at].iter().enumerate() {
-            let Some(open) = path.next_if(|open| open.at == at) else {
-                left.add(*node);
-                continue;
-            };
-            match *node {
-                Node::Regular(children) => {
-                    let last = open.last.unwrap_or(Symbol::END);
-                    let is_cut = path.peek().is_none();
-                    let behind = if is_cut { open.left } else { open.left.with(last) };
-                    left.add(Node::Regular(children.up_to(last)));
-                    right.add(Node::Regular(behind));
-                }
-                other => {
-                    left.add(other);
-                    right.add(other);
-                }
-            }
-        }
-        self.list[cut.at..].iter().for_each(|node| right.add(*node));
-        [left.finish(), right.finish()]
+    pub(super) fn halves<'n>(&'n self, cut: &'n Cut, skip_bits: [u32; 2]) -> [Half<'n>; 2] {
+        [(true, skip_bits[0]), (false, skip_bits[1])].map(|(is_left, skip_bits)| {
+            let skipped = (skip_bits - self.skip_bits) / SYMBOL_BITS;
+            Half::new(self, cut, is_left, skipped)
+        })
     }
 }
 
@@ -219,98 +189,135 @@ pub(super) fn middle(count: usize) -> Range<usize> {
     count * 3 / 8..count * 5 / 8 + 1
 }
 
-fn leaf(node: &Node) -> Option<Leaf> {
-    if let Node::Leaf(leaf) = node { Some(*leaf) } else { None }
+fn leaf(item: &Item) -> Option<Leaf> {
+    if let Node::Leaf(leaf) = item.node { Some(leaf) } else { None }
 }
 
-/// A half in the making: nodes of one child become jumps, or nothing if they lead to a leaf (T4, T5).
-struct Making {
-    half: Half,
-    /// Regular nodes: their level, the leaves before them, and how many children are to come.
-    open: Vec<(usize, usize, u32)>,
-    /// The symbols behind the last node that was added, to the node that is next.
-    row: Vec<u8>,
-    /// The level where the row begins.
-    level: usize,
+/// Symbols on the border's path that are behind no fork yet: nodes of one child become jumps, or nothing if they lead to a
+/// leaf (T4, T5).
+struct Row {
+    /// Where it begins.
+    state: State,
+    level: u32,
+    symbols: Vec<u8>,
 }
 
-impl Making {
-    fn new(room: usize, skipped: usize) -> Self {
-        let (nodes, keys) = (Vec::with_capacity(room), [0; LEVELS]);
-        let half = Half { nodes, leaves: 0, weight: 0, keys, skipped };
-        Self { half, open: Vec::new(), row: Vec::new(), level: 0 }
+impl Row {
+    fn extend(&mut self, item: &Item, symbols: impl IntoIterator<Item = Symbol>) {
+        if self.symbols.is_empty() {
+            (self.state, self.level) = (item.state, item.level);
+        }
+        self.symbols.extend(symbols.into_iter().map(|symbol| symbol.0));
     }
+}
 
-    /// Adds the next node of the whole, as far as it belongs to this half.
-    #[inline(always)]
-    fn add(&mut self, node: Node) {
-        match node {
-            Node::Leaf(leaf) => {
-                self.row.clear();
-                self.half.nodes.push(node);
-                self.half.leaves += 1;
-                self.half.weight += leaf.weight() as usize;
-                self.close();
+impl<'n> Half<'n> {
+    fn new(nodes: &'n Nodes<'n>, cut: &'n Cut, is_left: bool, skipped: u32) -> Self {
+        let keys = [0; LEVELS];
+        let mut half = Self { nodes, cut, is_left, leaves: 0, weight: 0, keys, skipped };
+        let (mut leaves, mut weight, mut keys) = (0, 0, keys);
+        // Regular nodes above the next one: their level, and the leaves before them.
+        let mut open: Vec<(u32, usize)> = Vec::new();
+        let mut close = |open: &mut Vec<(u32, usize)>, level: u32, leaves: usize| {
+            while let Some((level, before)) = open.pop_if(|(above, _)| *above >= level) {
+                if let Some(keys) = keys.get_mut((level - skipped) as usize) {
+                    *keys += leaves - before;
+                }
             }
-            Node::Jump(label) => self.row.extend(label.symbols().map(|symbol| symbol.0)),
-            Node::Regular(children) => match children.only() {
-                Some(symbol) => self.row.push(symbol.0),
-                None => self.fork(children),
-            },
-        }
+        };
+        let all: Result<(), core::convert::Infallible> = half.each(|item, _| {
+            weight += item.node.weight() as usize;
+            close(&mut open, item.level, leaves);
+            match item.node {
+                Node::Leaf(_) => leaves += 1,
+                Node::Regular(_) => open.push((item.level, leaves)),
+                Node::Jump(_) => {}
+            }
+            Ok(())
+        });
+        all.unwrap_or_else(|never| match never {});
+        close(&mut open, 0, leaves);
+        (half.leaves, half.weight, half.keys) = (leaves, weight, keys);
+        half
     }
 
+    /// Calls `each` with all nodes in order, and with whether it is a jump that was not there before.
     #[inline(always)]
-    fn fork(&mut self, children: Children) {
-        if !self.row.is_empty() {
-            self.jump();
+    fn each<E>(&self, mut each: impl FnMut(&Item, bool) -> Result<(), E>) -> Result<(), E> {
+        let Self { nodes, cut, .. } = *self;
+        let root = &nodes.list[0];
+        let mut row = Row { state: root.state, level: root.level, symbols: Vec::new() };
+        let mut add = |item: &Item, is_on_path: bool| {
+            if row.symbols.is_empty() && !is_on_path {
+                return each(item, false);
+            }
+            match item.node {
+                Node::Leaf(_) => {
+                    let level = row.level.max(self.skipped);
+                    row.symbols.clear();
+                    each(&Item { state: row.state, level, ..*item }, false)?;
+                }
+                Node::Jump(label) => row.extend(item, label.symbols()),
+                Node::Regular(children) => {
+                    if let Some(symbol) = children.only() {
+                        row.extend(item, [symbol]);
+                    } else {
+                        self.jumps(&mut row, &mut each)?;
+                        each(item, false)?;
+                    }
+                }
+            }
+            Ok(())
+        };
+        let (mut from, mut path) = (0, cut.path.iter().peekable());
+        while let Some(open) = path.next() {
+            if self.is_left {
+                nodes.list[from..open.at].iter().try_for_each(|item| add(item, false))?;
+            }
+            from = open.at + 1;
+            let mut item = nodes.list[open.at];
+            if let Node::Regular(children) = &mut item.node {
+                let last = open.last.unwrap_or(Symbol::END);
+                let through = path.peek().is_some();
+                *children = match self.is_left {
+                    true => children.up_to(last),
+                    false if through => open.left.with(last),
+                    false => open.left,
+                };
+            }
+            add(&item, true)?;
         }
-        let (half, level) = (&mut self.half, self.level);
-        half.nodes.push(Node::Regular(children));
-        half.weight += INNER_WEIGHT;
-        self.open.push((level, half.leaves, children.len()));
-        self.level = level + 1;
+        let rest = if self.is_left { from..cut.at } else { cut.at..nodes.list.len() };
+        nodes.list[rest].iter().try_for_each(|item| add(item, false))
     }
 
-    /// Adds jumps for the row; from the root on, only what all keys do not skip.
-    fn jump(&mut self) {
-        let skipped = if self.open.is_empty() { self.half.skipped } else { 0 };
-        debug_assert!(skipped <= self.row.len(), "all keys of a half share what it skips");
-        for symbols in self.row[skipped..].chunks(LABEL_SYMBOLS) {
+    /// Adds jumps for a row; from the root on, only what all keys do not skip.
+    fn jumps<E>(
+        &self,
+        row: &mut Row,
+        each: &mut impl FnMut(&Item, bool) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Row { mut state, level, ref mut symbols } = *row;
+        if symbols.is_empty() {
+            return Ok(());
+        }
+        let skipped = self.skipped.saturating_sub(level) as usize;
+        debug_assert!(skipped <= symbols.len(), "all keys of a half share what it skips");
+        let mut level = level + skipped as u32;
+        for symbols in symbols[skipped..].chunks(LABEL_SYMBOLS) {
             let mut label = [Symbol::END; LABEL_SYMBOLS];
             for (symbol, from) in label.iter_mut().zip(symbols) {
                 *symbol = Symbol(*from);
             }
-            self.half.nodes.push(Node::Jump(Label::of(&label[..symbols.len()])));
-            self.half.weight += INNER_WEIGHT;
+            let label = Label::of(&label[..symbols.len()]);
+            each(&Item { state, level, node: Node::Jump(label) }, true)?;
+            state = self.nodes.secret.step_all(state, label);
+            level += label.len() as u32;
         }
-        self.level += self.row.len() - skipped;
-        self.row.clear();
+        symbols.clear();
+        Ok(())
     }
 
-    /// Ends the nodes whose last child has been added.
-    #[inline(always)]
-    fn close(&mut self) {
-        while let Some((level, before, left)) = self.open.last_mut() {
-            *left -= 1;
-            self.level = *level + 1;
-            if *left > 0 {
-                return;
-            }
-            if let Some(keys) = self.half.keys.get_mut(*level) {
-                *keys += self.half.leaves - *before;
-            }
-            self.open.pop();
-        }
-    }
-
-    fn finish(self) -> Half {
-        debug_assert!(self.open.is_empty(), "T4");
-        self.half
-    }
-}
-
-impl Half {
     /// Builds the trie, with room for a third more.
     ///
     /// # Errors
@@ -319,7 +326,6 @@ impl Half {
     pub(super) fn build<'g>(
         &self,
         memory: &'g Memory,
-        secret: &Secret,
         free: &mut FreeLines,
         plan: &Plan<'_>,
     ) -> Result<Trie<'g>, BuildError> {
@@ -327,7 +333,7 @@ impl Half {
         let mut buckets = buckets_for(self.weight + self.weight / 3);
         loop {
             let trie = memory.allocate(free, &plan.shape(buckets, levels))?;
-            let Err(error) = self.fill(secret, trie) else {
+            let Err(error) = self.fill(trie) else {
                 trie.set_keys(self.leaves);
                 trie.start();
                 trie.set_weight(self.weight);
@@ -342,25 +348,40 @@ impl Half {
     }
 
     /// Places all nodes.
-    fn fill(&self, secret: &Secret, trie: Trie<'_>) -> Result<(), NoRoom> {
+    fn fill(&self, trie: Trie<'_>) -> Result<(), NoRoom> {
+        let secret = self.nodes.secret;
         let mut queue = Queue::new(trie);
-        let mut ahead = vec![(0, secret.root(trie.round()))];
-        for node in &self.nodes {
-            let Some((level, state)) = ahead.pop() else { break };
-            queue.add(state, node.encode())?;
-            match *node {
-                Node::Leaf(leaf) => queue.set_hint(leaf, level),
-                Node::Jump(label) => {
-                    ahead.push((level + label.len(), secret.step_all(state, label)));
+        if self.skipped == 0 && trie.round() == self.nodes.round && trie.buckets() >= EXACT_BUCKETS
+        {
+            // All names are what they were, and so are the states, which are different (T3); but for those of new jumps.
+            let mut new = Vec::new();
+            self.each(|item, is_new| {
+                if is_new {
+                    new.push(*item);
+                    return Ok(());
                 }
+                if let Node::Leaf(leaf) = item.node {
+                    queue.set_hint(leaf, item.level as usize);
+                }
+                queue.add_other(item.state, item.node.encode())
+            })?;
+            queue.flush()?;
+            new.iter().try_for_each(|item| queue.add(item.state, item.node.encode()))?;
+            return queue.flush();
+        }
+        let mut ahead = vec![secret.root(trie.round())];
+        self.each(|item, _| {
+            let Some(state) = ahead.pop() else { return Ok(()) };
+            match item.node {
+                Node::Leaf(leaf) => queue.set_hint(leaf, (item.level - self.skipped) as usize),
+                Node::Jump(label) => ahead.push(secret.step_all(state, label)),
                 Node::Regular(children) => {
                     let above = secret.parent(state);
-                    let below =
-                        children.into_iter().rev().map(|symbol| (level + 1, above.child(symbol)));
-                    ahead.extend(below);
+                    ahead.extend(children.into_iter().rev().map(|symbol| above.child(symbol)));
                 }
             }
-        }
+            queue.add(state, item.node.encode())
+        })?;
         queue.flush()
     }
 }

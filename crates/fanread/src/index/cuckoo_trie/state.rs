@@ -57,14 +57,13 @@ impl ShortName {
         Self((1 << bits | symbols) << ROUND_BITS | u64::from(round % (1 << ROUND_BITS)))
     }
 
-    /// The name that is one symbol longer, if that is short too.
+    /// Whether longer names are not short.
     #[inline(always)]
-    fn with(self, symbol: Symbol) -> Option<Self> {
-        const FULL: u64 = 1 << ((SHORT_NAME_SYMBOLS as u32) * SYMBOL_BITS + ROUND_BITS);
-        (self.0 < FULL && !symbol.is_end()).then(|| self.longer(symbol))
+    fn is_full(self) -> bool {
+        self.0 >> (SHORT_NAME_SYMBOLS as u32 * SYMBOL_BITS + ROUND_BITS) != 0
     }
 
-    /// The same, if that is known.
+    /// The name that is one symbol longer, which is short too.
     #[inline(always)]
     pub(super) fn longer(self, symbol: Symbol) -> Self {
         let round = self.0 % (1 << ROUND_BITS);
@@ -90,17 +89,22 @@ pub(super) struct Secret {
 pub(super) struct Parent<'s> {
     secret: &'s Secret,
     state: State,
-    name: Option<ShortName>,
+    /// What is mixed for a child is this, with so many times its symbol.
+    from: u64,
+    factor: u64,
+    /// [`STEPPED`], or nothing if the children's names are short.
+    stepped: u64,
 }
 
 impl Parent<'_> {
     /// The state of the name that is one symbol longer.
     #[inline(always)]
     pub(super) fn child(&self, symbol: Symbol) -> State {
-        match self.name.and_then(|name| name.with(symbol)) {
-            Some(name) => self.secret.state_of(name),
-            None => self.secret.step_on(self.state, symbol),
+        if symbol.is_end() {
+            return self.secret.step_on(self.state, symbol);
         }
+        let mixed = self.from ^ u64::from(symbol.0).wrapping_mul(self.factor);
+        State(self.secret.mix(mixed) | self.stepped)
     }
 }
 
@@ -161,7 +165,14 @@ impl Secret {
     /// The parent of this state.
     #[inline(always)]
     pub(super) fn parent(&self, state: State) -> Parent<'_> {
-        Parent { secret: self, state, name: self.name_of(state) }
+        let (from, factor, stepped) = match self.name_of(state) {
+            Some(name) if !name.is_full() => {
+                let first = name.longer(Symbol(0));
+                (first.0 << ABOVE_NUMBER, 1 << (ABOVE_NUMBER + ROUND_BITS), 0)
+            }
+            _ => (state.0, self.symbol, STEPPED),
+        };
+        Parent { secret: self, state, from, factor, stepped }
     }
 
     /// The state of the name that is one symbol longer.

@@ -1,4 +1,4 @@
-//! Walks through a trie in key order, for readers without a lock and for builders that hold it.
+//! Walks through a trie in key order, for readers without a lock.
 //!
 //! A node's bitmap names all its children, so a walk has the lines of a whole generation of nodes in flight. It works in
 //! passes over an ordered list: each pass replaces nodes by their children and leaves by their records, and asks for
@@ -46,7 +46,7 @@ use super::descend::{CAREFUL, QUIET, WIDTH};
 use super::layout::{Children, Head, Home, Leaf, Node, Symbol};
 use super::raw::{Memory, Trie};
 use super::state::{Secret, State, Symbols};
-use crate::arch::{Baseline, Lanes};
+use crate::arch::Lanes;
 use crate::sync::version::Seen;
 
 /// Items, and nodes beside the path, that a new walk has room for: those of a range of a hundred entries.
@@ -162,6 +162,30 @@ struct Family {
     parent: u32,
     /// Leaves expected below each.
     leaves: u32,
+}
+
+impl Family {
+    /// Takes the next children, up to `count`, and adds them to `items`, with so many leaves expected below each. Returns how
+    /// many there were.
+    #[inline(always)]
+    fn ask(
+        &mut self,
+        ground: &Ground<'_>,
+        direction: Direction,
+        leaves: u32,
+        count: usize,
+        items: &mut Vec<Item>,
+    ) -> usize {
+        let Self { state, children, parent, .. } = self;
+        let count = count.min(children.len() as usize);
+        let above = ground.secret.parent(*state);
+        items.reserve(count);
+        for _ in 0..count {
+            let Some(symbol) = take(children, direction) else { break };
+            items.push(Item::Node(ground.ask(above.child(symbol), *parent, leaves)));
+        }
+        count
+    }
 }
 
 /// A walk's memory; it can be used for any number of walks.
@@ -343,6 +367,7 @@ impl Walk {
         self.next.reserve(ITEMS);
         self.rest.reserve(ROOM);
         self.parents.reserve(ROOM);
+        self.counts.reserve(ROOM);
         if let Start::Key { key, inclusive } = start {
             return match self.descend(ground, lanes, direction, key) {
                 Ok(is_leaf) => Ok(is_leaf.then_some((key, inclusive))),
@@ -377,21 +402,17 @@ impl Walk {
                     self.nodes += usize::from(matches!(item, Item::Node(_)));
                     self.list.push(item);
                 }
-                Some(Rest::Some(Family { state, children, parent, leaves })) => {
-                    let above = ground.secret.parent(*state);
+                Some(Rest::Some(family)) => {
                     // What was learned in this walk about such guesses.
-                    let leaves = (*leaves as usize * self.found)
+                    let leaves = (family.leaves as usize * self.found)
                         .checked_div(self.guessed)
-                        .map_or(*leaves, |leaves| leaves.clamp(1, MOST as usize) as u32);
-                    while (self.expected < wanted || self.nodes < self.busy)
-                        && let Some(symbol) = take(children, direction)
-                    {
-                        let asked = ground.ask(above.child(symbol), *parent, leaves);
-                        self.list.push(Item::Node(asked));
-                        self.expected += leaves as usize;
-                        self.nodes += 1;
-                    }
-                    if *children == Children::default() {
+                        .map_or(family.leaves, |leaves| leaves.clamp(1, MOST as usize) as u32);
+                    let missing = wanted.saturating_sub(self.expected).div_ceil(leaves as usize);
+                    let count = missing.max(self.busy.saturating_sub(self.nodes));
+                    let count = family.ask(ground, direction, leaves, count, &mut self.list);
+                    self.expected += count * leaves as usize;
+                    self.nodes += count;
+                    if family.children == Children::default() {
                         self.rest.pop();
                     }
                 }
@@ -651,19 +672,14 @@ impl List {
         &mut self,
         ground: &Ground<'_>,
         direction: Direction,
-        family: Family,
+        mut family: Family,
     ) -> Option<Family> {
-        let Family { state, mut children, parent, leaves } = family;
-        self.items.reserve(65);
-        let above = ground.secret.parent(state);
-        while let Some(symbol) = take(&mut children, direction) {
-            let child = above.child(symbol);
-            self.push(Item::Node(ground.ask(child, parent, leaves)));
-            if self.expected >= self.wanted {
-                return (children != Children::default()).then_some(Family { children, ..family });
-            }
-        }
-        None
+        let leaves = family.leaves;
+        let missing = self.wanted.saturating_sub(self.expected).div_ceil(leaves as usize);
+        let count = family.ask(ground, direction, leaves, missing.max(1), &mut self.items);
+        self.expected += count * leaves as usize;
+        self.nodes += count;
+        (family.children != Children::default()).then_some(family)
     }
 
     /// Ends the list before item `since`: what follows does not count.
@@ -741,40 +757,6 @@ impl Ground<'_> {
             }
             // It may have moved from the bucket that was read later to the one that was read before.
             self.trie.find(lanes, home)?;
-        }
-    }
-}
-
-/// Calls `each` with every leaf, in key order. The caller holds the trie's lock.
-pub(super) fn for_each_leaf(secret: &Secret, trie: Trie<'_>, mut each: impl FnMut(Leaf)) {
-    for_each_node(secret, trie, |node| {
-        if let Node::Leaf(leaf) = node {
-            each(leaf);
-        }
-    });
-}
-
-/// Calls `each` with every node, each before those below it, in the order of their keys. The caller holds the trie's lock.
-#[inline]
-pub(super) fn for_each_node(secret: &Secret, trie: Trie<'_>, mut each: impl FnMut(Node)) {
-    let mut ahead = vec![secret.root(trie.round())];
-    while let Some(state) = ahead.pop() {
-        let at = trie.locate(Baseline, trie.home(state));
-        debug_assert!(at.is_some() || trie.keys() == 0, "T4");
-        let Some(at) = at else { continue };
-        let node = trie.node(at);
-        each(node);
-        match node {
-            Node::Leaf(_) => {}
-            Node::Jump(label) => ahead.push(secret.step_all(state, label)),
-            Node::Regular(children) => {
-                let above = secret.parent(state);
-                for symbol in children.into_iter().rev() {
-                    let child = above.child(symbol);
-                    trie.prefetch_bucket(trie.home(child).first);
-                    ahead.push(child);
-                }
-            }
         }
     }
 }

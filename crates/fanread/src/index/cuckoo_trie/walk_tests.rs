@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::*;
 use crate::api::Key;
-use crate::arch::Avx512;
+use crate::arch::{Avx512, Baseline};
 use crate::index::cuckoo_trie::build::Run;
 use crate::index::cuckoo_trie::build::tests::{ALL, Bench, key_sets};
 use crate::index::cuckoo_trie::edit::Edit;
