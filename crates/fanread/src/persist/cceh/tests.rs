@@ -369,7 +369,11 @@ fn every_flush_and_every_fence_is_needed_and_stands_where_it_has_to() {
     for scene in Scene::all() {
         scene.crash_while_made(&mut sites);
         scene.split_what_was_mended(&mut sites);
-        scene.crash_everywhere(1, 150, 250, &mut sites);
+        let map = Map::create(scene.medium(&[]), scene.options).unwrap();
+        for op in script(1, 150, 250) {
+            op.apply(&map);
+        }
+        sites.extend(map.medium.sites());
     }
     let faults = sites.into_iter().flat_map(|site| match site.0 {
         Kind::Store | Kind::Flush => vec![Fault::Missing(site)],
