@@ -11,6 +11,7 @@ macro_rules! for_our_maps {
             }
             numbers {
                 "mlp-index": mlp_index, MlpIndex;
+                "u64-map": u64_map, U64Map;
             }
         }
     };

@@ -11,7 +11,8 @@
 //! | the same, to compare | [`CuckooTrie`] | 2, and 1 more for each 8 levels of a long path |
 //! | anything typed, in order | [`Wormhole`] with the encoders of [`key`] | the same |
 //! | of any type with an order, with snapshots and fast scans | [`SkipList`] | some 12 at 10 M keys |
-//! | `u64`, or what fits one in order | [`MlpIndex`] | 1, for keys on the usual levels |
+//! | `u64`, or what fits one in order | [`U64Map`] | 1 |
+//! | the same, to ask for the next key behind absent ones | [`MlpIndex`] | 1, for keys on the usual levels |
 //! | `u64` with `u64` values, in a file that outlives the process | [`Cceh`] | 1, sometimes 2 |
 //! | of one length, with values of one length, in a file that never changes | [`CuckooTable`] | 1, sometimes 2 |
 //!
@@ -46,6 +47,7 @@ pub use api::{InsertError, Key, LoadError, MemoryUsage, Options, Ref};
 pub use index::cuckoo_trie::{self, CuckooTrie};
 pub use index::mlp_index::{self, MlpIndex};
 pub use index::skip_list::{self, SkipList};
+pub use index::u64_map::{self, U64Map};
 pub use index::wormhole::{self, Wormhole};
 pub use persist::Cceh;
 pub use table::{CuckooTable, TableBuilder};

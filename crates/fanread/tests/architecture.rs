@@ -38,11 +38,17 @@ const NAMES: [&str; 10] =
     ["mod", "layout", "raw", "search", "insert", "remove", "resize", "iter", "check", "tests"];
 
 /// Files beside those of the list, each for a reason.
-const EXTRA_FILES: [&str; 29] = [
+const EXTRA_FILES: [&str; 33] = [
     // The prefix table has nodes in a table where an index has only one kind of bytes.
     "prefix/node.rs",
     // What every ordered map does when memory runs out.
     "index/out_of_memory.rs",
+    // Shapes of keys for every map on numbers.
+    "index/shapes.rs",
+    // A hash table beside a list of sorted keys: the table's segments, a run of keys, and the list of runs.
+    "index/u64_map/table.rs",
+    "index/u64_map/run.rs",
+    "index/u64_map/order.rs",
     // Reading several buckets at one instant and changing several at once, which no other index does.
     "index/mlp_index/edit.rs",
     // How a bucket is read where it lies, apart from how it is changed.

@@ -1,5 +1,6 @@
 //! Errors of the in-memory maps, and what their checks find.
 
+use crate::mem::AllocError;
 use core::fmt;
 
 /// Why a key was not inserted. The map is unchanged, and the error hands the value back.
@@ -64,6 +65,12 @@ impl fmt::Display for LoadError {
 }
 
 impl std::error::Error for LoadError {}
+
+impl From<AllocError> for LoadError {
+    fn from(AllocError { bytes }: AllocError) -> Self {
+        Self::OutOfMemory { bytes }
+    }
+}
 
 impl<V> InsertError<V> {
     /// Returns the value that was not inserted.

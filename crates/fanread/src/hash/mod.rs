@@ -5,4 +5,5 @@
 
 pub(crate) mod fixed;
 pub(crate) mod mix;
+pub(crate) mod permute;
 pub(crate) mod prefix;

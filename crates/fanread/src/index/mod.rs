@@ -3,4 +3,5 @@
 pub mod cuckoo_trie;
 pub mod mlp_index;
 pub mod skip_list;
+pub mod u64_map;
 pub mod wormhole;

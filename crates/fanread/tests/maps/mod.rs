@@ -15,6 +15,7 @@ macro_rules! for_each_map {
         for_each_map! { strings, wormhole, Wormhole, [$file $(, $strings)?] }
         for_each_map! { strings, cuckoo_trie, CuckooTrie, [$file $(, $strings)?] }
         for_each_map! { numbers, mlp_index, MlpIndex, [$file $(, $numbers)?] }
+        for_each_map! { numbers, u64_map, U64Map, [$file $(, $numbers)?] }
         for_each_map! { typed, skip_list, SkipList, [$file $(, $typed)?] }
     };
     (strings, $module:ident, $map:ident, $files:tt) => {

@@ -1,0 +1,68 @@
+//! A one-to-one function of 64 bits that nobody can compute who does not know its key.
+//!
+//! A table that keeps such hashes needs no keys beside them.
+
+use super::mix::stream;
+
+/// The function; see the module.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Permutation {
+    sums: [u64; 3],
+    factors: [u64; 3],
+    inverses: [u64; 3],
+}
+
+impl Permutation {
+    const SHIFTS: [u32; 3] = [32, 29, 32];
+
+    /// Makes the function of a key.
+    pub(crate) fn new(key: u64) -> Self {
+        let sums = core::array::from_fn(|i| stream(key, i as u64));
+        let factors = core::array::from_fn(|i| stream(key, 3 + i as u64) | 1);
+        Self { sums, factors, inverses: factors.map(inverse) }
+    }
+
+    /// The hash of a number.
+    #[inline(always)]
+    pub(crate) fn hash(&self, number: u64) -> u64 {
+        let mut x = number;
+        for round in 0..3 {
+            x = (x ^ self.sums[round]).wrapping_mul(self.factors[round]);
+            x ^= x >> Self::SHIFTS[round];
+        }
+        x
+    }
+
+    /// The number of a hash.
+    #[inline]
+    pub(crate) fn number(&self, hash: u64) -> u64 {
+        let mut x = hash;
+        for round in (0..3).rev() {
+            let shift = Self::SHIFTS[round];
+            x ^= x >> shift ^ x.checked_shr(2 * shift).unwrap_or(0);
+            x = x.wrapping_mul(self.inverses[round]) ^ self.sums[round];
+        }
+        x
+    }
+}
+
+/// The number by which an odd one gives 1.
+fn inverse(odd: u64) -> u64 {
+    // Each step doubles the number of bits that are right: 3, 6, 12, 24, 48, 96.
+    (0..5).fold(odd, |x, _| x.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(x))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_comes_back_from_its_hash() {
+        for seed in 0..100 {
+            let function = Permutation::new(seed);
+            for number in [0, 1, 2, seed, !seed, u64::MAX, u64::MAX - 1, 1 << 63] {
+                assert_eq!(function.number(function.hash(number)), number);
+            }
+        }
+    }
+}

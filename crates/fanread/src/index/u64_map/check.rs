@@ -1,0 +1,101 @@
+//! Verifies the invariants of a map at rest.
+
+use std::collections::HashSet;
+
+use super::layout::{FREE, GONE, SLOTS};
+use super::table::Segment;
+use super::{Pinned, U64Map};
+use crate::api::Broken;
+
+impl<V> Pinned<'_, V> {
+    /// Verifies the structure of the map, which no other thread is writing to.
+    ///
+    /// # Errors
+    ///
+    /// The first invariant found broken.
+    pub fn check(&self) -> Result<(), Broken> {
+        let ordered = self.map.check_order(self)?;
+        let Some(names) = self.map.names.get(&self.guard) else { return Ok(()) };
+        let mut entries = 0;
+        let mut next = 0_u128;
+        for segment in names.all(&self.guard) {
+            entries += check_segment(segment)?;
+            for (hash, _) in segment.entries() {
+                let key = self.map.spelling.number(hash);
+                if !core::ptr::eq(names.segment(hash, &self.guard), segment) {
+                    return Err(Broken::new("S2", format!("{key} is in another's segment")));
+                }
+                if !ordered.contains(&key) {
+                    return Err(Broken::new("O1", format!("{key} is not in the order")));
+                }
+            }
+            next += 1 << (64 - segment.geometry.bits);
+        }
+        if next != 1 << 64 {
+            return Err(Broken::new("S2", "segments do not cover all hashes".to_owned()));
+        }
+        if entries != self.len() {
+            return Err(Broken::new("S3", format!("{entries} entries, {} counted", self.len())));
+        }
+        Ok(())
+    }
+}
+
+impl<V> U64Map<V> {
+    /// Checks R1 and O1; returns all keys of the order.
+    fn check_order(&self, pinned: &Pinned<'_, V>) -> Result<HashSet<u64>, Broken> {
+        let mut all = HashSet::new();
+        let mut next = Some(0);
+        for run in self.order.runs(&pinned.guard) {
+            if next != Some(run.low()) || run.last() < run.low() || run.version.begin().is_dead() {
+                return Err(Broken::new(
+                    "O1",
+                    format!("a run from {} to {}", run.low(), run.last()),
+                ));
+            }
+            next = run.last().checked_add(1);
+            let keys: Vec<_> = (0..run.len()).map(|at| run.key(at)).collect();
+            if !keys.iter().all(|key| (run.low()..=run.last()).contains(key))
+                || !keys[..run.sorted()].is_sorted_by(|a, b| a < b)
+            {
+                return Err(Broken::new("R1", format!("keys of a run from {}", run.low())));
+            }
+            all.extend(keys);
+        }
+        if next.is_some() && next != Some(0) {
+            return Err(Broken::new("O1", "the last run does not reach the end".to_owned()));
+        }
+        Ok(all)
+    }
+}
+
+/// Checks B1 and S3; returns how many entries there are.
+fn check_segment(segment: &Segment) -> Result<usize, Broken> {
+    let geometry = segment.geometry;
+    let free_in = |bucket| segment.memory.bucket(bucket).matches(FREE) != 0;
+    let (mut entries, mut gone) = (HashSet::new(), 0);
+    for at in 0..segment.memory.buckets() {
+        let bucket = segment.memory.bucket(at);
+        for slot in 0..SLOTS {
+            let word = bucket.word(slot);
+            if word == GONE {
+                gone += 1;
+            }
+            if word == FREE || word == GONE {
+                continue;
+            }
+            let hash = word ^ geometry.filler(at);
+            let mut window = geometry.window(geometry.home(hash));
+            let passed = window.clone().take_while(|passed| *passed != at);
+            let is_reached = !passed.into_iter().any(free_in) && window.any(|place| place == at);
+            if !is_reached || !entries.insert(hash) {
+                return Err(Broken::new("B1", format!("{hash:x} in bucket {at}")));
+            }
+        }
+    }
+    let counts = segment.counts();
+    if (counts.entries, counts.gone) != (entries.len(), gone) || segment.is_frozen() {
+        return Err(Broken::new("S3", format!("{counts:?}, {} and {gone} there", entries.len())));
+    }
+    Ok(entries.len())
+}

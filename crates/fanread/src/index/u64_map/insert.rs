@@ -1,0 +1,188 @@
+//! Putting entries in.
+//!
+//! A writer holds the lock of its key's window for both steps: it leaves the key in the order first, then puts the entry into
+//! the table. So whatever the table has, the order has too.
+
+use super::raw::{self, Garbage, read_value};
+use super::search::BATCH;
+use super::table::Place;
+use super::{Pinned, U64Map};
+use crate::api::{InsertError, LoadError, Rule, Written};
+use crate::arch::prefetch;
+use crate::mem::AllocError;
+use crate::mem::word::Word;
+use crate::sync::backoff::Backoff;
+
+/// What a write did.
+enum Outcome {
+    New,
+    Replaced(Word),
+    Refused(Option<Word>),
+}
+
+impl<V: Send + Sync> U64Map<V> {
+    /// Maps `key` to `value` if the rule allows it.
+    #[inline]
+    pub(super) fn write<'g>(
+        &'g self,
+        pinned: &'g Pinned<'_, V>,
+        key: u64,
+        value: V,
+        rule: Rule,
+    ) -> Result<Written<'g, V>, InsertError<V>> {
+        let word = match raw::word_of_value(value) {
+            Ok(word) => word,
+            Err((AllocError { bytes }, value)) => {
+                return Err(InsertError::OutOfMemory { bytes, value });
+            }
+        };
+        let mut garbage = Vec::new();
+        let outcome = self.write_word(pinned, (key, true), word, rule, &mut garbage);
+        if let Ok(Outcome::Replaced(old)) = outcome {
+            garbage.extend(raw::garbage_of(old));
+        }
+        if !garbage.is_empty() {
+            // User code runs here, that panics or not: the write is done.
+            self.retire(pinned, garbage);
+        }
+        match outcome {
+            Ok(Outcome::New) => Ok(Written::New(read_value(word))),
+            Ok(Outcome::Replaced(old)) => Ok(Written::Replaced(read_value(old))),
+            Ok(Outcome::Refused(found)) => {
+                Ok(Written::Refused(found.map(read_value), raw::value_of_word(word)))
+            }
+            Err(AllocError { bytes }) => {
+                Err(InsertError::OutOfMemory { bytes, value: raw::value_of_word(word) })
+            }
+        }
+    }
+
+    /// Writes a word for a key, whose place in the order is seen to or not.
+    #[inline]
+    fn write_word(
+        &self,
+        pinned: &Pinned<'_, V>,
+        (key, ordered): (u64, bool),
+        word: Word,
+        rule: Rule,
+        garbage: &mut Vec<Garbage<V>>,
+    ) -> Result<Outcome, AllocError> {
+        let guard = &pinned.guard;
+        let hash = self.spelling.hash(key);
+        let mut backoff = Backoff::new();
+        loop {
+            let Some(segment) = self.segment(hash, guard) else {
+                if let Rule::Same(_) = rule {
+                    return Ok(Outcome::Refused(None));
+                }
+                self.make_first(guard)?;
+                continue;
+            };
+            segment.ask(hash);
+            if ordered && let Some(run) = self.order.run(key, guard) {
+                // While the line of the table is on its way.
+                run.ask_for_end();
+            }
+            let Ok(mut held) = segment.lock(hash) else {
+                backoff.wait();
+                continue;
+            };
+            let Ok(place) = segment.place(&mut held, hash) else {
+                drop(held);
+                backoff.wait();
+                continue;
+            };
+            match place {
+                Place::Entry(at) => {
+                    let old = segment.value(at);
+                    let allowed = match rule {
+                        Rule::Always => true,
+                        Rule::Absent => false,
+                        Rule::Same(seen) => core::ptr::eq(old, seen),
+                    };
+                    if !allowed {
+                        return Ok(Outcome::Refused(Some(old)));
+                    }
+                    segment.set_value(at, word);
+                    return Ok(Outcome::Replaced(old));
+                }
+                _ if matches!(rule, Rule::Same(_)) => return Ok(Outcome::Refused(None)),
+                Place::Free(at, gone) => {
+                    if ordered {
+                        self.order.add(key, guard, garbage)?;
+                    }
+                    segment.put(&held, at, gone, (hash, word));
+                    drop(held);
+                    self.shards.added(pinned.thread, 1);
+                    return Ok(Outcome::New);
+                }
+                Place::Full => {
+                    drop(held);
+                    self.rebuild(pinned, hash, segment, garbage)?;
+                }
+            }
+        }
+    }
+}
+
+impl<V: Send + Sync> Pinned<'_, V> {
+    /// Inserts all `entries` in their order; later ones win.
+    ///
+    /// # Cost
+    ///
+    /// The line fetches of as many [`insert`](Self::insert)s, those of 16 keys at once.
+    ///
+    /// # Panics
+    ///
+    /// As `insert`; entries before the one that panicked are in the map.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::U64Map;
+    ///
+    /// let map = U64Map::new();
+    /// let pinned = map.pin();
+    /// pinned.insert_batch([(1, "one"), (2, "two")]);
+    /// assert_eq!(pinned.len(), 2);
+    /// ```
+    pub fn insert_batch(&self, entries: impl IntoIterator<Item = (u64, V)>) {
+        let mut entries = entries.into_iter().fuse();
+        loop {
+            let mut batch: [Option<(u64, V)>; BATCH] = core::array::from_fn(|_| entries.next());
+            for (key, _) in batch.iter().flatten() {
+                self.map.ask(*key, &self.guard);
+                if let Some(run) = self.map.order.run(*key, &self.guard) {
+                    prefetch(run);
+                }
+            }
+            for entry in &mut batch {
+                let Some((key, value)) = entry.take() else { return };
+                if let Err(error) = self.map.write(self, key, value, Rule::Always) {
+                    panic!("{error}");
+                }
+            }
+        }
+    }
+
+    /// Puts entries into the table of a map whose order is made by somebody else, and empties `entries`.
+    pub(super) fn load(&self, entries: &mut Vec<(u64, V)>) -> Result<(), LoadError> {
+        let map = self.map;
+        for (key, _) in &*entries {
+            map.ask(*key, &self.guard);
+        }
+        let mut garbage = Vec::new();
+        for (key, value) in entries.drain(..) {
+            let word = raw::word_of_value(value).map_err(|(error, _)| error)?;
+            if let Err(error) = map.write_word(self, (key, false), word, Rule::Always, &mut garbage)
+            {
+                drop(raw::value_of_word::<V>(word));
+                return Err(error.into());
+            }
+        }
+        if !garbage.is_empty() {
+            map.retire(self, garbage);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,299 @@
+//! An ordered map on `u64` that answers points by a hash table and ranges by a list of sorted keys.
+//!
+//! The table has every entry where the hash of its key says: a point operation waits once. The order has the keys alone, as
+//! runs of some hundreds, and point operations do not touch it, but that an insertion leaves its key at the end of a run.
+//! Who walks along the order asks the table for the value of each key, many at once; keys that the table no longer has are
+//! passed over.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `layout.rs` | the bytes of a bucket, and which buckets a hash may be in |
+//! | `raw.rs` | shared memory: buckets, runs, pointers, boxes |
+//! | `table.rs` | segments of buckets and their names |
+//! | `run.rs`, `order.rs` | keys of an interval, and the list of these |
+//! | `search.rs` | points |
+//! | `insert.rs`, `remove.rs` | writes |
+//! | `resize.rs` | copies of segments |
+//! | `iter.rs` | walks |
+//! | `check.rs` | the verifier |
+//!
+//! Invariants, the protocol and the budget of line fetches are in `docs/design/u64-map.md`.
+
+#![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
+#![allow(clippy::missing_errors_doc, reason = "inside, the error is that there is no memory")]
+
+mod check;
+mod insert;
+mod iter;
+mod layout;
+mod order;
+mod raw;
+mod remove;
+mod resize;
+mod run;
+mod search;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use core::marker::PhantomData;
+use std::hash::{BuildHasher, RandomState};
+
+pub use crate::api::{Broken, Ref};
+use crate::api::{LoadError, MemoryUsage, Options};
+use crate::hash::permute::Permutation;
+use crate::mem;
+use crate::mem::word;
+use crate::shards::Shards;
+use crate::sync::epoch::{self, Guard};
+use crate::sync::lock::Lock;
+use crate::sync::thread;
+
+pub use iter::Range;
+use layout::SLOTS;
+use order::{Builder, Order};
+use raw::{Blocks, Garbage, Shared};
+use table::Names;
+
+/// An ordered map on `u64`: one wait for a point, order for a range.
+///
+/// A [`get`](Pinned::get) waits once, an [`insert`](Pinned::insert) about once, and a scan has the lines of many values in
+/// flight. Typed keys come through [`key::U64Key`](crate::key::U64Key). Where the next key behind an absent one is asked for
+/// most, take [`MlpIndex`](crate::MlpIndex).
+///
+/// Shared by threads through a shared reference; see [`pin`](Self::pin).
+///
+/// # Examples
+///
+/// ```
+/// use fanread::U64Map;
+///
+/// let map = U64Map::new();
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| map.pin().insert(30, 'c').is_none());
+///     scope.spawn(|| map.pin().insert(10, 'a').is_none());
+/// });
+/// let pinned = map.pin();
+/// let all: Vec<_> = pinned.iter().map(|(key, value)| (key, *value)).collect();
+/// assert_eq!(all, [(10, 'a'), (30, 'c')]);
+/// ```
+pub struct U64Map<V> {
+    names: Shared<Names>,
+    blocks: Blocks,
+    /// Held by who changes names.
+    structure: Lock<()>,
+    spelling: Permutation,
+    order: Order,
+    shards: Shards<(), Garbage<V>>,
+    values: PhantomData<OwnsAndTakes<V>>,
+}
+
+/// A map owns values, and takes them through a shared reference: a map of long-lived values must not pass for one of
+/// shorter-lived ones, so `V` is invariant.
+type OwnsAndTakes<V> = (V, fn(V) -> V);
+
+impl<V> Default for U64Map<V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<V> core::fmt::Debug for U64Map<V> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("U64Map").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+impl<V> U64Map<V> {
+    /// Makes an empty map, which allocates nothing.
+    pub fn new() -> Self {
+        Self::with_options(Options::new())
+    }
+
+    /// Makes an empty map.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "options are made for one map and handed over"
+    )]
+    pub fn with_options(options: Options) -> Self {
+        let seed = options.seed.unwrap_or_else(|| RandomState::new().hash_one(0_u64));
+        Self {
+            names: Shared::none(),
+            blocks: Blocks::new(),
+            structure: Lock::new(()),
+            spelling: Permutation::new(seed),
+            order: Order::new(),
+            shards: Shards::new(),
+            values: PhantomData,
+        }
+    }
+
+    /// Makes a map of entries whose keys ascend.
+    ///
+    /// # Cost
+    ///
+    /// The line fetches of as many [`get`](Pinned::get)s, those of 16 entries at once.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError::NotAscending`] if a key is not above the one before it, [`LoadError::OutOfMemory`] if there is no memory.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::U64Map;
+    ///
+    /// let map = U64Map::from_sorted([(1, 'a'), (2, 'b')])?;
+    /// assert_eq!(map.len(), 2);
+    /// assert!(U64Map::from_sorted([(2, 'b'), (1, 'a')]).is_err());
+    /// # Ok::<(), fanread::LoadError>(())
+    /// ```
+    pub fn from_sorted(entries: impl IntoIterator<Item = (u64, V)>) -> Result<Self, LoadError>
+    where
+        V: Send + Sync,
+    {
+        let map = Self::new();
+        let mut order = Builder::default();
+        let mut last = None;
+        let mut some = Vec::with_capacity(search::BATCH);
+        for (index, (key, value)) in entries.into_iter().enumerate() {
+            if last.is_some_and(|last| last >= key) {
+                return Err(LoadError::NotAscending { index });
+            }
+            last = Some(key);
+            order.add(key)?;
+            some.push((key, value));
+            if some.len() == search::BATCH {
+                map.pin().load(&mut some)?;
+            }
+        }
+        map.pin().load(&mut some)?;
+        if last.is_some() {
+            order.finish(&map.order)?;
+        }
+        Ok(map)
+    }
+
+    /// Returns the handle through which the map is used.
+    ///
+    /// While the handle lives, memory that any map of this process gives up is not used again; nothing else waits
+    /// for it. Call [`Pinned::repin`] now and then in a long loop.
+    ///
+    /// # Cost
+    ///
+    /// No line fetches beyond the thread's own; about as long as two uncontended locks.
+    #[inline]
+    pub fn pin(&self) -> Pinned<'_, V> {
+        Pinned { map: self, guard: epoch::pin(), thread: thread::index() }
+    }
+
+    /// Returns how many entries the map has. Exact when no writer is active.
+    pub fn len(&self) -> usize {
+        self.shards.entries()
+    }
+
+    /// Returns whether the map has no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns what the map takes in memory.
+    pub fn memory_usage(&self) -> MemoryUsage {
+        let guard = epoch::pin();
+        let boxes = if const { word::is_inline::<V>() } { 0 } else { self.len() * size_of::<V>() };
+        let (mut own, mut slots) = (0, 0);
+        if let Some(names) = self.names.get(&guard) {
+            own = names.bytes();
+            for segment in names.all(&guard) {
+                own += segment.own_bytes();
+                slots += segment.memory.buckets() * SLOTS;
+            }
+        }
+        let runs: usize = self.order.runs(&guard).map(|run| run::Run::bytes(run.capacity())).sum();
+        let idle = slots.saturating_sub(self.len()) * (mem::LINE_BYTES / SLOTS);
+        MemoryUsage {
+            leaf_bytes: runs + self.order.list_bytes(&guard),
+            record_bytes: boxes,
+            table_bytes: own + self.blocks.bytes(),
+            idle_bytes: idle,
+            process_huge_page_bytes: mem::pages::huge_bytes_granted(),
+        }
+    }
+
+    /// Takes what has been unlinked, and frees what nobody can be reading any more.
+    fn retire(&self, pinned: &Pinned<'_, V>, garbage: impl IntoIterator<Item = Garbage<V>>) {
+        // User code runs here, in `Drop` of values: no lock is held.
+        self.exchange(pinned, garbage).run();
+    }
+
+    /// Takes what has been unlinked; returns what nobody can be reading any more. The caller drops its locks before it
+    /// runs that.
+    fn exchange(
+        &self,
+        pinned: &Pinned<'_, V>,
+        garbage: impl IntoIterator<Item = Garbage<V>>,
+    ) -> Recycle<'_, V> {
+        let free = self.shards.exchange(pinned.thread, &pinned.guard, garbage);
+        Recycle { blocks: &self.blocks, free }
+    }
+}
+
+/// Garbage that nobody reads any more: freed one by one, all of it even if the drop of a value panics.
+struct Recycle<'m, V> {
+    blocks: &'m Blocks,
+    free: Vec<Garbage<V>>,
+}
+
+impl<V> Recycle<'_, V> {
+    fn run(&mut self) {
+        while let Some(item) = self.free.pop() {
+            item.free(self.blocks);
+        }
+    }
+}
+
+impl<V> Drop for Recycle<'_, V> {
+    fn drop(&mut self) {
+        // After a panic of one value: the rest. A second panic aborts, as in std's collections.
+        self.run();
+    }
+}
+
+impl<V> Drop for U64Map<V> {
+    fn drop(&mut self) {
+        let guard = epoch::pin();
+        let mut free = self.shards.drain();
+        free.extend(self.order.take(&guard));
+        let mut values = Vec::new();
+        if let Some(names) = self.names.get(&guard) {
+            for place in names.places() {
+                if !const { word::is_inline::<V>() } {
+                    let segment = place.get(&guard).expect("S2");
+                    values.extend(segment.entries().filter_map(|(_, word)| raw::garbage_of(word)));
+                }
+                free.extend(place.retire().map(Garbage::Segment));
+            }
+            free.extend(self.names.retire().map(Garbage::Names));
+        }
+        free.append(&mut values);
+        Recycle { blocks: &self.blocks, free }.run();
+    }
+}
+
+/// The handle through which a [`U64Map`] is used; see [`U64Map::pin`].
+///
+/// It belongs to its thread. What it hands out lives as long as the handle.
+pub struct Pinned<'m, V> {
+    map: &'m U64Map<V>,
+    guard: Guard,
+    thread: usize,
+}
+
+crate::api::u64_map_methods! {
+    U64Map,
+    insert: "The line of the key's hash, and the lines of the end of a run of keys, which are mostly cached: one wait. One \
+             insertion in some hundreds copies a run, and one in many a segment of the table.",
+    range: "The fetches of [`lower_bound`](Self::lower_bound) to begin; then a line for each entry, those of the next entries \
+            asked for ahead, up to 24 of them, and one for eight keys.",
+    bound: "The lines of a run of keys, of which two wait for each other, then the line of the value: three waits.",
+}

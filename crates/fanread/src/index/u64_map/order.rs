@@ -1,0 +1,344 @@
+//! The order of the keys: a list of runs, found by two steps of binary search.
+//!
+//! ```text
+//! top     first key of each chunk       a few hundred, in L1 and L2
+//! chunk   first key of each run         up to 256 runs
+//! run     some 300 keys                 see `run.rs`
+//! ```
+//!
+//! The order has every key of the map, and some that are no longer in it: the table is the truth, and who walks along the order
+//! asks it. So an insertion only has to leave its key at the end of a run, and a removal nothing at all, until half of a
+//! run's keys are gone.
+//!
+//! Tops and chunks never change but for the pointers in them; more or fewer runs make a new chunk.
+//!
+//! # Invariants
+//!
+//! * **O1** The intervals of the runs follow each other without a gap, from 0 to the largest number.
+//! * **O2** A run that was replaced is dead before another key is added to what replaces it.
+
+use super::raw::{Garbage, Owned, Shared};
+use super::run::{MOST_WORDS, Run};
+use crate::mem::AllocError;
+use crate::sync::epoch::Guard;
+use crate::sync::lock::Lock;
+use crate::sync::version::Locked;
+
+/// Runs of a chunk, at most.
+const MOST_RUNS: usize = if cfg!(any(shuttle, small_leaves, miri)) { 4 } else { 256 };
+
+/// The first keys of runs, and the runs.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    lows: Box<[u64]>,
+    runs: Box<[Shared<Run>]>,
+}
+
+/// The first keys of chunks, and the chunks.
+#[derive(Debug)]
+pub(super) struct Top {
+    lows: Box<[u64]>,
+    chunks: Box<[Shared<Chunk>]>,
+}
+
+/// Which of some ascending first keys `key` belongs to; the first of them is the least there is.
+#[inline(always)]
+fn index(lows: &[u64], key: u64) -> usize {
+    lows.partition_point(|low| *low <= key) - 1
+}
+
+impl Chunk {
+    fn of(runs: Vec<(u64, Shared<Run>)>) -> Owned<Self> {
+        let (lows, runs): (Vec<_>, Vec<_>) = runs.into_iter().unzip();
+        Owned::new(Self { lows: lows.into(), runs: runs.into() })
+    }
+
+    fn list(&self) -> impl Iterator<Item = (u64, Shared<Run>)> {
+        self.lows.iter().zip(&self.runs).map(|(low, run)| (*low, run.alias()))
+    }
+}
+
+/// The order of the keys; see the module.
+#[derive(Debug)]
+pub(super) struct Order {
+    top: Shared<Top>,
+    /// Held by who replaces runs, chunks or the top.
+    structure: Lock<()>,
+}
+
+impl Order {
+    pub(super) const fn new() -> Self {
+        Self { top: Shared::none(), structure: Lock::new(()) }
+    }
+
+    /// Makes the first run.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory.
+    pub(super) fn make_first(&self, guard: &Guard) -> Result<(), AllocError> {
+        let run = Run::of((0, u64::MAX), &[], MOST_WORDS.min(16))?;
+        let _held = self.structure.lock();
+        if self.top.get(guard).is_none() {
+            let chunk = Chunk::of(vec![(0, Shared::new(run))]);
+            let top = Top { lows: Box::new([0]), chunks: Box::new([Shared::new(chunk)]) };
+            self.top.point_to(&Shared::new(Owned::new(top)));
+        }
+        Ok(())
+    }
+
+    /// The run of a key; `None` in a map that never had an entry.
+    #[inline(always)]
+    pub(super) fn run<'g>(&self, key: u64, guard: &'g Guard) -> Option<&'g Run> {
+        let top = self.top.get(guard)?;
+        let chunk = top.chunks[index(&top.lows, key)].get(guard)?;
+        chunk.runs[index(&chunk.lows, key)].get(guard)
+    }
+
+    /// Adds a key.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory.
+    #[inline]
+    pub(super) fn add<V>(
+        &self,
+        key: u64,
+        guard: &Guard,
+        garbage: &mut Vec<Garbage<V>>,
+    ) -> Result<(), AllocError> {
+        loop {
+            let Some(run) = self.run(key, guard) else {
+                self.make_first(guard)?;
+                continue;
+            };
+            let locked = run.version.lock();
+            if locked.is_dead() {
+                continue;
+            }
+            if run.push(key) {
+                return Ok(());
+            }
+            self.renew(run, locked, guard, |_| true, garbage)?;
+        }
+    }
+
+    /// Replaces a run by new ones that have its keys in order, but for those that are not to be kept.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory; nothing has changed then.
+    pub(super) fn renew<'g, V>(
+        &self,
+        run: &'g Run,
+        locked: Locked<'g>,
+        guard: &'g Guard,
+        mut keep: impl FnMut(u64) -> bool,
+        garbage: &mut Vec<Garbage<V>>,
+    ) -> Result<(), AllocError> {
+        let mut keys = run.collect();
+        keys.retain(|key| keep(*key));
+        let mut last = run.last();
+        // A run that has become small takes the next one in, if nobody is at work there.
+        let mut next = None;
+        if keys.len() < MOST_WORDS / 4 && last < u64::MAX {
+            next =
+                self.run(last + 1, guard).and_then(|next| Some((next, next.version.try_lock()?)));
+            next = next.filter(|(next, locked)| {
+                !locked.is_dead() && next.len() + keys.len() <= MOST_WORDS / 2
+            });
+            if let Some((next, _)) = &next {
+                keys.extend(next.collect());
+                last = next.last();
+            }
+        }
+        let new = parts(run, (run.low(), last), &keys)?;
+        let old = next.as_ref().map(|(next, _)| *next);
+        self.publish((run, old), new, guard, garbage);
+        // O2: marked while they are still locked.
+        locked.retire();
+        if let Some((_, locked)) = next {
+            locked.retire();
+        }
+        Ok(())
+    }
+
+    /// Puts new runs in the place of one, or of one and the next.
+    fn publish<V>(
+        &self,
+        (run, next): (&Run, Option<&Run>),
+        new: Vec<Owned<Run>>,
+        guard: &Guard,
+        garbage: &mut Vec<Garbage<V>>,
+    ) {
+        let _held = self.structure.lock();
+        let top = self.top.get(guard).expect("there are runs");
+        let at_chunk = index(&top.lows, run.low());
+        let chunk = top.chunks[at_chunk].get(guard).expect("chunks are never null");
+        let at = index(&chunk.lows, run.low());
+        debug_assert!(chunk.runs[at].is(run), "a run is replaced by who holds its lock");
+        if let (1, None) = (new.len(), next) {
+            let new = new.into_iter().next().expect("one");
+            garbage.extend(chunk.runs[at].replace(new).map(Garbage::Run));
+            return;
+        }
+        // The next run may be in the next chunk.
+        let mut list: Vec<_> = chunk.list().collect();
+        let mut chunks = at_chunk..at_chunk + 1;
+        if next.is_some() && at + 1 == list.len() || list.len() < MOST_RUNS / 4 {
+            if let Some(other) = top.chunks.get(at_chunk + 1).and_then(|other| other.get(guard)) {
+                list.extend(other.list());
+                chunks.end += 1;
+            }
+        }
+        let old = at..at + 1 + usize::from(next.is_some());
+        let new = new.into_iter().map(|new| (new.get().low(), Shared::new(new)));
+        for (_, run) in list.splice(old, new) {
+            garbage.extend(run.retire().map(Garbage::Run));
+        }
+        let mut pieces = Vec::new();
+        while list.len() > MOST_RUNS {
+            pieces.push(list.split_off(list.len().div_ceil(2).max(list.len() - MOST_RUNS)));
+        }
+        pieces.push(list);
+        pieces.reverse();
+        let mut new: Vec<_> =
+            pieces.into_iter().map(|piece| (piece[0].0, Chunk::of(piece))).collect();
+        if new.len() == 1 && chunks.len() == 1 {
+            let (_, new) = new.swap_remove(0);
+            garbage.extend(top.chunks[at_chunk].replace(new).map(Garbage::Chunk));
+            return;
+        }
+        let mut list: Vec<_> =
+            top.lows.iter().zip(&top.chunks).map(|(low, chunk)| (*low, chunk.alias())).collect();
+        let new = new.into_iter().map(|(low, chunk)| (low, Shared::new(chunk)));
+        for (_, chunk) in list.splice(chunks, new) {
+            garbage.extend(chunk.retire().map(Garbage::Chunk));
+        }
+        let (lows, chunks): (Vec<_>, Vec<_>) = list.into_iter().unzip();
+        let top = Top { lows: lows.into(), chunks: chunks.into() };
+        garbage.extend(self.top.replace(Owned::new(top)).map(Garbage::Top));
+    }
+
+    /// All runs, if nobody is writing.
+    pub(super) fn runs<'g>(&self, guard: &'g Guard) -> impl Iterator<Item = &'g Run> {
+        let chunks = self.top.get(guard).into_iter().flat_map(|top| &top.chunks);
+        let chunks = chunks.filter_map(|chunk| chunk.get(guard));
+        chunks.flat_map(|chunk| &chunk.runs).filter_map(|run| run.get(guard))
+    }
+
+    /// What tops and chunks take in memory.
+    pub(super) fn list_bytes(&self, guard: &Guard) -> usize {
+        let Some(top) = self.top.get(guard) else { return 0 };
+        let chunks = top.chunks.iter().filter_map(|chunk| chunk.get(guard));
+        let lists = chunks.map(|chunk| size_of::<Chunk>() + 16 * chunk.lows.len());
+        size_of::<Top>() + 16 * top.lows.len() + lists.sum::<usize>()
+    }
+
+    /// Takes everything out. Nobody uses the map any more.
+    pub(super) fn take<V>(&mut self, guard: &Guard) -> Vec<Garbage<V>> {
+        let Some(top) = self.top.get(guard) else { return Vec::new() };
+        let mut all = Vec::new();
+        for place in &top.chunks {
+            for run in place.get(guard).into_iter().flat_map(|chunk| &chunk.runs) {
+                all.extend(run.retire().map(Garbage::Run));
+            }
+            all.extend(place.retire().map(Garbage::Chunk));
+        }
+        all.extend(self.top.retire().map(Garbage::Top));
+        self.top = Shared::none();
+        all
+    }
+}
+
+/// Makes runs of keys from `low` to `last`: one, or two if there are many.
+fn parts(old: &Run, (low, last): (u64, u64), keys: &[u64]) -> Result<Vec<Owned<Run>>, AllocError> {
+    let len = keys.len();
+    // A half more, so a run is copied twice before it is split.
+    let roomy = |len: usize| (len + len / 2).max(16).min(MOST_WORDS);
+    if len <= MOST_WORDS * 3 / 4 {
+        return Ok(vec![Run::of((low, last), keys, roomy(len))?]);
+    }
+    // Keys that ascend leave a run behind that gets no more of them.
+    let ascends = old.ascends();
+    let at = if ascends { len - len / 8 } else { len / 2 };
+    let (left, right) = keys.split_at(at);
+    let room = if ascends { at } else { roomy(at) };
+    let left = Run::of((low, right[0] - 1), left, room)?;
+    let right = Run::of((right[0], last), right, roomy(len - at))?;
+    Ok(vec![left, right])
+}
+
+/// Makes the order of keys that come in ascending order.
+#[derive(Debug, Default)]
+pub(super) struct Builder {
+    keys: Vec<u64>,
+    low: u64,
+    chunks: Vec<(u64, Shared<Chunk>)>,
+    runs: Vec<(u64, Shared<Run>)>,
+}
+
+impl Builder {
+    /// Adds the next key.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory.
+    pub(super) fn add(&mut self, key: u64) -> Result<(), AllocError> {
+        if self.keys.len() == MOST_WORDS * 2 / 3 {
+            self.close_run(key - 1)?;
+        }
+        self.keys.push(key);
+        Ok(())
+    }
+
+    fn close_run(&mut self, last: u64) -> Result<(), AllocError> {
+        let run = Run::of((self.low, last), &self.keys, self.keys.len().max(16))?;
+        self.runs.push((self.low, Shared::new(run)));
+        self.keys.clear();
+        self.low = last.wrapping_add(1);
+        if self.runs.len() == MOST_RUNS * 3 / 4 {
+            self.close_chunk();
+        }
+        Ok(())
+    }
+
+    fn close_chunk(&mut self) {
+        if let Some((low, _)) = self.runs.first() {
+            let low = *low;
+            let chunk = Chunk::of(core::mem::take(&mut self.runs));
+            self.chunks.push((low, Shared::new(chunk)));
+        }
+    }
+
+    /// Makes the order, which a map takes that has none yet.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory.
+    pub(super) fn finish(mut self, order: &Order) -> Result<(), AllocError> {
+        self.close_run(u64::MAX)?;
+        self.close_chunk();
+        let (lows, chunks): (Vec<_>, Vec<_>) =
+            core::mem::take(&mut self.chunks).into_iter().unzip();
+        let top = Top { lows: lows.into(), chunks: chunks.into() };
+        order.top.point_to(&Shared::new(Owned::new(top)));
+        Ok(())
+    }
+}
+
+impl Drop for Builder {
+    fn drop(&mut self) {
+        // What was made for nothing.
+        let guard = crate::sync::epoch::pin();
+        for (_, run) in &self.runs {
+            drop(run.retire());
+        }
+        for (_, place) in &self.chunks {
+            for run in place.get(&guard).into_iter().flat_map(|chunk| &chunk.runs) {
+                drop(run.retire());
+            }
+            drop(place.retire());
+        }
+    }
+}

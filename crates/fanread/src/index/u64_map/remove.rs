@@ -1,0 +1,134 @@
+//! Taking entries out.
+//!
+//! The table forgets the entry; its key stays in the order until a quarter of a run's keys are gone, and then the run is made
+//! anew without them.
+
+use super::layout::SLOTS;
+use super::raw::{self, read_value};
+use super::run::{MOST_WORDS, Run};
+use super::table::Place;
+use super::{Pinned, Ref, U64Map};
+use crate::mem::word::Word;
+use crate::sync::backoff::Backoff;
+
+/// Keys of a run that may be gone.
+///
+/// Walks pass over them, one line each. Fewer make more copies of runs, a few microseconds each.
+const MOST_GONE: usize = MOST_WORDS / 8;
+
+impl<V: Send + Sync> U64Map<V> {
+    /// Takes a key out of the table, if its value is the one that is wanted.
+    fn take(
+        &self,
+        pinned: &Pinned<'_, V>,
+        hash: u64,
+        wanted: &mut impl FnMut(Word) -> bool,
+    ) -> Option<Word> {
+        let mut backoff = Backoff::new();
+        loop {
+            let segment = self.segment(hash, &pinned.guard)?;
+            let Ok(mut held) = segment.lock(hash) else {
+                backoff.wait();
+                continue;
+            };
+            let Ok(place) = segment.place(&mut held, hash) else {
+                drop(held);
+                backoff.wait();
+                continue;
+            };
+            let Place::Entry(at) = place else { return None };
+            let old = segment.value(at);
+            if !wanted(old) {
+                return None;
+            }
+            segment.take(&mut held, at);
+            return Some(old);
+        }
+    }
+
+    /// Makes a run anew without the keys that are gone, if they are many.
+    fn clean(&self, pinned: &Pinned<'_, V>, run: &Run, garbage: &mut Vec<raw::Garbage<V>>) {
+        let guard = &pinned.guard;
+        let Some(locked) = run.version.try_lock() else { return };
+        if locked.is_dead() {
+            return;
+        }
+        let mut asked = run.len();
+        let mut ask = |count: usize| {
+            for _ in 0..count.min(asked) {
+                asked -= 1;
+                self.ask(run.key(asked), guard);
+            }
+        };
+        ask(super::search::BATCH);
+        let is_there = |key| {
+            ask(1);
+            let hash = self.spelling.hash(key);
+            let Some(segment) = self.segment(hash, guard) else { return true };
+            // Who is inserting the key holds its window: between the order and the table, say.
+            let Ok(mut held) = segment.try_lock(hash) else { return true };
+            !matches!(segment.place(&mut held, hash), Ok(Place::Free(..) | Place::Full))
+        };
+        // Without memory the run stays as it is.
+        let _ = self.order.renew(run, locked, guard, is_there, garbage);
+    }
+}
+
+impl<V: Send + Sync> Pinned<'_, V> {
+    /// Removes `key` and returns its value, if there was one.
+    ///
+    /// # Cost
+    ///
+    /// The line fetches of [`get`](Self::get), and a line of the key's run, which is mostly cached.
+    ///
+    /// # Concurrency
+    ///
+    /// Takes effect at one instant. The value is dropped once nobody can be reading it.
+    ///
+    /// # Panics
+    ///
+    /// If dropping a value that was removed or replaced earlier does. The key is removed all the same.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::U64Map;
+    ///
+    /// let map = U64Map::new();
+    /// let pinned = map.pin();
+    /// pinned.insert(7, 1);
+    /// assert_eq!(pinned.remove(7).as_deref(), Some(&1));
+    /// assert!(pinned.remove(7).is_none());
+    /// ```
+    pub fn remove(&self, key: u64) -> Option<Ref<'_, V>> {
+        self.remove_if(key, |_| true)
+    }
+
+    /// Removes `key` if its value is the one `wanted` accepts, which is no user code.
+    pub(super) fn remove_if(
+        &self,
+        key: u64,
+        mut wanted: impl FnMut(Ref<'_, V>) -> bool,
+    ) -> Option<Ref<'_, V>> {
+        let map = self.map;
+        let hash = map.spelling.hash(key);
+        let old = map.take(self, hash, &mut |word| wanted(Ref::new(read_value(word))))?;
+        map.shards.removed(self.thread);
+        let mut garbage = Vec::new();
+        garbage.extend(raw::garbage_of(old));
+        if let Some(run) = map.order.run(key, &self.guard)
+            && run.count_removed() > MOST_GONE.min(run.len() / 2)
+        {
+            map.clean(self, run, &mut garbage);
+        }
+        if let Some(segment) = map.segment(hash, &self.guard)
+            && segment.counts().entries * 8 < segment.memory.buckets() * SLOTS
+        {
+            map.shrink(self, hash, segment, &mut garbage);
+        }
+        if !garbage.is_empty() {
+            map.retire(self, garbage);
+        }
+        Some(Ref::new(read_value(old)))
+    }
+}

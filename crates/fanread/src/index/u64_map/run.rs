@@ -1,0 +1,274 @@
+//! A run: the keys of an interval, sorted ones and those that came since.
+//!
+//! ```text
+//! line 0   low, last, sorted, capacity, len, removed, version
+//! words    | sorted keys, ascending | fresh keys as they came | free |
+//!          0                     sorted                      len   capacity
+//! ```
+//!
+//! A run only ever gets more fresh keys; what else is to change makes a new one. So its keys may be read by anyone who has
+//! seen its length. A key may be there twice, and need not be in the map any more.
+//!
+//! # Invariants
+//!
+//! * **R1** All keys are from `low` to `last`. The first `sorted` ones ascend strictly. `len` grows only.
+//! * **R2** Keys are added under the version's lock, in a run that is not dead.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use super::raw::Owned;
+use crate::arch::prefetch;
+use crate::mem::AllocError;
+use crate::sync::shim::AtomicU64;
+use crate::sync::version::Version;
+
+/// Words of the largest run.
+///
+/// Twice as many halve the list of runs, and make a lookup in a run, and its copies, longer. With the line before them they
+/// stay below 4 KB.
+pub(super) const MOST_WORDS: usize = if cfg!(any(shuttle, small_leaves, miri)) { 8 } else { 496 };
+
+/// Fresh keys that a reader sorts for itself; more make it bring them into order for all.
+pub(super) const FEW_FRESH: usize = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 32 };
+
+/// Where a key is among others if all are spread evenly between the borders, without a division.
+#[derive(Clone, Copy, Debug)]
+struct Spread {
+    factor: u64,
+}
+
+impl Spread {
+    /// That of `count` keys in an interval of which this is the last place.
+    fn of(last: u64, count: usize) -> Self {
+        // 2^64 / (last + 1), times the count; small intervals are counted as larger ones.
+        Self { factor: (u64::MAX / (last >> 10).saturating_add(1)).saturating_mul(count as u64) }
+    }
+
+    #[inline(always)]
+    fn guess(self, place: u64) -> usize {
+        ((u128::from(place >> 10) * u128::from(self.factor)) >> 64) as usize
+    }
+}
+
+/// Keys of an interval; see the module.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct Run {
+    low: u64,
+    last: u64,
+    sorted: u32,
+    capacity: u32,
+    len: AtomicU64,
+    /// How many keys of the run were removed from the map since it was made.
+    removed: AtomicU64,
+    spread: Spread,
+    pub(super) version: Version,
+}
+
+const _: () = assert!(size_of::<Run>() == 64);
+
+impl Run {
+    /// Makes a run of sorted keys with room for more.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory.
+    pub(super) fn of(
+        (low, last): (u64, u64),
+        keys: &[u64],
+        capacity: usize,
+    ) -> Result<Owned<Self>, AllocError> {
+        debug_assert!(keys.is_sorted_by(|a, b| a < b) && keys.len() <= capacity, "R1");
+        let run = Owned::run(Self {
+            low,
+            last,
+            sorted: keys.len() as u32,
+            capacity: capacity as u32,
+            len: AtomicU64::new(keys.len() as u64),
+            removed: AtomicU64::new(0),
+            spread: Spread::of(last - low, keys.len()),
+            version: Version::default(),
+        })?;
+        for (word, key) in run.get().words().iter().zip(keys) {
+            // Relaxed: published with the run.
+            word.store(*key, Relaxed);
+        }
+        Ok(run)
+    }
+
+    #[inline(always)]
+    pub(super) fn low(&self) -> u64 {
+        self.low
+    }
+
+    /// The largest key that may be in the run.
+    #[inline(always)]
+    pub(super) fn last(&self) -> u64 {
+        self.last
+    }
+
+    #[inline(always)]
+    pub(super) fn capacity(&self) -> usize {
+        self.capacity as usize
+    }
+
+    /// How many keys there are.
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        // ORDER: Acquire, pairs with the Release store in `push`: the keys are there.
+        self.len.load(Acquire) as usize
+    }
+
+    #[inline(always)]
+    pub(super) fn sorted(&self) -> usize {
+        self.sorted as usize
+    }
+
+    /// A key that is there.
+    #[inline(always)]
+    pub(super) fn key(&self, at: usize) -> u64 {
+        // Relaxed: keys are published by `len`, or with the run.
+        self.words()[at].load(Relaxed)
+    }
+
+    /// Adds a key under the lock; tells whether there was room.
+    #[inline]
+    pub(super) fn push(&self, key: u64) -> bool {
+        debug_assert!((self.low..=self.last).contains(&key), "R1");
+        // Relaxed: only the holder of the lock stores it.
+        let len = self.len.load(Relaxed) as usize;
+        let Some(word) = self.words().get(len) else { return false };
+        word.store(key, Relaxed);
+        // ORDER: Release, pairs with `len`.
+        self.len.store(len as u64 + 1, Release);
+        true
+    }
+
+    /// Asks for the line where the next key goes.
+    #[inline(always)]
+    pub(super) fn ask_for_end(&self) {
+        // Relaxed: a guess.
+        prefetch(self.words().as_ptr().wrapping_add(self.len.load(Relaxed) as usize));
+    }
+
+    /// Counts a key that was removed from the map; returns how many.
+    pub(super) fn count_removed(&self) -> usize {
+        // Relaxed: a figure to decide by.
+        self.removed.fetch_add(1, Relaxed) as usize + 1
+    }
+
+    /// The fresh keys.
+    pub(super) fn fresh(&self) -> impl Iterator<Item = u64> {
+        self.words()[self.sorted()..self.len()].iter().map(|word| word.load(Relaxed))
+    }
+
+    /// How many of the sorted keys are below `key`.
+    ///
+    /// Keys are mostly spread evenly enough to guess where one is, within a line or two.
+    #[inline]
+    pub(super) fn rank(&self, key: u64) -> usize {
+        let count = self.sorted();
+        let words = &self.words()[..count];
+        let below = |at: usize| words[at].load(Relaxed) < key;
+        if count == 0 || !below(0) {
+            return 0;
+        }
+        let guess = self.spread.guess(key - self.low).min(count - 1);
+        let mut step = 8;
+        let (from, to) = if below(guess) {
+            // All up to `from` are below; nothing is known from `to` on.
+            let mut from = guess;
+            while from + step < count && below(from + step) {
+                from += step;
+                step *= 2;
+            }
+            (from, count.min(from + step))
+        } else {
+            let mut to = guess;
+            while to > step && !below(to - step) {
+                to -= step;
+                step *= 2;
+            }
+            (to.saturating_sub(step), to)
+        };
+        from + words[from..to].partition_point(|word| word.load(Relaxed) < key)
+    }
+
+    /// Asks for the lines where `rank` is going to look first, and for the fresh keys.
+    #[inline]
+    pub(super) fn ask(&self, key: u64) {
+        let words = self.words().as_ptr();
+        let guess = self.spread.guess(key.saturating_sub(self.low));
+        for at in [guess, guess.saturating_sub(8), guess + 8, self.sorted(), self.sorted() + 8] {
+            prefetch(words.wrapping_add(at));
+        }
+    }
+
+    /// All keys, ascending, each once.
+    pub(super) fn collect(&self) -> Vec<u64> {
+        let len = self.len();
+        let mut fresh: Vec<u64> = (self.sorted()..len).map(|at| self.key(at)).collect();
+        fresh.sort_unstable();
+        let mut all = Vec::with_capacity(len);
+        let (mut at, sorted) = (0, self.sorted());
+        for key in fresh {
+            while at < sorted && self.key(at) < key {
+                all.push(self.key(at));
+                at += 1;
+            }
+            if (at == sorted || self.key(at) != key) && all.last() != Some(&key) {
+                all.push(key);
+            }
+        }
+        all.extend((at..sorted).map(|at| self.key(at)));
+        all
+    }
+
+    /// Whether all fresh keys are above the sorted ones: keys come in ascending order.
+    pub(super) fn ascends(&self) -> bool {
+        let sorted = self.sorted();
+        sorted > 0 && self.fresh().all(|key| key > self.key(sorted - 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testkit::Rng;
+
+    #[test]
+    fn a_rank_is_how_many_keys_are_below() {
+        let mut rng = Rng::new(1);
+        for shape in 0..4 {
+            for count in [0, 1, 2, 7, 8, 100, 400] {
+                let mut keys: Vec<u64> = (0..count)
+                    .map(|i| match shape {
+                        0 => rng.next_u64(),
+                        1 => i,
+                        2 => u64::MAX - i,
+                        _ => 1 << (rng.next_u64() % 64) | rng.next_u64() % 3,
+                    })
+                    .collect();
+                keys.sort_unstable();
+                keys.dedup();
+                let run = Run::of((0, u64::MAX), &keys, keys.len()).unwrap();
+                let near = keys.iter().flat_map(|k| [k.saturating_sub(1), *k, k.saturating_add(1)]);
+                for key in near.chain([0, u64::MAX, 1 << 40]) {
+                    let below = keys.iter().filter(|k| **k < key).count();
+                    assert_eq!(run.get().rank(key), below, "{key} in {keys:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn all_keys_are_collected_once_in_order() {
+        let run = Run::of((0, 99), &[3, 5, 9], 8).unwrap();
+        for key in [7, 3, 99, 0, 7] {
+            assert!(run.get().push(key));
+        }
+        assert!(!run.get().push(50));
+        assert_eq!(run.get().collect(), [0, 3, 5, 7, 9, 99]);
+        assert!(!run.get().ascends());
+    }
+}
