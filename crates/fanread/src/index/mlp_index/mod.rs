@@ -246,6 +246,24 @@ impl<V> MlpIndex<V> {
     ) -> Recycle<V> {
         Recycle(self.shards.exchange(pinned.thread, &pinned.guard, garbage))
     }
+
+    /// As `exchange`, of segments: they are large, so their grace period begins at once, not when a batch is full.
+    fn exchange_segments(
+        &self,
+        pinned: &Pinned<'_, V>,
+        garbage: impl IntoIterator<Item = Garbage<V>>,
+    ) -> Recycle<V> {
+        let mut shard = self.shards.lock(pinned.thread);
+        for item in garbage {
+            shard.limbo.retire(item, &pinned.guard);
+        }
+        shard.limbo.close(&pinned.guard);
+        let mut free = Vec::new();
+        while let Some(items) = shard.limbo.collect() {
+            free.extend(items);
+        }
+        Recycle(free)
+    }
 }
 
 /// Garbage that nobody reads any more: dropped one by one, all of it even if one panics.

@@ -172,7 +172,7 @@ impl<V> MlpIndex<V> {
             self.replace(&pinned.guard, (table, hash), segment, wanted)?
         };
         self.grow_shards(&pinned.guard);
-        Ok(Some(self.exchange(pinned, garbage)))
+        Ok(Some(self.exchange_segments(pinned, garbage)))
     }
 
     /// Lets a segment shrink if little of it is in use: any one, which differs from key to key.
@@ -202,7 +202,7 @@ impl<V> MlpIndex<V> {
             // Without memory for a smaller one it stays as it is.
             self.replace(&pinned.guard, (table, hash), segment, wanted).unwrap_or_default()
         };
-        self.retire(pinned, garbage);
+        self.exchange_segments(pinned, garbage).run();
     }
 
     /// Replaces a segment by one of so many buckets, or more if that does not do, or by two. The caller holds the lock.
