@@ -55,6 +55,17 @@ impl Pages {
         self.bytes
     }
 
+    /// Makes the block as if it were new, for who will use about `wanted` bytes of it after somebody has used `used`: clears
+    /// the former, which stay in memory, and gives the rest back.
+    pub(crate) fn renew(&mut self, used: usize, wanted: usize) {
+        let used = used.min(self.bytes);
+        let kept = wanted.next_multiple_of(HUGE_BYTES).min(used);
+        // SAFETY: `kept` bytes of the block are ours alone (G1).
+        unsafe { self.base.as_ptr().write_bytes(0, kept) };
+        // SAFETY: so are those up to `used`, and `kept` is a multiple of 2 MB if it is less.
+        unsafe { forget(self.base.add(kept), used - kept) };
+    }
+
     /// Gives up the block without freeing it; `from_raw` takes it back.
     pub(crate) fn into_raw(self) -> *mut u8 {
         let base = self.base.as_ptr();
@@ -132,6 +143,36 @@ fn unmap(base: NonNull<u8>, bytes: usize) {
     let _ = unsafe { rustix::mm::munmap(base.as_ptr().cast(), wanted) };
 }
 
+/// Makes bytes zero, and gives back what memory they have.
+///
+/// # Safety
+///
+/// They are a part of a block that `map_huge` has mapped, from a multiple of 2 MB on, and of the caller's alone.
+#[cfg(all(target_os = "linux", not(miri)))]
+unsafe fn forget(base: NonNull<u8>, bytes: usize) {
+    use rustix::mm::{Advice, madvise};
+
+    if bytes > 0 {
+        // SAFETY: the caller's own bytes, which are anonymous and private: they are zero when they are touched again.
+        let given = unsafe { madvise(base.as_ptr().cast(), bytes, Advice::LinuxDontNeed) };
+        if given.is_err() {
+            // SAFETY: as above.
+            unsafe { base.as_ptr().write_bytes(0, bytes) };
+        }
+    }
+}
+
+/// Makes bytes zero.
+///
+/// # Safety
+///
+/// They are the caller's alone.
+#[cfg(not(all(target_os = "linux", not(miri))))]
+unsafe fn forget(base: NonNull<u8>, bytes: usize) {
+    // SAFETY: the caller's own bytes.
+    unsafe { base.as_ptr().write_bytes(0, bytes) };
+}
+
 #[cfg(not(all(target_os = "linux", not(miri))))]
 fn map_huge(bytes: usize) -> Option<NonNull<u8>> {
     let layout = Layout::from_size_align(bytes, HUGE_BYTES).ok()?;
@@ -174,6 +215,20 @@ mod tests {
             // SAFETY: the block has `bytes` initialised bytes and nobody else uses it.
             let all = unsafe { core::slice::from_raw_parts(pages.base().as_ptr(), bytes) };
             assert!(all.iter().all(|byte| *byte == 0), "{bytes}");
+        }
+    }
+
+    #[test]
+    fn a_renewed_block_is_zero_wherever_it_was_used() {
+        let mut pages = Pages::zeroed(3 * HUGE_BYTES).unwrap();
+        for (used, wanted) in [(5, 1), (3, 2), (2, 5), (6, 1), (1, 6), (6, 6)] {
+            let (used, wanted) = (used * HUGE_BYTES / 2, wanted * HUGE_BYTES / 2);
+            // SAFETY: the block has so many bytes and nobody else uses it.
+            unsafe { pages.base().as_ptr().write_bytes(7, used) };
+            pages.renew(used, wanted);
+            // SAFETY: as above; all are initialised.
+            let all = unsafe { core::slice::from_raw_parts(pages.base().as_ptr(), pages.bytes()) };
+            assert!(all.iter().all(|byte| *byte == 0), "{used} {wanted}");
         }
     }
 

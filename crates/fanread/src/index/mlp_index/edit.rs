@@ -95,6 +95,13 @@ fn read_at_once<T>(
     }
 }
 
+/// Locks a bucket if it is as it was seen, and nobody else has locked it.
+#[inline(always)]
+pub(super) fn lock_as_seen(bucket: &Bucket, seen: Seen) -> Option<Locked<'_>> {
+    let lock = bucket.version.try_lock()?;
+    (lock.seen().same_changes(seen) && !lock.is_dead()).then_some(lock)
+}
+
 /// A bucket that an edit changes.
 #[derive(Debug)]
 struct Change<'g> {
@@ -159,6 +166,9 @@ impl<'g> Edit<'g> {
     }
 
     fn begin_change(&mut self, segment: &'g Segment, bucket: &'g Bucket) -> Result<usize, Again> {
+        if !segment.is_open() {
+            return Err(Again);
+        }
         let (image, seen) = read_at_once(bucket, |_| bucket.image())?;
         if let Some(at) = self.read.iter().position(|(other, _)| core::ptr::eq(*other, bucket)) {
             let (_, before) = self.read.swap_remove(at);
@@ -215,13 +225,7 @@ impl<'g> Edit<'g> {
 
     fn try_commit(&mut self) -> Result<(), Again> {
         for change in &mut self.changes {
-            let lock = change.bucket.version.try_lock().ok_or(Again)?;
-            let now = lock.seen();
-            let same = now.same_changes(change.seen) && !now.is_dead();
-            change.lock = Some(lock);
-            if !same {
-                return Err(Again);
-            }
+            change.lock = Some(lock_as_seen(change.bucket, change.seen).ok_or(Again)?);
         }
         if !self.read.is_empty() {
             // ORDER: SeqCst fence between our locks and the loads below. Of two edits that do this, one at least sees the

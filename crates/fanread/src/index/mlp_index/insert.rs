@@ -41,7 +41,7 @@ impl From<Again> for Stop {
 }
 
 /// What a write did.
-enum Outcome {
+pub(super) enum Outcome {
     New,
     Replaced(Word),
     Refused(Option<Word>),
@@ -110,6 +110,9 @@ impl<V: Send + Sync> MlpIndex<V> {
                 self.make_first()?;
                 continue;
             };
+            if let Some(outcome) = self.write_quickly(tables, (key, word), rule) {
+                return Ok(outcome);
+            }
             edit.clear();
             match self.try_write(tables, &mut edit, key, word, rule) {
                 Ok(outcome) => return Ok(outcome),
@@ -309,29 +312,31 @@ impl<V> MlpIndex<V> {
         let needed = entry.slots(Self::HAS_VALUES);
         let mut met: SmallVec<[Met<'g>; 96]> = SmallVec::new();
         met.extend(home.pair.map(|bucket| Met { bucket, from: 0, slot: 0 }));
-        let mut at = 0;
-        while let Some(Met { bucket, .. }) = met.get(at) {
-            let bucket = *bucket;
-            if at >= 2 && pages.peek(bucket, |words| words.kinds.free()) >= needed {
-                return self.move_along(pages, home, entry, (&met, at));
-            }
-            if met.len() < MET {
-                let others: SmallVec<[_; SLOTS]> = pages.peek(bucket, |words| {
-                    let other = |slot| {
+        let mut near = 0..2;
+        while !near.is_empty() && met.len() < MET {
+            for at in near.clone() {
+                pages.peek(met[at].bucket, |words| {
+                    for slot in words.kinds.heads() {
                         let (level, prefix, _) = words.name(slot, Self::HAS_VALUES);
                         let place = home.segment.home(self.secret.hash(level, prefix));
-                        (place.pair[1 - place.which(bucket)], slot)
-                    };
-                    words.kinds.heads().map(other).collect()
-                });
-                for (other, slot) in others {
-                    if !met.iter().any(|met| core::ptr::eq(met.bucket, other)) {
-                        prefetch(other);
-                        met.push(Met { bucket: other, from: at, slot });
+                        let bucket = place.pair[1 - place.which(met[at].bucket)];
+                        // Keys of one group have the same two.
+                        if !met.iter().any(|met| core::ptr::eq(met.bucket, bucket)) {
+                            prefetch(bucket);
+                            met.push(Met { bucket, from: at, slot });
+                        }
                     }
+                });
+                if met.len() >= MET {
+                    break;
                 }
             }
-            at += 1;
+            near = near.end..met.len();
+            for at in near.clone() {
+                if pages.peek(met[at].bucket, |words| words.kinds.free()) >= needed {
+                    return self.move_along(pages, home, entry, (&met, at));
+                }
+            }
         }
         Err(Stop::Full(Table::Leaves, home.hash))
     }

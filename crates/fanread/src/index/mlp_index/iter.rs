@@ -12,10 +12,10 @@
 use core::ops::Bound;
 
 use super::edit::{Again, Trail, View};
-use super::layout::{Children, LEVELS, Node, SLOTS, byte_of, child_of, same_prefix};
+use super::layout::{Children, LEVELS, Node, SLOTS, UNITS, byte_of, child_of, same_prefix};
 use super::raw::{Home, Tables, read_value};
 use super::search::{Way, What};
-use super::words::Member;
+use super::words::{Member, Words};
 use super::{MlpIndex, Pinned, Ref};
 use crate::arch::prefetch;
 use crate::mem::word::Word;
@@ -28,10 +28,14 @@ const STEP: usize = 16;
 ///
 /// A line each. Fewer leave the walk waiting, more fetch for nothing where a walk is short.
 const AHEAD: usize = 12;
+/// How far ahead the second bucket of a child is asked for, if one of its keys is away.
+///
+/// Nearer, and it comes too late; further, and the first is not there yet.
+const HALFWAY: usize = AHEAD / 2;
 /// Places in the ring of these.
 const RING: usize = AHEAD.next_power_of_two();
 /// Entries that a walk has room for: words that do not belong together may look like a key in every slot.
-const READY: usize = STEP + 2 * SLOTS;
+const READY: usize = (STEP + 2 * SLOTS).next_power_of_two();
 
 /// A node on the way.
 #[derive(Clone, Copy, Debug)]
@@ -199,37 +203,62 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         Ok(())
     }
 
-    /// Reads what is under the next child of the last node.
+    /// Reads what is under the next children of the last node.
     #[inline(always)]
     fn go_on<V>(&mut self, map: &MlpIndex<V>, tables: Tables<'g>) -> Result<(), Again> {
-        let frame = &mut self.frames[self.depth - 1];
-        let level = frame.depth + 1;
-        while self.waiting < AHEAD
-            && let Some(byte) = Self::WAY.child_from(&frame.children, frame.next)
-        {
+        let top = self.depth - 1;
+        let level = self.frames[top].depth + 1;
+        while self.len < STEP {
+            let frame = &mut self.frames[top];
+            let asked_before = self.waiting;
+            while self.waiting < AHEAD
+                && let Some(byte) = Self::WAY.child_from(&frame.children, frame.next)
+            {
+                let prefix = child_of(frame.prefix, frame.depth, byte);
+                let home = tables.group(map.hash(level, prefix));
+                prefetch(home.pair[0]);
+                self.asked[(self.first + self.waiting) % RING] = (byte, Some(home));
+                self.waiting += 1;
+                frame.next = Self::WAY.behind(byte);
+            }
+            if self.waiting == 0 {
+                self.depth -= 1;
+                return Ok(());
+            }
+            // The first buckets of children further on have come by now, and tell whether their second ones are needed.
+            let halfway = self.waiting.min(HALFWAY);
+            let from = if asked_before == 0 { 0 } else { halfway - 1 };
+            for n in from..halfway {
+                if let (_, Some(home)) = &self.asked[(self.first + n) % RING]
+                    && home.pair[0].kinds().may_be_away(home.hash)
+                {
+                    prefetch(home.pair[1]);
+                }
+            }
+            let (byte, Some(home)) = self.asked[self.first % RING] else { return Err(Again) };
             let prefix = child_of(frame.prefix, frame.depth, byte);
-            let home = tables.group(map.hash(level, prefix));
-            prefetch(home.pair[0]);
-            self.asked[(self.first + self.waiting) % RING] = (byte, Some(home));
-            self.waiting += 1;
-            frame.next = Self::WAY.behind(byte);
-        }
-        if self.waiting == 0 {
-            self.depth -= 1;
-            return Ok(());
-        }
-        let (byte, Some(home)) = self.asked[self.first] else { return Err(Again) };
-        let prefix = child_of(frame.prefix, frame.depth, byte);
-        let start = self.len;
-        let Ok(node) = self.read_child(map, tables, &home, (level, prefix)) else {
-            self.len = start;
-            return Err(Again);
-        };
-        self.first = (self.first + 1) % RING;
-        self.waiting -= 1;
-        match node {
-            Some(node) => self.push(&node, Self::WAY.before_all()),
-            None => self.from = (Self::end_of(prefix, level), false),
+            let start = self.len;
+            let at = (level, prefix);
+            if let Some(len) =
+                read_quietly(&mut self.ready, start, &home, at, MlpIndex::<V>::HAS_VALUES)
+            {
+                self.len = len;
+                self.sort(start);
+            } else {
+                let Ok(node) = self.read_child(map, tables, &home, (level, prefix)) else {
+                    self.len = start;
+                    return Err(Again);
+                };
+                if let Some(node) = node {
+                    self.first = (self.first + 1) % RING;
+                    self.waiting -= 1;
+                    self.push(&node, Self::WAY.before_all());
+                    return Ok(());
+                }
+            }
+            self.first = (self.first + 1) % RING;
+            self.waiting -= 1;
+            self.from = (Self::end_of(prefix, level), false);
         }
         Ok(())
     }
@@ -308,6 +337,47 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         self.frames[self.depth] = Frame { prefix, depth, children, next };
         self.depth += 1;
     }
+}
+
+/// Adds the keys of a group to those that are `ready` from `start` on, in any order, and returns the new number of them;
+/// `None` if there is no group or a writer is in the way.
+///
+/// No branch on which slots have them: that cannot be guessed.
+#[inline(always)]
+fn read_quietly(
+    ready: &mut [(u64, Word); READY],
+    start: usize,
+    home: &Home<'_>,
+    (level, prefix): (usize, u64),
+    has_values: bool,
+) -> Option<usize> {
+    let (mut len, mut first) = (start, None);
+    for bucket in home.pair {
+        let seen = bucket.version.begin();
+        let words = Words::of(bucket);
+        for slot in 0..if has_values { UNITS } else { SLOTS } {
+            let number = words.number(slot);
+            ready[len % READY] = (number, words.value(slot, has_values));
+            let is_there = words.kinds.is_leaf_of(slot, level) & same_prefix(number, prefix, level);
+            len += usize::from(is_there);
+        }
+        let now = bucket.version.end(seen)?;
+        if now.is_changing() || now.is_dead() {
+            return None;
+        }
+        match first {
+            None if !words.kinds.may_be_away(home.hash) => break,
+            None => first = Some((bucket, seen)),
+            // Both at one instant.
+            Some((first, seen)) => {
+                let now = first.version.end(seen)?;
+                if now.is_dead() {
+                    return None;
+                }
+            }
+        }
+    }
+    (len > start).then_some(len)
 }
 
 /// Entries between two bounds, in key order, from both ends; see [`Pinned::range`].

@@ -14,7 +14,7 @@
 //! node, 1 unit     s[j] prefix, s[j + 3] info and 6 children
 //!       2 units    and 16 more children in s[j + 1], s[j + 4]
 //!       3 units    and a bit for each child in s[1], s[2], s[4], s[5]; none in the info
-//! info             D in bits 0 to 3, the number of children in 4 to 15, children from 16 on, ascending
+//! info             D in bits 0 to 3, the number of children in 4 to 15, children from 16 on
 //! kinds            a byte for each slot: 0 free, 0x10 + L leaf, 0x20 + L node, 0x30 rest of either;
 //!                  in bits 48 to 51 how many entries, whose first bucket this is, are in their second, from 15 on
 //!                  "many"; in bits 52 to 63 a mark for each of them
@@ -69,10 +69,19 @@ const _: () = assert!(usize::BITS == 64, "words hold keys of 64 bits");
 #[inline(always)]
 pub(super) fn prefix_of(key: u64, level: usize) -> u64 {
     debug_assert!(level <= LEVELS);
-    // Shifts by 64 in two steps.
-    let half = 32 - 4 * level as u32;
-    key >> half >> half << half << half
+    key & PREFIXES[level % PREFIXES.len()]
 }
+
+/// The bits of the first bytes, for each number of them; a power of two of masks needs no test of its index.
+const PREFIXES: [u64; 16] = {
+    let mut masks = [u64::MAX; 16];
+    let mut level = 0;
+    while level < LEVELS {
+        masks[level] = !(u64::MAX >> (8 * level));
+        level += 1;
+    }
+    masks
+};
 
 /// Whether two keys share their first `level` bytes.
 #[inline(always)]
@@ -147,6 +156,18 @@ impl Kinds {
         self.0 >> (8 * slot) & 0xf0 == Self::LEAF
     }
 
+    /// Whether a slot begins a leaf of this level.
+    #[inline(always)]
+    pub(super) fn is_leaf_of(self, slot: usize, level: usize) -> bool {
+        self.byte(slot) == Self::LEAF | level as u64
+    }
+
+    /// The level of the leaf or node that begins in a slot.
+    #[inline(always)]
+    pub(super) fn level(self, slot: usize) -> usize {
+        (self.byte(slot) & 0xf) as usize
+    }
+
     /// The mark of a hash: bits that say nothing of its buckets, unless there are millions.
     #[inline(always)]
     fn mark(hash: u64) -> u64 {
@@ -191,6 +212,36 @@ impl Kinds {
 
     fn set(&mut self, slot: usize, byte: u64) {
         self.0 = self.0 & !(0xff << (8 * slot)) | byte << (8 * slot);
+    }
+
+    /// A free slot for a leaf.
+    #[inline(always)]
+    pub(super) fn free_slot(self, has_values: bool) -> Option<usize> {
+        let slots = if has_values { 0x10_1010 } else { 0x1010_1010_1010 };
+        // Every kind but 0 has bit 4 or bit 5.
+        let free = !(self.0 | self.0 >> 1) & slots;
+        (free != 0).then(|| free.trailing_zeros() as usize / 8)
+    }
+
+    /// The same with a leaf in a slot that is free.
+    #[inline(always)]
+    pub(super) fn with_leaf(self, slot: usize, level: usize, has_values: bool) -> Self {
+        debug_assert!(self.byte(slot) == 0, "B3");
+        let rest = if has_values { Self::REST << (8 * (slot + UNITS)) } else { 0 };
+        Self(self.0 | (Self::LEAF | level as u64) << (8 * slot) | rest)
+    }
+
+    /// The same with a leaf of another level in the place of one.
+    #[inline(always)]
+    pub(super) fn with_level(self, slot: usize, level: usize) -> Self {
+        debug_assert!(self.is_leaf(slot), "B3");
+        Self(self.0 & !(0xf << (8 * slot)) | (level as u64) << (8 * slot))
+    }
+
+    /// Whether no entry is away.
+    #[inline(always)]
+    pub(super) fn has_none_away(self) -> bool {
+        self.away() == 0
     }
 
     /// How many slots are in use.
@@ -544,6 +595,21 @@ mod tests {
             assert_eq!(image.free(), 6 - 2 * node.units());
             image.remove(0, true);
             assert_eq!(image.free(), 6);
+        }
+    }
+
+    #[test]
+    fn a_child_that_is_added_in_place_is_one_like_any_other() {
+        for count in (1..256_usize).filter(|count| units_of(count + 1) == units_of(*count)) {
+            let bytes = |count| (0..count).map(|i| (i * 89 % 256) as u8);
+            let mut image = Image::EMPTY;
+            image.add(&Entry::Node(node(bytes(count))), true);
+            let packed = image.words().packed(0, 0);
+            let more = packed.with_child((count * 89 % 256) as u8);
+            for (slot, word) in more.into_iter().flatten() {
+                image.slots[slot] = word_of(word);
+            }
+            assert_eq!(image.words().node(0, 2), node(bytes(count + 1)), "{count} children");
         }
     }
 

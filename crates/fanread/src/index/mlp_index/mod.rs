@@ -11,6 +11,7 @@
 //! | `edit.rs` | several buckets at one instant: trails of readers, edits of writers |
 //! | `search.rs` | a key, its place, its neighbours |
 //! | `insert.rs`, `remove.rs` | writes |
+//! | `quick.rs` | the simple ones of them |
 //! | `resize.rs` | copies of segments |
 //! | `iter.rs` | walks |
 //! | `check.rs` | the verifier |
@@ -28,6 +29,7 @@ mod edit;
 mod insert;
 mod iter;
 mod layout;
+mod quick;
 mod raw;
 mod remove;
 mod resize;
@@ -52,7 +54,7 @@ use crate::sync::thread;
 pub use crate::api::Broken;
 pub use iter::Range;
 use layout::{Entry, LEVELS, SLOTS};
-use raw::{Garbage, Root, Table, Tables};
+use raw::{Garbage, Root, Spare, Table, Tables};
 use search::Secret;
 use words::Words;
 
@@ -88,8 +90,8 @@ pub struct MlpIndex<V> {
     /// The levels where most keys are, a bit for each.
     usual: AtomicU32,
     secret: Secret,
-    /// Held by who replaces segments or the directory.
-    structure: Lock<()>,
+    /// Held by who replaces segments or the directory; the memory of a segment that is no more.
+    structure: Lock<Option<Spare>>,
     /// How many of the counted keys are on each level.
     counts: [AtomicU64; LEVELS + 1],
     shards: Shards<(), Garbage<V>>,
@@ -130,7 +132,7 @@ impl<V> MlpIndex<V> {
             nodes: Root::none(),
             usual: AtomicU32::new(0),
             secret: Secret::new(seed),
-            structure: Lock::new(()),
+            structure: Lock::new(None),
             counts: [const { AtomicU64::new(0) }; LEVELS + 1],
             shards: Shards::new(),
             values: PhantomData,
@@ -245,6 +247,31 @@ impl<V> MlpIndex<V> {
         garbage: impl IntoIterator<Item = Garbage<V>>,
     ) -> Recycle<V> {
         Recycle(self.shards.exchange(pinned.thread, &pinned.guard, garbage))
+    }
+
+    /// As `exchange`, of segments: they are large, so their grace period begins at once, not when a batch is full.
+    fn exchange_segments(
+        &self,
+        pinned: &Pinned<'_, V>,
+        garbage: impl IntoIterator<Item = Garbage<V>>,
+    ) -> Recycle<V> {
+        let mut shard = self.shards.lock(pinned.thread);
+        for item in garbage {
+            shard.limbo.retire(item, &pinned.guard);
+        }
+        shard.limbo.close(&pinned.guard);
+        let mut free = Vec::new();
+        while let Some(items) = shard.limbo.collect() {
+            free.extend(items);
+        }
+        drop(shard);
+        // The next copy has the memory of the last, which saves the system clearing it.
+        if let Some(at) = free.iter().position(|item| matches!(item, Garbage::Segment(_)))
+            && let Some(spare) = free.swap_remove(at).into_spare()
+        {
+            let _ = self.structure.lock().replace(spare);
+        }
+        Recycle(free)
     }
 }
 

@@ -17,14 +17,16 @@
 use core::ptr::{self, NonNull};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use crossbeam_utils::CachePadded;
+
 use super::layout::{Image, Kinds, SLOTS};
 use crate::mem::boxed::{Boxed, boxed, unboxed};
-use crate::mem::pages::Pages;
+use crate::mem::pages::{HUGE_BYTES, Pages};
 use crate::mem::word::{self, Read, Word};
 use crate::mem::{AllocError, LINE_BYTES};
 use crate::sync::backoff::Backoff;
 use crate::sync::epoch::Guard;
-use crate::sync::shim::{AtomicPtr, AtomicU64};
+use crate::sync::shim::{AtomicPtr, AtomicU32, AtomicU64};
 use crate::sync::version::{Seen, Version};
 
 /// A bucket in shared memory; see `layout.rs` for what is in it.
@@ -55,6 +57,12 @@ impl Bucket {
     pub(super) fn slot(&self, slot: usize) -> Word {
         // Relaxed: as `kinds`.
         self.slots[slot].load(Relaxed)
+    }
+
+    /// Stores what is in a slot. As `store`.
+    #[inline(always)]
+    pub(super) fn store_slot(&self, slot: usize, word: Word) {
+        self.slots[slot].store(word, Relaxed);
     }
 
     /// Waits until the bucket is not being changed, which is a matter of some ten stores, and begins a read.
@@ -101,20 +109,51 @@ pub(super) struct Segment {
     buckets: usize,
     /// By how many top bits of a hash the segment is named.
     bits: u32,
-    /// How many slots are in use.
-    used: AtomicU64,
+    /// Whether it may be changed: not before what it replaces is dead (S1).
+    open: AtomicU32,
+    /// How many slots are in use; changed all the time, and so on a line of its own.
+    used: CachePadded<AtomicU64>,
 }
 
 impl Segment {
-    /// Allocates an empty segment.
+    /// Allocates an empty segment, which is not open; or takes a block of memory for it that another has had, if it is as
+    /// large as all large ones.
     ///
     /// # Errors
     ///
     /// If the system gives no memory.
-    pub(super) fn new(buckets: usize, bits: u32) -> Result<Self, AllocError> {
+    pub(super) fn new(
+        buckets: usize,
+        bits: u32,
+        spare: &mut Option<Spare>,
+    ) -> Result<Self, AllocError> {
         assert!(buckets >= 2 && buckets >> 32 == 0, "a pair, and 32 bits of a hash");
-        let pages = Pages::zeroed(buckets * LINE_BYTES)?;
-        Ok(Self { pages, buckets, bits, used: AtomicU64::new(0) })
+        let bytes = buckets * LINE_BYTES;
+        let pages = if !is_large(bytes) {
+            Pages::zeroed(bytes)?
+        } else if let Some(Spare { mut pages, used }) = spare.take() {
+            pages.renew(used, bytes);
+            pages
+        } else {
+            // What is not used of it costs no memory.
+            Pages::zeroed(LARGE_BYTES)?
+        };
+        let used = CachePadded::new(AtomicU64::new(0));
+        Ok(Self { pages, buckets, bits, open: AtomicU32::new(0), used })
+    }
+
+    /// Whether writers may change it.
+    #[inline(always)]
+    pub(super) fn is_open(&self) -> bool {
+        // ORDER: Acquire, pairs with the Release store in `open`: what a writer does here comes after the death of the buckets
+        // that were copied.
+        self.open.load(Acquire) != 0
+    }
+
+    /// Lets writers in. What it replaces is dead.
+    pub(super) fn open(&self) {
+        // ORDER: Release, pairs with `is_open`.
+        self.open.store(1, Release);
     }
 
     #[inline(always)]
@@ -164,9 +203,32 @@ impl Segment {
         }
     }
 
+    /// As `count`, while nobody else knows the segment.
+    #[inline]
+    pub(super) fn count_alone(&self, change: isize) {
+        // Relaxed: as `used`.
+        self.used.store(self.used.load(Relaxed).wrapping_add(change as u64), Relaxed);
+    }
+
     pub(super) fn bytes(&self) -> usize {
         size_of::<Self>() + self.buckets * LINE_BYTES
     }
+}
+
+/// Bytes of the block of every large segment.
+const LARGE_BYTES: usize = super::resize::MOST * LINE_BYTES;
+
+/// Whether a segment of so many bytes has a block that any other large one may have after it.
+fn is_large(bytes: usize) -> bool {
+    (HUGE_BYTES..=LARGE_BYTES).contains(&bytes)
+}
+
+/// The block of a segment that is no more: memory that need not be asked for, and is at hand.
+#[derive(Debug)]
+pub(super) struct Spare {
+    pages: Pages,
+    /// How many bytes of it were used.
+    used: usize,
 }
 
 /// Where the entries of a hash are: in one of two buckets of a segment.
@@ -263,9 +325,18 @@ impl Directory {
 #[derive(Debug)]
 #[must_use = "readers may still be there: put it into the limbo"]
 pub(super) enum Garbage<V> {
-    Segment(#[expect(dead_code, reason = "kept to be dropped")] Box<Segment>),
+    Segment(Box<Segment>),
     Directory(#[expect(dead_code, reason = "kept to be dropped")] Box<Directory>),
     Value(#[expect(dead_code, reason = "kept to be dropped")] Boxed<V>),
+}
+
+impl<V> Garbage<V> {
+    /// The memory of a segment that another may have.
+    pub(super) fn into_spare(self) -> Option<Spare> {
+        let Self::Segment(segment) = self else { return None };
+        let used = segment.buckets * LINE_BYTES;
+        is_large(used).then(|| Spare { pages: segment.pages, used })
+    }
 }
 
 /// One of the two tables of a map.

@@ -10,12 +10,13 @@
 //! PAPER: none; its table has a fixed size.
 
 use super::edit::{Again, Pages, View};
-use super::layout::{Entry, SLOTS};
-use super::raw::{Bucket, Directory, Garbage, Home, Root, Segment, Table, Tables};
+use super::layout::{Entry, SLOTS, UNITS, word_of};
+use super::raw::{Bucket, Directory, Garbage, Home, Root, Segment, Spare, Table, Tables};
 use super::words::Words;
 use super::{MlpIndex, Pinned, Recycle};
 use crate::arch::prefetch;
 use crate::mem::pages::HUGE_BYTES;
+use crate::mem::word::Word;
 use crate::mem::{AllocError, LINE_BYTES};
 use crate::sync::epoch::{self, Guard};
 
@@ -31,7 +32,7 @@ const STEP: (usize, usize) = (3, 2);
 /// Buckets from which a segment becomes two instead of a larger one: 12 MB.
 ///
 /// Larger ones keep their writers waiting for longer, some 10 ms for each 12 MB; smaller ones make the directory larger.
-const MOST: usize =
+pub(super) const MOST: usize =
     if cfg!(any(shuttle, small_leaves, miri)) { 8 } else { 6 * HUGE_BYTES / LINE_BYTES };
 
 /// A segment shrinks when less than one in so many of its slots is in use.
@@ -78,18 +79,24 @@ impl<'g> Pages<'g> for Filling {
     #[inline]
     fn add(&mut self, home: &Home<'g>, at: usize, entry: &Entry) -> Result<bool, Again> {
         let (bucket, slots) = (home.pair[at], entry.slots(self.has_values));
-        if bucket.kinds().free() < slots {
-            return Ok(false);
+        if let Entry::Leaf { level, key, value } = *entry {
+            if !self.add_leaf(bucket, level, (key, value)) {
+                return Ok(false);
+            }
+        } else {
+            if bucket.kinds().free() < slots {
+                return Ok(false);
+            }
+            let mut image = bucket.image();
+            image.add(entry, self.has_values);
+            bucket.store(&image);
         }
-        let mut image = bucket.image();
-        image.add(entry, self.has_values);
-        bucket.store(&image);
         if at == 1 {
             let mut kinds = home.pair[0].kinds();
             kinds.sent_away(home.hash);
             home.pair[0].store_kinds(kinds);
         }
-        home.segment.count(slots.cast_signed());
+        home.segment.count_alone(slots.cast_signed());
         Ok(true)
     }
 
@@ -103,8 +110,23 @@ impl<'g> Pages<'g> for Filling {
             kinds.back().ok_or(Again)?;
             home.pair[0].store_kinds(kinds);
         }
-        home.segment.count(-entry.slots(self.has_values).cast_signed());
+        home.segment.count_alone(-entry.slots(self.has_values).cast_signed());
         Ok(entry)
+    }
+}
+
+impl Filling {
+    /// Puts a leaf into a bucket, if that has room; tells whether it had.
+    #[inline(always)]
+    fn add_leaf(&self, bucket: &Bucket, level: usize, (key, value): (u64, Word)) -> bool {
+        let kinds = bucket.kinds();
+        let Some(slot) = kinds.free_slot(self.has_values) else { return false };
+        bucket.store_slot(slot, word_of(key));
+        if self.has_values {
+            bucket.store_slot(slot + UNITS, value);
+        }
+        bucket.store_kinds(kinds.with_leaf(slot, level, self.has_values));
+        true
     }
 }
 
@@ -134,10 +156,12 @@ impl<V> MlpIndex<V> {
     /// Makes the first segments of a map.
     #[cold]
     pub(super) fn make_first(&self) -> Result<(), AllocError> {
-        let _lock = self.structure.lock();
+        let mut spare = self.structure.lock();
         for table in [Table::Nodes, Table::Leaves] {
             if self.root(table).get(&epoch::pin()).is_none() {
-                let directory = Directory::of(Segment::new(FIRST, 0)?);
+                let first = Segment::new(FIRST, 0, &mut spare)?;
+                first.open();
+                let directory = Directory::of(first);
                 // There was none before.
                 let none = self.root(table).replace::<V>(directory);
                 debug_assert!(none.is_none());
@@ -156,7 +180,7 @@ impl<V> MlpIndex<V> {
         full: &Segment,
     ) -> Result<Option<Recycle<V>>, AllocError> {
         let garbage = {
-            let _lock = self.structure.lock();
+            let mut spare = self.structure.lock();
             let Some(directory) = self.root(table).get(&pinned.guard) else { return Ok(None) };
             let segment = directory.segment(hash);
             if !core::ptr::eq(segment, full) {
@@ -169,10 +193,10 @@ impl<V> MlpIndex<V> {
                 return Err(AllocError { bytes: 2 * segment.bytes() });
             }
             let wanted = rounded((buckets * STEP.0).div_ceil(STEP.1).max(buckets + 1));
-            self.replace(&pinned.guard, (table, hash), segment, wanted)?
+            self.replace((&pinned.guard, &mut spare), (table, hash), segment, wanted)?
         };
         self.grow_shards(&pinned.guard);
-        Ok(Some(self.exchange(pinned, garbage)))
+        Ok(Some(self.exchange_segments(pinned, garbage)))
     }
 
     /// Lets a segment shrink if little of it is in use: any one, which differs from key to key.
@@ -191,7 +215,7 @@ impl<V> MlpIndex<V> {
     #[cold]
     fn shrink_now(&self, pinned: &Pinned<'_, V>, (table, hash): (Table, u64)) {
         let garbage = {
-            let _lock = self.structure.lock();
+            let mut spare = self.structure.lock();
             let Some(directory) = self.root(table).get(&pinned.guard) else { return };
             let segment = directory.segment(hash);
             let buckets = segment.buckets().len();
@@ -200,15 +224,16 @@ impl<V> MlpIndex<V> {
                 return;
             }
             // Without memory for a smaller one it stays as it is.
-            self.replace(&pinned.guard, (table, hash), segment, wanted).unwrap_or_default()
+            self.replace((&pinned.guard, &mut spare), (table, hash), segment, wanted)
+                .unwrap_or_default()
         };
-        self.retire(pinned, garbage);
+        self.exchange_segments(pinned, garbage).run();
     }
 
     /// Replaces a segment by one of so many buckets, or more if that does not do, or by two. The caller holds the lock.
     fn replace(
         &self,
-        guard: &Guard,
+        (guard, spare): (&Guard, &mut Option<Spare>),
         (table, hash): (Table, u64),
         segment: &Segment,
         wanted: usize,
@@ -223,7 +248,7 @@ impl<V> MlpIndex<V> {
             let (parts, bits) = if splits { (2, segment.bits() + 1) } else { (1, segment.bits()) };
             let size = if splits { rounded(wanted.div_ceil(2)) } else { wanted };
             let copies: Vec<Segment> =
-                (0..parts).map(|_| Segment::new(size, bits)).collect::<Result<_, _>>()?;
+                (0..parts).map(|_| Segment::new(size, bits, spare)).collect::<Result<_, _>>()?;
             if self.copy(segment, &copies) {
                 break copies;
             }
@@ -236,11 +261,17 @@ impl<V> MlpIndex<V> {
             directory = doubled;
         }
         let first = hash & !(u64::MAX >> segment.bits());
-        for (at, copy) in (0_u64..).zip(copies) {
-            // The hashes of the second copy have one more bit set.
-            directory.replace(first | at << 63 >> segment.bits(), copy);
+        // The hashes of the second copy have one more bit set.
+        let hashes = [first, first | 1 << 63 >> segment.bits()];
+        let hashes = &hashes[..copies.len()];
+        for (hash, copy) in hashes.iter().zip(copies) {
+            directory.replace(*hash, copy);
         }
         frozen.kill();
+        // Not before: a reader that finds one bucket of the old segment as it was must not find another's later state.
+        for hash in hashes {
+            directory.segment(*hash).open();
+        }
         garbage.push(Root::retire(segment));
         Ok(garbage)
     }
@@ -255,15 +286,24 @@ impl<V> MlpIndex<V> {
         let place_all = |filling: &mut Filling, late: &mut Vec<(Home<'_>, Entry)>| {
             late.drain(..).all(|(home, entry)| self.place_at(filling, &home, entry).is_ok())
         };
+        let mut leaves = [0; 2];
         for bucket in from.buckets() {
             let words = Words::of(bucket);
             for slot in words.kinds.heads() {
-                let entry = words.entry(slot, Self::HAS_VALUES);
-                let (level, prefix) = entry.home();
+                let (level, prefix, _) = words.name(slot, Self::HAS_VALUES);
                 let old = from.home(self.secret.hash(level, prefix));
                 let part = if to.len() == 2 { (old.hash << from.bits() >> 63) as usize } else { 0 };
                 let home = to[part].home(old.hash);
-                if old.which(bucket) == 0 && matches!(filling.add(&home, 0, &entry), Ok(true)) {
+                let is_first = old.which(bucket) == 0;
+                if is_first && words.kinds.is_leaf(slot) {
+                    let leaf = (words.number(slot), words.value(slot, Self::HAS_VALUES));
+                    if filling.add_leaf(home.pair[0], level, leaf) {
+                        leaves[part] += 1;
+                        continue;
+                    }
+                }
+                let entry = words.entry(slot, Self::HAS_VALUES);
+                if is_first && matches!(filling.add(&home, 0, &entry), Ok(true)) {
                     continue;
                 }
                 home.pair.into_iter().for_each(|bucket| prefetch(bucket));
@@ -272,6 +312,9 @@ impl<V> MlpIndex<V> {
                     return false;
                 }
             }
+        }
+        for (part, leaves) in to.iter().zip(leaves) {
+            part.count_alone(leaves * (1 + isize::from(Self::HAS_VALUES)));
         }
         place_all(&mut filling, &mut late)
     }

@@ -131,11 +131,10 @@ impl<V> MlpIndex<V> {
 
     /// Asks for the buckets of a group.
     #[inline(always)]
-    fn ask<'g>(&self, tables: Tables<'g>, level: usize, key: u64) -> [&'g Bucket; 2] {
-        let Home { pair, .. } = tables.group(self.hash(level, key));
-        prefetch(pair[0]);
-        prefetch(pair[1]);
-        pair
+    fn ask<'g>(&self, tables: Tables<'g>, level: usize, key: u64) -> Home<'g> {
+        let home = tables.group(self.hash(level, key));
+        home.pair.into_iter().for_each(|bucket| prefetch(bucket));
+        home
     }
 
     /// Finds the value of a key.
@@ -145,14 +144,34 @@ impl<V> MlpIndex<V> {
         let usual = self.usual.load(Relaxed);
         let mut asked = [None; USUAL];
         for (asked, level) in asked.iter_mut().zip(Levels(usual)) {
-            *asked = Some(self.ask(tables, level, key));
+            *asked = Some((level, self.ask(tables, level, key)));
         }
-        for pair in asked.into_iter().map_while(|pair| pair) {
-            if let Some(word) = Self::find_in(pair, key) {
+        // Who does not find the key needs it, and it is mostly cached.
+        let above = self.above(tables, usual, key);
+        if let Some((_, home)) = above {
+            prefetch(home.pair[0]);
+        }
+        for (_, home) in asked.iter().map_while(|asked| asked.as_ref()) {
+            if let Some(word) = Self::find_in(home.pair, key) {
                 return Some(read_value(word));
             }
         }
+        if self.is_surely_absent(tables, key, &asked, above) {
+            return None;
+        }
         self.find_anywhere(key, guard)
+    }
+
+    /// Where the node above the usual levels would be, and its level.
+    #[inline(always)]
+    pub(super) fn above<'g>(
+        &self,
+        tables: Tables<'g>,
+        usual: u32,
+        key: u64,
+    ) -> Option<(usize, Home<'g>)> {
+        let level = Levels(usual).next()?.checked_sub(1)?;
+        Some((level, tables.node(self.hash(level, key))))
     }
 
     /// Looks for a key in a pair of buckets. That it is not found says nothing.
@@ -712,15 +731,19 @@ impl<V> Pinned<'_, V> {
             let mut asked = [[None; USUAL]; BATCH];
             for (asked, key) in asked.iter_mut().zip(keys) {
                 for (asked, level) in asked.iter_mut().zip(Levels(usual)) {
-                    *asked = Some(map.ask(tables, level, *key));
+                    *asked = Some((level, map.ask(tables, level, *key)));
                 }
             }
             for (i, (asked, key)) in asked.iter().zip(keys).enumerate() {
-                let mut pairs = asked.iter().map_while(|pair| *pair);
-                let read = match pairs.find_map(|pair| MlpIndex::<V>::find_in(pair, *key)) {
-                    Some(word) => Some(read_value(word)),
-                    None => map.find_anywhere(*key, &self.guard),
-                };
+                let mut pairs = asked.iter().map_while(|asked| asked.map(|(_, home)| home.pair));
+                let word = pairs.find_map(|pair| MlpIndex::<V>::find_in(pair, *key));
+                let mut read = word.map(read_value);
+                if read.is_none() {
+                    let above = map.above(tables, usual, *key);
+                    if !map.is_surely_absent(tables, *key, asked, above) {
+                        read = map.find_anywhere(*key, &self.guard);
+                    }
+                }
                 found(at * BATCH + i, read);
             }
         }

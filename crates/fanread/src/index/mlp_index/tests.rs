@@ -100,6 +100,24 @@ mod shapes {
     }
 
     #[test]
+    fn a_replaced_segment_waits_for_no_other_to_be_freed() {
+        let map = MlpIndex::new();
+        for key in 0..100_u64 {
+            map.pin().insert(key.wrapping_mul(0x9e37_79b9_7f4a_7c15), key);
+        }
+        // Other tests of this process are pinned too, each for a short while only.
+        for _ in 0..1_000_000 {
+            let pinned = map.pin();
+            map.retire(&pinned, None);
+            if map.shards.lock(pinned.thread).limbo.len() == 0 {
+                return;
+            }
+            std::thread::yield_now();
+        }
+        panic!("some segments are kept for ever");
+    }
+
+    #[test]
     fn sets_and_boxes_are_kept_too() {
         let mut rng = Rng::new(5);
         let keys = keys(0, 20_000, &mut rng);

@@ -91,7 +91,7 @@ impl Packed {
     }
 
     #[inline(always)]
-    fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         (self.info >> 4 & 0xfff) as usize
     }
 
@@ -111,6 +111,24 @@ impl Packed {
         few > 0 && first_bytes_have(self.info >> 16, few, byte)
             || count > SMALL && first_bytes_have(self.more[0], (count - SMALL).min(8), byte)
             || count > SMALL + 8 && first_bytes_have(self.more[1], count - SMALL - 8, byte)
+    }
+
+    /// What changes if it gets one more child, which takes no more units: slots and their new words.
+    #[inline(always)]
+    pub(super) fn with_child(&self, byte: u8) -> [Option<(usize, u64)>; 2] {
+        let ((_, slot), count, more) = (self.at, self.count(), u64::from(byte));
+        let info = self.info + (1 << 4);
+        if count < SMALL {
+            return [Some((slot + UNITS, info | more << (16 + 8 * count))), None];
+        }
+        let changed = if count > MEDIUM {
+            let word = usize::from(byte >> 6);
+            ([1, 2, 4, 5][word], self.more[word] | 1 << (byte & 63))
+        } else {
+            let (word, at) = ((count - SMALL) / 8, (count - SMALL) % 8);
+            (slot + 1 + word * UNITS, self.more[word] | more << (8 * at))
+        };
+        [Some((slot + UNITS, info)), Some(changed)]
     }
 
     /// The node, which is of this level.
