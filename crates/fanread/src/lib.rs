@@ -13,6 +13,7 @@
 //! | of any type with an order, with snapshots and fast scans | [`SkipList`] | some 12 at 10 M keys |
 //! | `u64`, or what fits one in order | [`MlpIndex`] | 1, for keys on the usual levels |
 //! | `u64` with `u64` values, in a file that outlives the process | [`Cceh`] | 1, sometimes 2 |
+//! | byte strings with byte strings, in a file that outlives the process | [`Store`] | 2, sometimes 3 |
 //! | of one length, with values of one length, in a file that never changes | [`CuckooTable`] | 1, sometimes 2 |
 //!
 //! # Example
@@ -47,7 +48,7 @@ pub use index::cuckoo_trie::{self, CuckooTrie};
 pub use index::mlp_index::{self, MlpIndex};
 pub use index::skip_list::{self, SkipList};
 pub use index::wormhole::{self, Wormhole};
-pub use persist::Cceh;
+pub use persist::{Cceh, Store};
 pub use table::{CuckooTable, TableBuilder};
 
 #[cfg(doctest)]
