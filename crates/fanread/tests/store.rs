@@ -23,8 +23,8 @@ const KEYS: u64 = 5_000;
 
 /// A map of either kind, with numbers for its keys and values.
 enum Map {
-    Numbers(Cceh),
-    Strings(Store),
+    Numbers(Box<Cceh>),
+    Strings(Box<Store>),
 }
 
 /// A value of a number; some are longer than a block of a small map.
@@ -48,8 +48,8 @@ impl Map {
 
     fn open(kind: &str, path: &Path) -> Self {
         match kind {
-            "numbers" => Self::Numbers(Cceh::open(path).unwrap()),
-            _ => Self::Strings(Store::open(path).unwrap()),
+            "numbers" => Self::Numbers(Box::new(Cceh::open(path).unwrap())),
+            _ => Self::Strings(Box::new(Store::open(path).unwrap())),
         }
     }
 

@@ -462,9 +462,8 @@ fn all_are_caught(
     is_caught: impl Fn(Fault) -> bool,
 ) -> usize {
     let faults = sites.into_iter().flat_map(|site| match site.0 {
-        Kind::Store | Kind::Flush => vec![Fault::Missing(site)],
         Kind::Fence if is_late_wrong(&site) => vec![Fault::Missing(site), Fault::Late(site)],
-        Kind::Fence => vec![Fault::Missing(site)],
+        _ => vec![Fault::Missing(site)],
     });
     let faults: Vec<_> = faults.collect();
     let hook = std::panic::take_hook();
