@@ -63,7 +63,7 @@ impl Store {
     ///
     /// [`CcehError::Io`] if there is no memory or there are no addresses for it.
     pub fn in_memory(options: CcehOptions) -> Result<Self, CcehError> {
-        Ok(Self { strings: Strings::create(Mapped::memory()?, options)? })
+        Ok(Self { strings: Strings::create(Mapped::memory(options.huge_pages)?, options)? })
     }
 
     /// Makes a map in a new file.

@@ -16,7 +16,7 @@ const POLICIES: [SplitPolicy; 2] = [SplitPolicy::InPlace, SplitPolicy::CopyOnWri
 
 /// Small segments, which split, merge and overflow all the time.
 fn tiny(policy: SplitPolicy, probed: usize) -> CcehOptions {
-    CcehOptions { geometry: Geometry { bits: 2, probed }, seed: SEED, policy }
+    CcehOptions { geometry: Geometry { bits: 2, probed }, seed: SEED, policy, ..CcehOptions::new() }
 }
 
 /// How many states of a crash of recovery are looked at.
@@ -156,7 +156,13 @@ fn agrees_with_a_btreemap() {
 
 #[test]
 fn a_large_map_finds_every_key_and_no_other() {
-    let map = Cceh::in_memory(CcehOptions::new()).unwrap();
+    for huge_pages in [true, false] {
+        finds_every_key_and_no_other(CcehOptions::new().huge_pages(huge_pages));
+    }
+}
+
+fn finds_every_key_and_no_other(options: CcehOptions) {
+    let map = Cceh::in_memory(options).unwrap();
     let count = if cfg!(miri) { 300 } else { 200_000 };
     for key in 0..count {
         assert_eq!(map.insert(key, !key).unwrap(), None);
@@ -600,7 +606,7 @@ fn histories_of_threads_are_linearizable_while_segments_split_and_merge() {
     for policy in POLICIES {
         let plan = Plan { threads: 4, keys: 16, seed: 4, ..Plan::new(histories) };
         let stats = run(&plan, |initial| {
-            let map = Map::create(Mapped::memory().unwrap(), tiny(policy, 1)).unwrap();
+            let map = Map::create(Mapped::memory(true).unwrap(), tiny(policy, 1)).unwrap();
             let shared = Shared(map);
             for (number, value) in initial {
                 shared.0.insert(shared.key(*number), *value).unwrap();
@@ -615,7 +621,7 @@ fn histories_of_threads_are_linearizable_while_segments_split_and_merge() {
 #[test]
 fn keys_that_stay_are_found_and_walked_over_while_others_come_and_go() {
     for policy in POLICIES {
-        let map = Map::create(Mapped::memory().unwrap(), tiny(policy, 4)).unwrap();
+        let map = Map::create(Mapped::memory(true).unwrap(), tiny(policy, 4)).unwrap();
         let stays = 0..200_u64;
         stays.clone().for_each(|key| assert!(map.insert(key, !key).unwrap().is_none()));
         let rounds = if cfg!(miri) { 1 } else { 40 };
@@ -666,7 +672,7 @@ mod scenes {
 
     /// A map of small segments, one of which is about to split, or, together with its neighbour, to merge.
     fn start(policy: SplitPolicy, count: u64) -> (Arc<Map<Mapped>>, Vec<u64>) {
-        let map = Map::create(Mapped::memory().unwrap(), tiny(policy, 1)).unwrap();
+        let map = Map::create(Mapped::memory(true).unwrap(), tiny(policy, 1)).unwrap();
         // All in one bucket of the segments whose hashes begin with 1: four of them fill it.
         let keys: Vec<_> = (0..6).map(|n: u64| map.spelling.key(n << 60 | 1 << 63)).collect();
         keys[..count as usize]

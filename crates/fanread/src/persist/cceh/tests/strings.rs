@@ -249,7 +249,7 @@ fn a_crash_after_any_store_flush_or_fence_leaves_the_strings_before_or_after_a_c
             scene.crash_while_made::<Strings<Sim>>(&mut Sites::new());
             extents_become_segments(&scene);
             a_neighbour_is_first(&scene);
-            opened += scene.crash_everywhere::<Strings<Sim>>(seed, 25, 100, &mut Sites::new());
+            opened += scene.crash_everywhere::<Strings<Sim>>(seed, 20, 80, &mut Sites::new());
         }
     }
     eprintln!("{opened} states");
@@ -388,7 +388,7 @@ fn histories_of_threads_with_strings_are_linearizable() {
     for options in [twins(SplitPolicy::InPlace, 4), tiny(SplitPolicy::CopyOnWrite, 1)] {
         let plan = Plan { threads: 4, keys: 16, seed: 4, ..Plan::new(histories) };
         let stats = run(&plan, |initial| {
-            let shared = Shared(Strings::create(Mapped::memory().unwrap(), options).unwrap());
+            let shared = Shared(Strings::create(Mapped::memory(true).unwrap(), options).unwrap());
             for (number, value) in initial {
                 shared.0.insert(&text((*number).into()), &body(*value)).unwrap();
             }
@@ -401,7 +401,8 @@ fn histories_of_threads_with_strings_are_linearizable() {
 #[cfg(not(any(loom, shuttle)))]
 #[test]
 fn a_value_that_is_read_while_others_come_and_go_is_whole() {
-    let map = Strings::create(Mapped::memory().unwrap(), tiny(SplitPolicy::InPlace, 4)).unwrap();
+    let map =
+        Strings::create(Mapped::memory(true).unwrap(), tiny(SplitPolicy::InPlace, 4)).unwrap();
     let rounds = if cfg!(miri) { 20 } else { 20_000 };
     thread::scope(|scope| {
         let writers: Vec<_> = (0..2_u64)
