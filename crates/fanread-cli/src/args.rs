@@ -2,7 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::cmd::{bench::BenchArgs, probe::ProbeArgs, query::QueryArgs, table::TableArgs};
+use crate::cmd::{
+    bench::BenchArgs, probe::ProbeArgs, query::QueryArgs, store::StoreArgs, table::TableArgs,
+};
 
 /// Indexes that keep many memory reads in flight: measure them, and query your own keys.
 #[derive(Debug, Parser)]
@@ -21,6 +23,8 @@ pub(crate) enum Command {
     Probe(ProbeArgs),
     /// Loads keys from a file and answers questions about them
     Query(QueryArgs),
+    /// Keeps a map of byte strings in a file, which a kill at any moment leaves whole
+    Store(StoreArgs),
     /// Writes table files, which RocksDB reads too, and answers from them
     Table(TableArgs),
 }

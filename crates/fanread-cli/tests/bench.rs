@@ -171,6 +171,15 @@ fn what_is_made_once_is_loaded_and_says_what_it_cannot_do() {
 }
 
 #[test]
+fn a_map_of_hashes_does_all_but_scan() {
+    let args = ["bench", "--index", "cceh", "--count", "2k", "--keys", "osm", "--workload"];
+    let workloads = "load,get,miss,get-dep,batch,lower-bound,scan,ycsb-a,ycsb-d,grow";
+    let (out, _) = run(&[&args[..], &[workloads]].concat(), "", 0);
+    assert!(out.contains("unsupported: no scans in order (lower-bound, scan"), "{out}");
+    assert_eq!(out.matches("unsupported").count(), 1, "{out}");
+}
+
+#[test]
 fn a_table_takes_keys_of_one_length() {
     let args = ["bench", "--index", "cuckoo-table", "--count", "2k", "--workload", "get,batch"];
     let (out, _) = run(&[&args[..], &["--keys", "reddit"]].concat(), "", 0);

@@ -14,6 +14,7 @@
 //! | `u64`, or what fits one in order | [`U64Map`] | 1 |
 //! | the same, to ask for the next key behind absent ones | [`MlpIndex`] | 1, for keys on the usual levels |
 //! | `u64` with `u64` values, in a file that outlives the process | [`Cceh`] | 1, sometimes 2 |
+//! | byte strings with byte strings, in a file that outlives the process | [`Store`] | 2, sometimes 3 |
 //! | of one length, with values of one length, in a file that never changes | [`CuckooTable`] | 1, sometimes 2 |
 //!
 //! # Example
@@ -49,7 +50,7 @@ pub use index::mlp_index::{self, MlpIndex};
 pub use index::skip_list::{self, SkipList};
 pub use index::u64_map::{self, U64Map};
 pub use index::wormhole::{self, Wormhole};
-pub use persist::Cceh;
+pub use persist::{Cceh, Store};
 pub use table::{CuckooTable, TableBuilder};
 
 #[cfg(doctest)]

@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use std::{env, fs, thread};
 
-use fanread::Cceh;
 use fanread::persist::Durability;
 use fanread::persist::cceh::{CcehError, CcehOptions};
+use fanread::{Cceh, Store};
 use testkit::Rng;
 
 /// Where a killed process finds its map, and what its calls are drawn from.
@@ -20,6 +20,70 @@ const THREADS: u64 = 2;
 
 /// Keys of each thread.
 const KEYS: u64 = 5_000;
+
+/// A map of either kind, with numbers for its keys and values.
+enum Map {
+    Numbers(Box<Cceh>),
+    Strings(Box<Store>),
+}
+
+/// A value of a number; some are longer than a block of a small map.
+fn body(number: u64) -> Vec<u8> {
+    let more = if number.is_multiple_of(50) { 3000 } else { number as usize % 60 };
+    number.to_le_bytes().into_iter().chain((0..more).map(|at| at as u8 ^ number as u8)).collect()
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(*bytes.first_chunk().unwrap())
+}
+
+impl Map {
+    fn create(kind: &str, path: &Path) {
+        let options = CcehOptions::new().segment_bytes(1024);
+        match kind {
+            "numbers" => drop(Cceh::create(path, options).unwrap()),
+            _ => drop(Store::create(path, options).unwrap()),
+        }
+    }
+
+    fn open(kind: &str, path: &Path) -> Self {
+        match kind {
+            "numbers" => Self::Numbers(Box::new(Cceh::open(path).unwrap())),
+            _ => Self::Strings(Box::new(Store::open(path).unwrap())),
+        }
+    }
+
+    fn insert(&self, key: u64, value: u64) {
+        match self {
+            Self::Numbers(map) => _ = map.insert(key, value).unwrap(),
+            Self::Strings(map) => _ = map.insert(&key.to_le_bytes(), &body(value)).unwrap(),
+        }
+    }
+
+    fn remove(&self, key: u64) {
+        match self {
+            Self::Numbers(map) => _ = map.remove(key),
+            Self::Strings(map) => _ = map.remove(&key.to_le_bytes()),
+        }
+    }
+
+    fn contents(&self) -> BTreeMap<u64, u64> {
+        match self {
+            Self::Numbers(map) => {
+                map.check().unwrap();
+                map.iter().collect()
+            }
+            Self::Strings(map) => {
+                map.check().unwrap();
+                let whole = |(key, value): (Vec<u8>, Vec<u8>)| {
+                    assert_eq!(value, body(number(&value)));
+                    (number(&key), number(&value))
+                };
+                map.iter().map(whole).collect()
+            }
+        }
+    }
+}
 
 fn folder(name: &str) -> PathBuf {
     let folder = env::temp_dir().join(format!("fanread-store-{name}-{}", std::process::id()));
@@ -44,9 +108,10 @@ fn rng(seed: u64, thread: u64) -> Rng {
 #[test]
 fn killed_process() {
     let Ok(what) = env::var(CHILD) else { return };
-    let (seed, path) = what.split_once(':').unwrap();
+    let (seed, what) = what.split_once(':').unwrap();
+    let (kind, path) = what.split_once(':').unwrap();
     let seed: u64 = seed.parse().unwrap();
-    let map = Cceh::open(path).unwrap();
+    let map = Map::open(kind, Path::new(path));
     thread::scope(|scope| {
         for thread in 0..THREADS {
             let map = &map;
@@ -54,8 +119,8 @@ fn killed_process() {
                 let mut rng = rng(seed, thread);
                 for n in 0.. {
                     match call(&mut rng, thread, n) {
-                        (key, Some(value)) => _ = map.insert(key, value).unwrap(),
-                        (key, None) => _ = map.remove(key),
+                        (key, Some(value)) => map.insert(key, value),
+                        (key, None) => map.remove(key),
                     }
                     let mut out = std::io::stderr().lock();
                     out.write_all(&[b'0' + thread as u8]).unwrap();
@@ -67,17 +132,26 @@ fn killed_process() {
 
 #[test]
 fn a_killed_process_loses_nothing_it_had_acknowledged() {
+    kill_again_and_again("numbers");
+}
+
+#[test]
+fn a_killed_process_loses_no_strings_it_had_acknowledged() {
+    kill_again_and_again("strings");
+}
+
+fn kill_again_and_again(kind: &str) {
     let kills = env::var("FANREAD_KILLS").ok().map_or(20, |n| n.parse::<u64>().unwrap());
-    let folder = folder("killed");
+    let folder = folder(&format!("killed-{kind}"));
     let path = folder.join("map");
-    drop(Cceh::create(&path, CcehOptions::new().segment_bytes(1024)).unwrap());
+    Map::create(kind, &path);
     let mut contents = BTreeMap::new();
     let mut random = Rng::new(17);
     let mut calls = 0;
     for seed in 0..kills {
         let mut child = Command::new(env::current_exe().unwrap())
             .args(["killed_process", "--exact", "--nocapture", "--test-threads=1"])
-            .env(CHILD, format!("{seed}:{}", path.display()))
+            .env(CHILD, format!("{seed}:{kind}:{}", path.display()))
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -92,9 +166,7 @@ fn a_killed_process_loses_nothing_it_had_acknowledged() {
         child.wait().unwrap();
         let bytes = reader.join().unwrap().unwrap();
         calls += bytes.len();
-        let map = Cceh::open(&path).unwrap();
-        map.check().unwrap();
-        let found: BTreeMap<u64, u64> = map.iter().collect();
+        let found = Map::open(kind, &path).contents();
         for thread in 0..THREADS {
             let of_thread = |map: &BTreeMap<u64, u64>| -> BTreeMap<u64, u64> {
                 map.iter()
@@ -120,7 +192,7 @@ fn a_killed_process_loses_nothing_it_had_acknowledged() {
         }
         contents = found;
     }
-    println!("{kills} kills, {calls} calls");
+    println!("{kind}: {kills} kills, {calls} calls");
     fs::remove_dir_all(folder).unwrap();
 }
 

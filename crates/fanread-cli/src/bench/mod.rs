@@ -4,6 +4,7 @@
 //! process. `driver` holds the timed loops, `grow` those of a map that grows under readers, `verify`
 //! the checks between them.
 
+pub(crate) mod cceh;
 pub(crate) mod clock;
 pub(crate) mod driver;
 pub(crate) mod grow;

@@ -5,7 +5,7 @@ use std::io;
 use workload::subject::Subject;
 
 use crate::bench::worker::{Context, measure};
-use crate::bench::{ours, skip_list, table};
+use crate::bench::{cceh, ours, skip_list, table};
 use crate::maps::for_our_maps;
 
 /// What measures a map: [`measure`] compiled for it.
@@ -67,6 +67,7 @@ macro_rules! entries {
             $(strings::<ours::$module::Measured>(),)*
             $(numbers::<ours::$number_module::Measured>(),)*
             strings::<table::Measured>(),
+            numbers::<cceh::Measured>(),
             both::<skip_list::Measured<u64, false>, skip_list::Measured<Box<[u8]>, false>>(),
             both::<skip_list::Measured<u64, true>, skip_list::Measured<Box<[u8]>, true>>().on_request(),
             #[cfg(feature = "rivals")]

@@ -3,4 +3,5 @@
 pub(crate) mod bench;
 pub(crate) mod probe;
 pub(crate) mod query;
+pub(crate) mod store;
 pub(crate) mod table;

@@ -1,8 +1,8 @@
 //! `fanread table`: writes cuckoo table files and answers questions from them.
 
 mod bar;
-mod input;
-mod text;
+pub(super) mod input;
+pub(super) mod text;
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufWriter, Write};
@@ -54,14 +54,14 @@ enum Verb {
 
 /// How keys and values are written.
 #[derive(Debug, clap::Args)]
-struct Texts {
+pub(super) struct Texts {
     /// How keys are written; numbers are big-endian in the file unless it says le
     #[arg(long, value_name = "TYPE", default_value = "text")]
-    keys: Form,
+    pub(super) keys: Form,
 
     /// How values are written
     #[arg(long, value_name = "TYPE", default_value = "text")]
-    values: Form,
+    pub(super) values: Form,
 }
 
 #[derive(Debug, clap::Args)]
@@ -398,7 +398,12 @@ fn get_lines(
 }
 
 impl Texts {
-    fn write_entry(&self, out: &mut impl Write, key: &[u8], value: &[u8]) -> io::Result<()> {
+    pub(super) fn write_entry(
+        &self,
+        out: &mut impl Write,
+        key: &[u8],
+        value: &[u8],
+    ) -> io::Result<()> {
         self.keys.write(out, key)?;
         out.write_all(b"\t")?;
         self.values.write(out, value)?;

@@ -7,5 +7,5 @@
 pub mod cceh;
 pub(crate) mod medium;
 
-pub use cceh::Cceh;
+pub use cceh::{Cceh, Store};
 pub use medium::Durability;

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 
 /// What the input is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub(super) enum From {
+pub(crate) enum From {
     /// Lines of key, TAB and value
     Tsv,
     /// Lines of comma-separated values; the first two are key and value
@@ -25,20 +25,20 @@ pub(super) enum From {
 
 /// How entries are written in the input.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Columns<'a> {
-    pub(super) from: From,
-    pub(super) keys: Form,
-    pub(super) values: Form,
-    pub(super) header: bool,
-    pub(super) key_field: &'a str,
-    pub(super) value_field: &'a str,
-    pub(super) key_bytes: usize,
-    pub(super) value_bytes: usize,
+pub(crate) struct Columns<'a> {
+    pub(crate) from: From,
+    pub(crate) keys: Form,
+    pub(crate) values: Form,
+    pub(crate) header: bool,
+    pub(crate) key_field: &'a str,
+    pub(crate) value_field: &'a str,
+    pub(crate) key_bytes: usize,
+    pub(crate) value_bytes: usize,
 }
 
 impl From {
     /// Tells by the end of a file's name.
-    pub(super) fn of(path: &Path) -> Self {
+    pub(crate) fn of(path: &Path) -> Self {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("csv") => Self::Csv,
             Some("ndjson" | "jsonl") => Self::Ndjson,
@@ -52,7 +52,7 @@ impl From {
 type Wrong = String;
 
 /// Calls `add` for every entry of the file at `path`, or of standard input if it is `-`.
-pub(super) fn each_entry(
+pub(crate) fn each_entry(
     path: &Path,
     columns: &Columns<'_>,
     mut add: impl FnMut(&[u8], &[u8]) -> Result<(), Wrong>,

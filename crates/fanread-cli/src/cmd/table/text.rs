@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 /// How bytes are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub(super) enum Form {
+pub(crate) enum Form {
     /// The bytes themselves
     Text,
     /// Two hexadecimal digits a byte
@@ -21,7 +21,7 @@ pub(super) enum Form {
 
 impl Form {
     /// Understands what was written, or says in one line what is wrong.
-    pub(super) fn parse(self, text: &[u8]) -> Result<Vec<u8>, String> {
+    pub(crate) fn parse(self, text: &[u8]) -> Result<Vec<u8>, String> {
         Ok(match self {
             Self::Text => text.to_vec(),
             Self::Hex => hex(text)?,
@@ -33,7 +33,7 @@ impl Form {
     }
 
     /// Writes bytes; those that are no number of the length are written in hexadecimal.
-    pub(super) fn write(self, out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(self, out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
         let short = bytes.try_into();
         let long = bytes.try_into();
         match (self, short, long) {

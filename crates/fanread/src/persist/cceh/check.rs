@@ -7,6 +7,15 @@ use crate::sync::shim::Ordering::Relaxed;
 
 impl<M: Medium> Map<M> {
     pub(super) fn check(&self) -> Result<(), Broken> {
+        self.check_with(&[], |_, _| true)
+    }
+
+    /// Verifies a map that has also these blocks, and in which `are_same` tells whether two values of one hash are of one key.
+    pub(super) fn check_with(
+        &self,
+        others: &[(Block, u32)],
+        are_same: impl Fn(u64, u64) -> bool,
+    ) -> Result<(), Broken> {
         let structure = self.structure.lock();
         let root = structure.root;
         let space = self.space.lock();
@@ -15,7 +24,11 @@ impl<M: Medium> Map<M> {
         let directory = root.block.0 as usize;
         let runs = self.geometry.directory_blocks(root.depth);
         owners[directory..directory + runs].iter_mut().for_each(|owner| *owner += 1);
-        space.free.iter().for_each(|block| owners[block.0 as usize] += 1);
+        let free = (0..space.end).filter(|block| space.is_free(Block(*block)));
+        free.for_each(|block| owners[block as usize] += 1);
+        for (block, count) in others {
+            owners[block.0 as usize..][..*count as usize].iter_mut().for_each(|owner| *owner += 1);
+        }
         let mut segments = [0; super::layout::MAX_DEPTH as usize + 1];
         let mut at = 0;
         while at < 1 << root.depth {
@@ -38,7 +51,7 @@ impl<M: Medium> Map<M> {
             }
             owners[entry.block.0 as usize] += 1;
             segments[entry.depth as usize] += 1;
-            self.check_segment(entry.block, name)?;
+            self.check_segment(entry.block, name, &are_same)?;
             at += span;
         }
         if segments != structure.segments {
@@ -53,7 +66,12 @@ impl<M: Medium> Map<M> {
         Ok(())
     }
 
-    fn check_segment(&self, block: Block, name: Name) -> Result<(), Broken> {
+    fn check_segment(
+        &self,
+        block: Block,
+        name: Name,
+        are_same: &impl Fn(u64, u64) -> bool,
+    ) -> Result<(), Broken> {
         let shadow = self.shadows.get(block);
         let broken = |what| Broken::new(what, format!("{block:?}"));
         if shadow.name() != name {
@@ -68,14 +86,17 @@ impl<M: Medium> Map<M> {
             if home != entry.bucket && !shadow.may_be_away(home, self.geometry.bits) {
                 return Err(broken("N3"));
             }
-            hashes.push(entry.hash);
+            hashes.push((entry.hash, entry.value));
         }
         if shadow.live().is_some_and(|live| live != hashes.len() as u64) {
             return Err(broken("N4"));
         }
         hashes.sort_unstable();
-        if hashes.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(broken("a key is there twice"));
+        for same in hashes.chunk_by(|a, b| a.0 == b.0) {
+            let mut pairs = (0..same.len()).flat_map(|at| (0..at).map(move |before| (before, at)));
+            if pairs.any(|(one, other)| are_same(same[one].1, same[other].1)) {
+                return Err(broken("a key is there twice"));
+            }
         }
         Ok(())
     }

@@ -34,6 +34,11 @@ pub enum CcehError {
         /// What it says.
         found: u64,
     },
+    /// A key, or a value, is longer than it may be.
+    TooLong {
+        /// How long it is, in bytes.
+        bytes: usize,
+    },
     /// More keys than a segment takes have the same leading and the same last bits of their hashes. This happens if
     /// somebody knows the hash key and means it.
     Crowded,
@@ -53,6 +58,7 @@ impl fmt::Display for CcehError {
             Self::Damaged { offset, found } => {
                 write!(f, "damaged map: the word at byte {offset} is {found:#018x}")
             }
+            Self::TooLong { bytes } => write!(f, "a key or value of {bytes} bytes is too long"),
             Self::Crowded => f.write_str("too many keys have nearly the same hash"),
         }
     }

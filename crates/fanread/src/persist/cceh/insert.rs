@@ -1,7 +1,7 @@
 //! Putting entries in.
 
 use super::layout::{Block, Name, SLOTS};
-use super::search::Slot;
+use super::search::{Only, Slot, Wanted};
 use super::shadow::{STRIPES, Shadow, Stripes};
 use super::{CcehError, Map};
 use crate::persist::medium::Medium;
@@ -56,9 +56,18 @@ enum Put {
 
 impl<M: Medium> Map<M> {
     pub(super) fn insert(&self, key: u64, value: u64) -> Result<Option<u64>, CcehError> {
-        let hash = self.spelling.hash(key);
+        self.put(self.spelling.hash(key), value, &Only)
+    }
+
+    /// Maps a hash to a value, and returns the value it replaces.
+    pub(super) fn put(
+        &self,
+        hash: u64,
+        value: u64,
+        wanted: &impl Wanted,
+    ) -> Result<Option<u64>, CcehError> {
         loop {
-            match self.try_put(hash, value) {
+            match self.try_put(hash, value, wanted) {
                 Put::New => return Ok(None),
                 Put::Replaced(old) => return Ok(Some(old)),
                 Put::Full(block, name) => self.split(block, name)?,
@@ -67,7 +76,7 @@ impl<M: Medium> Map<M> {
         }
     }
 
-    fn try_put(&self, hash: u64, value: u64) -> Put {
+    fn try_put(&self, hash: u64, value: u64, wanted: &impl Wanted) -> Put {
         let bucket = self.geometry.bucket(hash);
         let block = self.hints.get(hash);
         self.medium.line(self.bucket_line(block, bucket)).prefetch();
@@ -77,10 +86,11 @@ impl<M: Medium> Map<M> {
         if !name.covers(hash) {
             return Put::Moved;
         }
-        if let Some(slot) = self.find(block, bucket, hash) {
+        if let Some(slot) = self.find(block, bucket, hash, wanted) {
             let place = slot.line.word(SLOTS + slot.at);
             // Relaxed: under the lock.
             let old = self.medium.load(place, Relaxed);
+            wanted.leaves(old);
             held.change(self.stripe_of(slot), || {
                 // Relaxed: published by the version.
                 self.medium.store(place, value, Relaxed);

@@ -9,7 +9,7 @@ use crate::sync::backoff::Backoff;
 #[derive(Debug)]
 pub struct Iter<'a>(pub(super) Walk<'a, Mapped>);
 
-/// The same over any medium.
+/// Hashes and values over any medium.
 pub(super) struct Walk<'a, M> {
     map: &'a Map<M>,
     /// The first hash of the next segment.
@@ -57,13 +57,20 @@ impl<M: Medium> Map<M> {
     }
 }
 
+impl<M> Walk<'_, M> {
+    /// Whether the next entry is of another segment than the last one.
+    pub(super) fn is_between_segments(&self) -> bool {
+        self.entries.len() == 0
+    }
+}
+
 impl<M: Medium> Iterator for Walk<'_, M> {
     type Item = (u64, u64);
 
     fn next(&mut self) -> Option<(u64, u64)> {
         loop {
-            if let Some((hash, value)) = self.entries.next() {
-                return Some((self.map.spelling.key(hash), value));
+            if let Some(entry) = self.entries.next() {
+                return Some(entry);
             }
             let (entries, next) = self.map.segment_of(self.cursor?);
             (self.entries, self.cursor) = (entries.into_iter(), next);
@@ -75,6 +82,7 @@ impl Iterator for Iter<'_> {
     type Item = (u64, u64);
 
     fn next(&mut self) -> Option<(u64, u64)> {
-        self.0.next()
+        let (hash, value) = self.0.next()?;
+        Some((self.0.map.spelling.key(hash), value))
     }
 }

@@ -4,11 +4,12 @@
 //! block        2^n lines: a segment, a part of a directory, or free; numbered from the medium's start
 //!
 //! header, the first 4 KB
-//! word 0       magic         "fanCCEH1"
+//! word 0       magic         "fanCCEH1", or "fanCCEHs" for byte strings
 //!      1       geometry      log2 of a segment's lines in bits 0 to 7, lines probed in 8 to 23
 //!      2       hash key
 //!      3       checksum of words 0 to 2
 //!      8       root          block where the directory begins in bits 0 to 47, its depth G in 56 to 63
+//!      16      heap          of byte strings: block of the first list of extents, or 0 (`heap.rs`)
 //!
 //! directory    2^G words, one for each value of a hash's top G bits:
 //!              block of the segment in bits 0 to 47, its depth L in 56 to 63
@@ -38,12 +39,16 @@ pub(super) const HEADER_LINES: usize = 64;
 /// "fanCCEH1", read as a little-endian number.
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"fanCCEH1");
 
+/// "fanCCEHs", the same: a map of byte strings.
+pub(super) const STRINGS_MAGIC: u64 = u64::from_le_bytes(*b"fanCCEHs");
+
 /// The words of the header.
 pub(super) const MAGIC_AT: WordAt = WordAt(0);
 pub(super) const GEOMETRY_AT: WordAt = WordAt(1);
 pub(super) const KEY_AT: WordAt = WordAt(2);
 pub(super) const CHECKSUM_AT: WordAt = WordAt(3);
 pub(super) const ROOT_AT: WordAt = WordAt(8);
+pub(super) const HEAP_AT: WordAt = WordAt(16);
 
 /// The depths that a directory may have.
 ///
@@ -240,6 +245,19 @@ impl Spelling {
         x
     }
 
+    /// The hash of a byte string, of which others may have the same.
+    pub(super) fn hash_bytes(&self, bytes: &[u8]) -> u64 {
+        #[cfg(test)]
+        let bytes = &self.only_what_tells_twins_apart(bytes);
+        let (words, tail) = bytes.as_chunks::<8>();
+        let absorb = |state: u64, word: u64| fold(state ^ word, self.factors[0]);
+        let state =
+            words.iter().fold(self.sums[0], |state, w| absorb(state, u64::from_le_bytes(*w)));
+        let state = absorb(state, padded(tail));
+        // The length tells apart what differs in zeros at the end only.
+        self.hash(fold(state ^ bytes.len() as u64, self.factors[1]))
+    }
+
     pub(super) fn key(&self, hash: u64) -> u64 {
         let mut x = hash;
         for round in (0..3).rev() {
@@ -249,6 +267,28 @@ impl Spelling {
         }
         x
     }
+}
+
+#[cfg(test)]
+impl Spelling {
+    /// The hash key of maps many of whose keys have the same hash.
+    pub(super) const TWINS: u64 = 7;
+
+    fn only_what_tells_twins_apart(&self, bytes: &[u8]) -> Vec<u8> {
+        if self.sums == Self::new(Self::TWINS).sums {
+            bytes.iter().take(1).map(|byte| byte & 0x1f).collect()
+        } else {
+            bytes.to_vec()
+        }
+    }
+}
+
+/// Up to eight bytes as a word, with zeros behind them.
+#[inline(always)]
+pub(super) fn padded(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    u64::from_le_bytes(word)
 }
 
 /// The number by which an odd one gives 1.

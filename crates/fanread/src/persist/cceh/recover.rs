@@ -1,7 +1,7 @@
 //! Making a map, and opening one that a crash may have left in the middle of a change.
 
 use super::layout::{
-    Block, CHECKSUM_AT, Entry, GEOMETRY_AT, Geometry, KEY_AT, MAGIC, MAGIC_AT, MAX_DEPTH,
+    Block, CHECKSUM_AT, Entry, GEOMETRY_AT, Geometry, HEAP_AT, KEY_AT, MAGIC, MAGIC_AT, MAX_DEPTH,
     MIN_DEPTH, Name, ROOT_AT, SLOTS, Spelling, checksum,
 };
 use super::shadow::{Hints, Shadows, UNKNOWN};
@@ -17,7 +17,19 @@ const FIRST_DEPTH: u32 = MIN_DEPTH;
 impl<M: Medium> Map<M> {
     /// Makes a map on an empty medium. Until it returns, a crash leaves what is not a map.
     pub(super) fn create(medium: M, options: CcehOptions) -> Result<Self, CcehError> {
-        let CcehOptions { geometry, seed, policy } = options;
+        Self::format(&medium, &options, MAGIC)?;
+        // Which ends in a fence.
+        Self::open(medium, options.policy)
+    }
+
+    /// Opens a map, and finishes what a crash has left unfinished.
+    pub(super) fn open(medium: M, policy: SplitPolicy) -> Result<Self, CcehError> {
+        Self::open_with(medium, policy, MAGIC, |_, _, _| Ok(())).map(|(map, ())| map)
+    }
+
+    /// Writes what a new map is. Durable after the next fence.
+    pub(super) fn format(medium: &M, options: &CcehOptions, magic: u64) -> Result<(), CcehError> {
+        let CcehOptions { geometry, seed, .. } = *options;
         let first = geometry.first_block();
         let end = first + 3;
         medium.grow(geometry.line(Block(end)).0)?;
@@ -43,29 +55,35 @@ impl<M: Medium> Map<M> {
         let words = [
             (GEOMETRY_AT, geometry.word()),
             (KEY_AT, seed),
-            (CHECKSUM_AT, checksum(MAGIC, geometry.word(), seed)),
+            (CHECKSUM_AT, checksum(magic, geometry.word(), seed)),
             (ROOT_AT, Entry { block: Block(first), depth: FIRST_DEPTH }.word()),
+            (HEAP_AT, 0),
         ];
         for (place, word) in words {
             medium.store(place, word, Relaxed);
             medium.flush(place.line());
         }
         medium.fence();
-        medium.store(MAGIC_AT, MAGIC, Relaxed);
+        medium.store(MAGIC_AT, magic, Relaxed);
         medium.flush(MAGIC_AT.line());
-        // Which ends in a fence.
-        Self::open(medium, policy)
+        Ok(())
     }
 
-    /// Opens a map, and finishes what a crash has left unfinished.
+    /// Opens a map whose file begins with `wanted`, and finishes what a crash has left unfinished. `claim` names the blocks
+    /// that are used beside the directory and the segments.
     ///
     /// PAPER: section 4, algorithm 1. It mends pointers backwards or forwards; here all that was begun is finished.
-    pub(super) fn open(medium: M, policy: SplitPolicy) -> Result<Self, CcehError> {
+    pub(super) fn open_with<T>(
+        medium: M,
+        policy: SplitPolicy,
+        wanted: u64,
+        claim: impl FnOnce(&M, Geometry, &mut Claims) -> Result<T, CcehError>,
+    ) -> Result<(Self, T), CcehError> {
         let word = |place: WordAt| {
             if place.line().0 < medium.lines() { medium.load(place, Relaxed) } else { 0 }
         };
         let magic = word(MAGIC_AT);
-        if magic != MAGIC {
+        if magic != wanted {
             return Err(CcehError::NotAMap { found: magic });
         }
         let (stored, key) = (word(CHECKSUM_AT), word(KEY_AT));
@@ -101,15 +119,14 @@ impl<M: Medium> Map<M> {
         let runs = mend(&medium, geometry, root, &mut entries).map_err(wrong)?;
 
         // What nothing names is free.
-        let mut is_used = vec![false; end as usize];
-        is_used[..geometry.first_block() as usize].fill(true);
-        let directory = root.block.0 as usize;
-        is_used[directory..directory + geometry.directory_blocks(root.depth)].fill(true);
+        let mut claims = Claims(vec![false; end as usize]);
+        claims.claim(Block(0), geometry.first_block() as usize);
+        claims.claim(root.block, geometry.directory_blocks(root.depth));
         let shadows = Shadows::new();
         let mut structure = Structure { root, segments: [0; MAX_DEPTH as usize + 1] };
         for (at, depth) in runs {
             let block = entries[at].block;
-            if std::mem::replace(&mut is_used[block.0 as usize], true) {
+            if !claims.claim(block, 1) {
                 return Err(wrong(at));
             }
             let shadow = shadows.make(block)?;
@@ -118,13 +135,17 @@ impl<M: Medium> Map<M> {
             shadow.set_live(UNKNOWN);
             structure.segments[depth as usize] += 1;
         }
-        let free: Vec<_> = (0..end).map(Block).filter(|block| !is_used[block.0 as usize]).collect();
-        for block in &free {
-            shadows.make(*block)?;
+        let claimed = claim(&medium, geometry, &mut claims)?;
+        let mut space = Space::new(end)?;
+        for block in (0..end).map(Block) {
+            shadows.make(block)?;
+            if !claims.0[block.0 as usize] {
+                space.put(block, 1);
+            }
         }
         let hints = Hints::new();
         hints.set_depth(root.depth, |at| entries[at].block)?;
-        Ok(Self {
+        let map = Self {
             spelling: Spelling::new(key),
             medium,
             geometry,
@@ -132,8 +153,28 @@ impl<M: Medium> Map<M> {
             shadows,
             hints,
             structure: Lock::new(structure),
-            space: Lock::new(Space { free, end }),
-        })
+            space: Lock::new(space),
+        };
+        Ok((map, claimed))
+    }
+}
+
+/// Which blocks something names.
+#[derive(Debug)]
+pub(super) struct Claims(Vec<bool>);
+
+impl Claims {
+    /// Claims blocks that lie side by side; tells whether they are there and nobody else has claimed them.
+    pub(super) fn claim(&mut self, first: Block, count: usize) -> bool {
+        let from = first.0 as usize;
+        let to = from.checked_add(count);
+        match to.and_then(|to| self.0.get_mut(from..to)) {
+            Some(blocks) if blocks.iter().all(|is_claimed| !is_claimed) => {
+                blocks.fill(true);
+                true
+            }
+            _ => false,
+        }
     }
 }
 

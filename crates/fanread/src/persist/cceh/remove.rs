@@ -3,13 +3,18 @@
 use super::Map;
 use super::insert::Stripe;
 use super::layout::SLOTS;
+use super::search::{Only, Wanted};
 use super::shadow::Stripes;
 use crate::persist::medium::Medium;
 use crate::sync::shim::Ordering::Relaxed;
 
 impl<M: Medium> Map<M> {
     pub(super) fn remove(&self, key: u64) -> Option<u64> {
-        let hash = self.spelling.hash(key);
+        self.take(self.spelling.hash(key), &Only)
+    }
+
+    /// Removes a hash and returns its value.
+    pub(super) fn take(&self, hash: u64, wanted: &impl Wanted) -> Option<u64> {
         let bucket = self.geometry.bucket(hash);
         loop {
             let block = self.hints.get(hash);
@@ -20,9 +25,10 @@ impl<M: Medium> Map<M> {
             if !name.covers(hash) {
                 continue;
             }
-            let slot = self.find(block, bucket, hash)?;
+            let slot = self.find(block, bucket, hash, wanted)?;
             // Relaxed: under the lock.
             let value = self.medium.load(slot.line.word(SLOTS + slot.at), Relaxed);
+            wanted.leaves(value);
             held.change(self.stripe_of(slot), || {
                 // PAPER: section 4: a hash that is not the segment's. Relaxed: published by the version.
                 self.medium.store(slot.line.word(slot.at), name.filler(), Relaxed);

@@ -3,7 +3,7 @@
 use super::Map;
 use super::layout::{Block, HASHES, Name, SLOTS};
 use super::shadow::Stripes;
-use crate::persist::medium::{LineAt, Medium};
+use crate::persist::medium::{LineAt, LineRef, Medium};
 use crate::sync::backoff::Backoff;
 use crate::sync::shim::Ordering::Relaxed;
 
@@ -21,9 +21,30 @@ pub(super) struct Slot {
     pub(super) at: usize,
 }
 
+/// Which of the entries that have one hash is meant.
+pub(super) trait Wanted {
+    /// Whether it is the one of this value. Any word may be asked about; the answer is dropped if it was not a value at that
+    /// moment.
+    fn is(&self, value: u64) -> bool;
+
+    /// Takes note that the value is about to be replaced or removed. The stripes of its slot are locked.
+    fn leaves(&self, _value: u64) {}
+}
+
+/// The only entry: hashes are keys.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Only;
+
+impl Wanted for Only {
+    #[inline(always)]
+    fn is(&self, _: u64) -> bool {
+        true
+    }
+}
+
 impl<M: Medium> Map<M> {
     pub(super) fn get(&self, key: u64) -> Option<u64> {
-        self.get_hash(self.spelling.hash(key))
+        self.get_hash(self.spelling.hash(key), &Only)
     }
 
     /// The line of the bucket `count` behind that of a hash.
@@ -38,8 +59,9 @@ impl<M: Medium> Map<M> {
         Stripes::of(bucket, self.geometry.probed, self.geometry.bits)
     }
 
+    /// Looks for the value of a hash.
     #[inline(always)]
-    fn get_hash(&self, hash: u64) -> Option<u64> {
+    pub(super) fn get_hash(&self, hash: u64, wanted: &impl Wanted) -> Option<u64> {
         let bucket = self.geometry.bucket(hash);
         let stripes = self.stripes(bucket);
         let mut backoff = None;
@@ -51,16 +73,13 @@ impl<M: Medium> Map<M> {
             if let Some(look) = shadow.begin(stripes)
                 && shadow.name().covers(hash)
             {
-                let found = match home.matching(hash, !0) & HASHES {
-                    0 if shadow.may_be_away(bucket, self.geometry.bits) => {
-                        self.find_away(block, bucket, hash).map(|slot| {
-                            // Relaxed: validated by the versions.
-                            self.medium.line(slot.line).load(SLOTS + slot.at, Relaxed)
-                        })
-                    }
-                    0 => None,
-                    // Relaxed: as above.
-                    slots => Some(home.load(SLOTS + slots.trailing_zeros() as usize, Relaxed)),
+                // Relaxed: validated by the versions, here and below.
+                let found = match slot_of(home, hash, wanted) {
+                    Some(at) => Some(home.load(SLOTS + at, Relaxed)),
+                    None if shadow.may_be_away(bucket, self.geometry.bits) => self
+                        .find_away(block, bucket, hash, wanted)
+                        .map(|slot| self.medium.line(slot.line).load(SLOTS + slot.at, Relaxed)),
+                    None => None,
                 };
                 if shadow.holds(&look) {
                     return found;
@@ -72,7 +91,13 @@ impl<M: Medium> Map<M> {
 
     /// Looks for a hash behind its own bucket. What is found is to be validated, or read under a lock.
     #[inline(never)]
-    pub(super) fn find_away(&self, block: Block, bucket: usize, hash: u64) -> Option<Slot> {
+    pub(super) fn find_away(
+        &self,
+        block: Block,
+        bucket: usize,
+        hash: u64,
+        wanted: &impl Wanted,
+    ) -> Option<Slot> {
         let lines = || {
             (1..self.geometry.probed).map(|count| {
                 let bucket = self.geometry.behind(bucket, count);
@@ -81,20 +106,25 @@ impl<M: Medium> Map<M> {
         };
         lines().for_each(|(_, line)| self.medium.line(line).prefetch());
         lines().find_map(|(bucket, line)| {
-            let slots = self.medium.line(line).matching(hash, !0) & HASHES;
-            (slots != 0).then(|| Slot { bucket, line, at: slots.trailing_zeros() as usize })
+            let at = slot_of(self.medium.line(line), hash, wanted)?;
+            Some(Slot { bucket, line, at })
         })
     }
 
     /// Looks for a hash, under the locks of its stripes.
-    pub(super) fn find(&self, block: Block, bucket: usize, hash: u64) -> Option<Slot> {
+    pub(super) fn find(
+        &self,
+        block: Block,
+        bucket: usize,
+        hash: u64,
+        wanted: &impl Wanted,
+    ) -> Option<Slot> {
         let line = self.bucket_line(block, bucket);
-        let slots = self.medium.line(line).matching(hash, !0) & HASHES;
-        if slots != 0 {
-            return Some(Slot { bucket, line, at: slots.trailing_zeros() as usize });
+        if let Some(at) = slot_of(self.medium.line(line), hash, wanted) {
+            return Some(Slot { bucket, line, at });
         }
         let is_away = self.shadows.get(block).may_be_away(bucket, self.geometry.bits);
-        if is_away { self.find_away(block, bucket, hash) } else { None }
+        if is_away { self.find_away(block, bucket, hash, wanted) } else { None }
     }
 
     /// The free slot next to a bucket, under the locks of its stripes.
@@ -121,8 +151,23 @@ impl<M: Medium> Map<M> {
                 crate::arch::prefetch(self.shadows.get(block));
             }
             for (value, hash) in values.iter_mut().zip(hashes) {
-                *value = self.get_hash(hash);
+                *value = self.get_hash(hash, &Only);
             }
         }
     }
+}
+
+/// The slot of a line that has this hash and is wanted. Without a lock, what it says is to be validated.
+#[inline(always)]
+fn slot_of(line: LineRef<'_>, hash: u64, wanted: &impl Wanted) -> Option<usize> {
+    let mut slots = line.matching(hash, !0) & HASHES;
+    while slots != 0 {
+        let at = slots.trailing_zeros() as usize;
+        // Relaxed: validated by the versions, or read under a lock.
+        if wanted.is(line.load(SLOTS + at, Relaxed)) {
+            return Some(at);
+        }
+        slots &= slots - 1;
+    }
+    None
 }

@@ -50,10 +50,15 @@ unsafe impl Send for Mapped {}
 unsafe impl Sync for Mapped {}
 
 impl Mapped {
-    /// Memory of the process, of no lines yet.
-    pub(crate) fn memory() -> io::Result<Self> {
+    /// Memory of the process, of no lines yet; in huge pages, if the system has them and they are wanted.
+    pub(crate) fn memory(huge_pages: bool) -> io::Result<Self> {
         let (base, reserved) = reserve(None)?;
         let lines = AtomicU64::new(0);
+        if huge_pages {
+            use rustix::mm::{Advice, madvise};
+            // SAFETY: the mapping was just made. Refused where the kernel has no huge pages.
+            let _ = unsafe { madvise(base.as_ptr().cast(), reserved, Advice::LinuxHugepage) };
+        }
         Ok(Self { base, lines, reserved, kind: Kind::Memory, growing: Lock::new(()) })
     }
 
@@ -143,7 +148,7 @@ impl Drop for Mapped {
 
 /// Reserves addresses for a medium.
 fn reserve(file: Option<&File>) -> io::Result<(NonNull<AtomicU64>, usize)> {
-    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous};
+    use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous};
     let mut failed = io::ErrorKind::OutOfMemory.into();
     let access = ProtFlags::READ | ProtFlags::WRITE;
     for bytes in RESERVED_BYTES {
@@ -161,10 +166,6 @@ fn reserve(file: Option<&File>) -> io::Result<(NonNull<AtomicU64>, usize)> {
         };
         match mapped {
             Ok(base) => {
-                if file.is_none() {
-                    // SAFETY: the mapping was just made. Refused where the kernel has no huge pages.
-                    let _ = unsafe { madvise(base, bytes, Advice::LinuxHugepage) };
-                }
                 let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
                 return Ok((base, bytes));
             }

@@ -1,0 +1,163 @@
+//! `fanread store` as a user sees it: output, one line of error, exit status.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// A folder with the files of one test.
+struct Folder(TempDir);
+
+/// What a run wrote, and its exit status.
+#[derive(Debug, PartialEq)]
+struct Run {
+    out: String,
+    err: String,
+    status: i32,
+}
+
+impl Folder {
+    fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    /// Runs `fanread store` in the folder.
+    fn run(&self, arguments: &[&str], input: &str) -> Run {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("fanread"));
+        command.arg("store").args(arguments).current_dir(self.0.path());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // The program may end without having read it.
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+        let output = child.wait_with_output().unwrap();
+        Run {
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+            status: output.status.code().unwrap(),
+        }
+    }
+
+    /// The lines that a scan prints, in order.
+    fn scan(&self, options: &[&str]) -> Vec<String> {
+        let run = self.run(&[&["scan", "a.store"], options].concat(), "");
+        assert_eq!((run.status, &run.err[..]), (0, ""));
+        let mut lines: Vec<_> = run.out.lines().map(str::to_owned).collect();
+        lines.sort_unstable();
+        lines
+    }
+
+    /// A store of three fruits.
+    fn fruit() -> Self {
+        let folder = Self::new();
+        assert_eq!(folder.run(&["create", "a.store"], ""), done(""));
+        let put = folder.run(&["put", "a.store"], "kiwi\t3\nplum\t5\r\nkiwi\t4\n\npear");
+        assert_eq!(put, done("3 new, 1 replaced\n"));
+        folder
+    }
+}
+
+fn done(out: &str) -> Run {
+    Run { out: out.to_owned(), err: String::new(), status: 0 }
+}
+
+fn failed(status: i32, err: &str) -> Run {
+    Run { out: String::new(), err: format!("fanread: {err}\n"), status }
+}
+
+#[test]
+fn what_one_process_puts_in_another_one_gets() {
+    let folder = Folder::fruit();
+    assert_eq!(folder.run(&["get", "a.store", "plum", "kiwi"], ""), done("plum\t5\nkiwi\t4\n"));
+    assert_eq!(folder.run(&["put", "a.store", "-fig", ""], ""), done(""));
+    assert_eq!(folder.run(&["get", "a.store", "-fig"], ""), done("-fig\t\n"));
+    let got = folder.run(&["get", "a.store"], "kiwi\nakee\r\npear");
+    let err = "fanread: 1 of 3 keys not found\n".to_owned();
+    assert_eq!(got, Run { out: "kiwi\t4\n(none)\npear\t\n".to_owned(), err, status: 1 });
+    assert_eq!(
+        folder.run(&["del", "a.store", "kiwi", "akee"], ""),
+        failed(1, "1 of 2 keys not found")
+    );
+    assert_eq!(folder.run(&["del", "a.store"], "pear\n"), done(""));
+    assert_eq!(folder.scan(&[]), ["-fig\t", "plum\t5"]);
+    assert_eq!(folder.scan(&["--prefix", "pl"]), ["plum\t5"]);
+    assert_eq!(folder.scan(&["--limit", "1"]).len(), 1);
+    assert_eq!(folder.run(&["check", "a.store"], ""), done("2 entries found, nothing lost\n"));
+}
+
+#[test]
+fn keys_and_values_may_be_numbers_or_any_bytes() {
+    let folder = Folder::fruit();
+    let typed = ["--keys", "u64", "--values", "hex"];
+    let put = [&["put", "a.store"], &typed[..], &["258", "00ff"]].concat();
+    assert_eq!(folder.run(&put, ""), done(""));
+    let get = [&["get", "a.store"], &typed[..], &["258"]].concat();
+    assert_eq!(folder.run(&get, ""), done("258\t00ff\n"));
+    let raw = ["get", "a.store", "--keys", "hex", "--values", "hex", "0000000000000102"];
+    assert_eq!(folder.run(&raw, ""), done("0000000000000102\t00ff\n"));
+    let wrong = [&["get", "a.store"], &typed[..], &["x"]].concat();
+    assert_eq!(folder.run(&wrong, ""), failed(2, "\"x\" is not a number of 64 bits"));
+}
+
+#[test]
+fn entries_come_from_files_of_every_form() {
+    let folder = Folder::new();
+    let write = |name: &str, text: &str| fs::write(folder.0.path().join(name), text).unwrap();
+    write("a.csv", "id,score\nplum,5\n");
+    write("a.ndjson", "{\"id\": \"kiwi\", \"score\": 3}\n");
+    assert_eq!(folder.run(&["create", "--segment-bytes", "256", "a.store"], ""), done(""));
+    for arguments in [
+        &["put", "a.store", "--input", "a.csv", "--header"][..],
+        &["put", "a.store", "--input", "a.ndjson", "--key-field", "id", "--value-field", "score"],
+    ] {
+        assert_eq!(folder.run(arguments, ""), done("1 new, 0 replaced\n"));
+    }
+    assert_eq!(folder.scan(&[]), ["kiwi\t3", "plum\t5"]);
+}
+
+#[test]
+fn many_small_runs_take_no_more_room_than_one() {
+    let folder = Folder::fruit();
+    let bytes = || fs::metadata(folder.0.path().join("a.store")).unwrap().len();
+    let before = bytes();
+    for n in 0..20 {
+        let (key, value) = (format!("key {n}"), format!("value {n}"));
+        assert_eq!(folder.run(&["put", "a.store", &key, &value], ""), done(""));
+    }
+    assert!(bytes() <= before + 32_768, "{before} bytes have become {}", bytes());
+    let stat = folder.run(&["stat", "a.store"], "");
+    assert_eq!(stat.status, 0);
+    let entries = stat.out.lines().find(|line| line.trim_start().starts_with("entries")).unwrap();
+    assert!(entries.ends_with(" 23"), "{}", stat.out);
+}
+
+#[test]
+fn what_is_wrong_is_told_in_one_line() {
+    let folder = Folder::fruit();
+    let path = folder.0.path().join("a.store");
+    fs::write(folder.0.path().join("text"), vec![b'x'; 10_000]).unwrap();
+    let open = fanread::Store::open(&path).unwrap();
+    assert_eq!(
+        folder.run(&["get", "a.store", "kiwi"], ""),
+        failed(1, "cannot open a.store: another process has it open")
+    );
+    drop(open);
+    for (arguments, status, begins) in [
+        (&["create", "a.store"][..], 2, "fanread: cannot make a.store: "),
+        (&["create", "--segment-bytes", "100", "b.store"], 2, "fanread: a segment of 100 bytes "),
+        (&["get", "none.store", "kiwi"], 2, "fanread: cannot open none.store: "),
+        (&["check", "text"], 1, "fanread: text: not a map, its first eight bytes are "),
+        (&["put", "a.store", "kiwi"], 2, "fanread: "),
+    ] {
+        let run = folder.run(arguments, "");
+        assert_eq!((run.status, &run.out[..]), (status, ""), "{run:?}");
+        assert!(run.err.starts_with(begins) && run.err.lines().count() == 1, "{run:?}");
+    }
+    // Header and directory, without the segments.
+    let mut bytes = fs::read(&path).unwrap();
+    bytes.truncate(2 * 16_384);
+    fs::write(&path, bytes).unwrap();
+    let run = folder.run(&["check", "a.store"], "");
+    assert_eq!((run.status, run.err.lines().count()), (1, 1), "{run:?}");
+    assert!(run.err.starts_with("fanread: a.store: damaged map: the word at byte "), "{run:?}");
+}

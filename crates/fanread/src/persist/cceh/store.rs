@@ -1,0 +1,236 @@
+//! The map of byte strings as users have it.
+
+use std::fmt;
+use std::path::Path;
+
+use super::iter::Walk;
+use super::strings::Strings;
+use super::{Broken, CcehError, CcehOptions, SplitPolicy, make_file, open_file};
+use crate::persist::medium::{Durability, Mapped};
+use crate::sync::epoch::{Guard, pin};
+
+/// A hash map of byte strings to byte strings, in a file or in memory, that a crash at any instruction leaves whole.
+///
+/// Keys are of up to [`MAX_KEY_BYTES`](super::MAX_KEY_BYTES) bytes, values of any length; any bytes are allowed. Where both are `u64`,
+/// [`Cceh`](super::Cceh) takes a line less to read and to write, and has no heap to look after.
+///
+/// # Cost
+///
+/// A `get` fetches what one of [`Cceh`](super::Cceh) does, and then the lines of the record: it waits twice.
+///
+/// # Concurrency
+///
+/// As for [`Cceh`](super::Cceh): any number of threads, readers without locks, single calls linearizable. Calls that write share one
+/// lock while they take or give back room for a record.
+///
+/// # Examples
+///
+/// ```
+/// use fanread::Store;
+///
+/// # let folder = std::env::temp_dir().join(format!("fanread-doc-store-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder)?;
+/// let path = folder.join("fruit.store");
+/// let store = Store::create(&path, Default::default())?;
+/// assert_eq!(store.insert(b"kiwi", b"green")?, None);
+/// assert_eq!(store.insert(b"kiwi", b"gold")?, Some(b"green".to_vec()));
+/// drop(store);
+/// assert_eq!(Store::open(&path)?.get(b"kiwi"), Some(b"gold".to_vec()));
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Paper
+///
+/// Nam, Cha, Choi, Noh and Nam, "Write-Optimized Dynamic Hashing for Persistent Memory", FAST 2019. The heap of records is our own
+/// (`docs/design/cceh.md`).
+pub struct Store {
+    strings: Strings<Mapped>,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store")
+            .field("geometry", &self.strings.map.geometry)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// Makes a map in memory, which nothing survives but the process itself.
+    ///
+    /// # Errors
+    ///
+    /// [`CcehError::Io`] if there is no memory or there are no addresses for it.
+    pub fn in_memory(options: CcehOptions) -> Result<Self, CcehError> {
+        Ok(Self { strings: Strings::create(Mapped::memory(options.huge_pages)?, options)? })
+    }
+
+    /// Makes a map in a new file.
+    ///
+    /// # Errors
+    ///
+    /// [`CcehError::Io`] if there is a file of that name, or none can be made; no file is left then.
+    pub fn create(path: impl AsRef<Path>, options: CcehOptions) -> Result<Self, CcehError> {
+        let strings = make_file(path.as_ref(), |medium| Strings::create(medium, options))?;
+        Ok(Self { strings })
+    }
+
+    /// Opens the map in a file, and finishes what a crash has left unfinished there.
+    ///
+    /// # Cost
+    ///
+    /// Reads the directory and the lists of the heap: 8 bytes for each segment and for each block of records, of 16 KB both. A
+    /// block of records is looked through when room in it is needed first.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cceh::open`](super::Cceh::open). What is not read by opening may be damaged: an entry that names no record of its key counts as
+    /// none, and [`check`](Self::check) tells.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, CcehError> {
+        Ok(Self { strings: Strings::open(open_file(path.as_ref())?, SplitPolicy::InPlace)? })
+    }
+
+    /// Returns what the contents survive.
+    pub fn durability(&self) -> Durability {
+        self.strings.map.medium.durability()
+    }
+
+    /// Returns the value of `key`.
+    #[inline]
+    pub fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.strings.get(key)
+    }
+
+    /// Appends the value of `key` to `value`, and returns whether there is one. Allocates nothing if `value` has room.
+    #[inline]
+    pub fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> bool {
+        self.strings.get_into(key, value)
+    }
+
+    /// Whether the map has `key`.
+    #[inline]
+    pub fn contains_key(&self, key: &[u8]) -> bool {
+        self.strings.contains_key(key)
+    }
+
+    /// Maps `key` to `value` and returns the value it replaces.
+    ///
+    /// # Cost
+    ///
+    /// The lines of a `get` and those of the new record, two fences. Every some hundred insertions one splits a segment, which
+    /// reads and writes 16 KB.
+    ///
+    /// # Errors
+    ///
+    /// [`CcehError::TooLong`], [`CcehError::Io`] if the file cannot grow, [`CcehError::Crowded`] if too many keys have nearly the
+    /// same hash. The map is unchanged.
+    pub fn insert(&self, key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>, CcehError> {
+        self.strings.insert(key, value)
+    }
+
+    /// Removes `key` and returns its value.
+    pub fn remove(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.strings.remove(key)
+    }
+
+    /// Returns how many keys there are.
+    ///
+    /// # Cost
+    ///
+    /// A line of memory for each segment; the first time after the map was opened, all of it.
+    pub fn len(&self) -> usize {
+        self.strings.map.len()
+    }
+
+    /// Whether there are no keys; costs what [`len`](Self::len) does.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns all entries in the order of their hashes. A key that is there all the time is returned once, one that comes or
+    /// goes meanwhile at most once.
+    ///
+    /// # Concurrency
+    ///
+    /// While it is there, room of records that are removed is used again late.
+    pub fn iter(&self) -> Entries<'_> {
+        Entries { strings: &self.strings, walk: self.strings.map.walk(), guard: pin() }
+    }
+
+    /// Returns what the map takes.
+    ///
+    /// # Cost
+    ///
+    /// Looks at a bit for each block, and what [`len`](Self::len) does.
+    pub fn stats(&self) -> StoreStats {
+        self.strings.stats()
+    }
+
+    /// Verifies the invariants of a map that nobody changes meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// The first invariant that does not hold, and where.
+    pub fn check(&self) -> Result<(), Broken> {
+        self.strings.check()
+    }
+}
+
+/// What a map takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct StoreStats {
+    /// How many keys there are.
+    pub entries: usize,
+    /// How many segments.
+    pub segments: usize,
+    /// How many keys have room in them.
+    pub slots: usize,
+    /// Bytes of the blocks for records, used or not.
+    pub record_bytes: usize,
+    /// Bytes of blocks that are free.
+    pub free_bytes: usize,
+    /// Bytes of the whole map.
+    pub bytes: usize,
+}
+
+/// The entries of a map, see [`Store::iter`].
+pub struct Entries<'a> {
+    strings: &'a Strings<Mapped>,
+    walk: Walk<'a, Mapped>,
+    /// Taken before the names of a segment's records are read, and kept until the records are.
+    guard: Guard,
+}
+
+impl fmt::Debug for Entries<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entries").field("walk", &self.walk).finish_non_exhaustive()
+    }
+}
+
+impl Iterator for Entries<'_> {
+    type Item = (Vec<u8>, Vec<u8>);
+
+    fn next(&mut self) -> Option<(Vec<u8>, Vec<u8>)> {
+        loop {
+            if self.walk.is_between_segments() {
+                self.guard.repin();
+            }
+            let (hash, name) = self.walk.next()?;
+            let entry = self.strings.entry(hash, name);
+            if entry.is_some() {
+                return entry;
+            }
+        }
+    }
+}
+
+impl<'a> IntoIterator for &'a Store {
+    type Item = (Vec<u8>, Vec<u8>);
+    type IntoIter = Entries<'a>;
+
+    fn into_iter(self) -> Entries<'a> {
+        self.iter()
+    }
+}
