@@ -17,9 +17,9 @@ for file in crates/fanread/tests/loom_*.rs; do
     cargo test --locked --release -p fanread --test "$(basename "$file" .rs)" -- "$@"
 done
 
-# Two thousand of each kind find readers and writers that do not ask whether a trie is dead; more are
+# A thousand of each kind find readers and writers that do not ask whether a trie is dead; more are
 # for nights.
-export FANREAD_SCHEDULES="${FANREAD_SCHEDULES:-2000}"
+export FANREAD_SCHEDULES="${FANREAD_SCHEDULES:-1000}"
 if [ -e crates/fanread/tests/shuttle.rs ]; then
   RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR="$base/shuttle" \
     cargo test --locked --release -p fanread --test shuttle -- "$@"

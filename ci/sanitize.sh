@@ -24,7 +24,7 @@ fi
 # leak a value to see that its census notices.
 RUSTC_WORKSPACE_WRAPPER="$PWD/ci/rustc-address.sh" \
   FANREAD_SEEDS="${FANREAD_SEEDS:-1}" \
-  FANREAD_HISTORIES="${FANREAD_HISTORIES:-100}" \
+  FANREAD_HISTORIES="${FANREAD_HISTORIES:-60}" \
   cargo test --locked --workspace --config 'profile.test.package.fanread.opt-level=1' \
   --lib --test model --test linear --test faults --test panics -- \
   --skip a_crash_after_any_store --skip every_flush_and_every_fence \

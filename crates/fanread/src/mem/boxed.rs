@@ -9,7 +9,7 @@ use core::ptr::NonNull;
 use std::alloc::Layout;
 
 use super::AllocError;
-use super::word::Word;
+use super::word::{Word, is_inline, pack};
 
 /// Puts a value into a box.
 ///
@@ -45,6 +45,30 @@ pub(crate) fn boxed<V>(value: V) -> Result<Word, (AllocError, V)> {
 pub(crate) unsafe fn unboxed<V>(word: Word) -> V {
     // SAFETY: the caller promises that the word is that of a box, which is taken back once.
     *unsafe { Box::from_raw(word.cast::<V>()) }
+}
+
+/// Makes the word of a value: the value itself if it is inline, else the address of a box.
+///
+/// # Errors
+///
+/// The value, if the system gives no memory.
+#[inline(always)]
+pub(crate) fn word_of_value<V>(value: V) -> Result<Word, (AllocError, V)> {
+    if const { is_inline::<V>() } {
+        return Ok(pack(value));
+    }
+    boxed(value)
+}
+
+/// Takes a value back that was never put into the map.
+pub(crate) fn value_of_word<V>(word: Word) -> V {
+    if const { is_inline::<V>() } {
+        // SAFETY: the word was packed from a `V`, which has nothing to drop and is read once.
+        unsafe { core::ptr::from_ref(&word).cast::<V>().read() }
+    } else {
+        // SAFETY: made by `word_of_value`, and taken back once (X1).
+        unsafe { unboxed(word) }
+    }
 }
 
 /// A box that was in a map as a word.

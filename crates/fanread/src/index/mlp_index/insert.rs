@@ -22,6 +22,7 @@ use super::{MlpIndex, Pinned, Recycle};
 use crate::api::{InsertError, Rule, Written};
 use crate::arch::prefetch;
 use crate::mem::AllocError;
+use crate::mem::boxed;
 use crate::mem::word::Word;
 use crate::sync::backoff::Backoff;
 
@@ -66,7 +67,7 @@ impl<V: Send + Sync> MlpIndex<V> {
         value: V,
         rule: Rule,
     ) -> Result<Written<'g, V>, InsertError<V>> {
-        let word = match raw::word_of_value(value) {
+        let word = match boxed::word_of_value(value) {
             Ok(word) => word,
             Err((AllocError { bytes }, value)) => {
                 return Err(InsertError::OutOfMemory { bytes, value });
@@ -84,10 +85,10 @@ impl<V: Send + Sync> MlpIndex<V> {
                 Ok(Written::Replaced(read_value(old)))
             }
             Ok(Outcome::Refused(found)) => {
-                Ok(Written::Refused(found.map(read_value), raw::value_of_word(word)))
+                Ok(Written::Refused(found.map(read_value), boxed::value_of_word(word)))
             }
             Err(AllocError { bytes }) => {
-                Err(InsertError::OutOfMemory { bytes, value: raw::value_of_word(word) })
+                Err(InsertError::OutOfMemory { bytes, value: boxed::value_of_word(word) })
             }
         }
     }

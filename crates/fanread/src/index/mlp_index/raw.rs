@@ -20,7 +20,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crossbeam_utils::CachePadded;
 
 use super::layout::{Image, Kinds, SLOTS};
-use crate::mem::boxed::{Boxed, boxed, unboxed};
+use crate::mem::boxed::Boxed;
 use crate::mem::pages::{HUGE_BYTES, Pages};
 use crate::mem::word::{self, Read, Word};
 use crate::mem::{AllocError, LINE_BYTES};
@@ -418,30 +418,6 @@ impl Root {
             directory.all().map(|segment| ptr::from_ref(segment).cast_mut()).collect();
         // SAFETY: as in `retire`; `all` names each segment once.
         segments.into_iter().map(|segment| *unsafe { Box::from_raw(segment) }).collect()
-    }
-}
-
-/// Makes the word of a value: the value itself if it is inline, else the address of a box.
-///
-/// # Errors
-///
-/// The value, if the system gives no memory.
-#[inline(always)]
-pub(super) fn word_of_value<V>(value: V) -> Result<Word, (AllocError, V)> {
-    if const { word::is_inline::<V>() } {
-        return Ok(word::pack(value));
-    }
-    boxed(value)
-}
-
-/// Takes a value back that was never put into the map.
-pub(super) fn value_of_word<V>(word: Word) -> V {
-    if const { word::is_inline::<V>() } {
-        // SAFETY: the word was packed from a `V`, which has nothing to drop and is read once.
-        unsafe { core::ptr::from_ref(&word).cast::<V>().read() }
-    } else {
-        // SAFETY: made by `word_of_value`, and taken back once (M4).
-        unsafe { unboxed(word) }
     }
 }
 

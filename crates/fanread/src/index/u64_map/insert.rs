@@ -10,6 +10,7 @@ use super::{Pinned, U64Map};
 use crate::api::{InsertError, LoadError, Rule, Written};
 use crate::arch::prefetch;
 use crate::mem::AllocError;
+use crate::mem::boxed;
 use crate::mem::word::Word;
 use crate::sync::backoff::Backoff;
 
@@ -30,7 +31,7 @@ impl<V: Send + Sync> U64Map<V> {
         value: V,
         rule: Rule,
     ) -> Result<Written<'g, V>, InsertError<V>> {
-        let word = match raw::word_of_value(value) {
+        let word = match boxed::word_of_value(value) {
             Ok(word) => word,
             Err((AllocError { bytes }, value)) => {
                 return Err(InsertError::OutOfMemory { bytes, value });
@@ -49,10 +50,10 @@ impl<V: Send + Sync> U64Map<V> {
             Ok(Outcome::New) => Ok(Written::New(read_value(word))),
             Ok(Outcome::Replaced(old)) => Ok(Written::Replaced(read_value(old))),
             Ok(Outcome::Refused(found)) => {
-                Ok(Written::Refused(found.map(read_value), raw::value_of_word(word)))
+                Ok(Written::Refused(found.map(read_value), boxed::value_of_word(word)))
             }
             Err(AllocError { bytes }) => {
-                Err(InsertError::OutOfMemory { bytes, value: raw::value_of_word(word) })
+                Err(InsertError::OutOfMemory { bytes, value: boxed::value_of_word(word) })
             }
         }
     }
@@ -173,10 +174,10 @@ impl<V: Send + Sync> Pinned<'_, V> {
         }
         let mut garbage = Vec::new();
         for (key, value) in entries.drain(..) {
-            let word = raw::word_of_value(value).map_err(|(error, _)| error)?;
+            let word = boxed::word_of_value(value).map_err(|(error, _)| error)?;
             if let Err(error) = map.write_word(self, (key, false), word, Rule::Always, &mut garbage)
             {
-                drop(raw::value_of_word::<V>(word));
+                drop(boxed::value_of_word::<V>(word));
                 return Err(error.into());
             }
         }

@@ -203,7 +203,9 @@ impl<V> Pinned<'_, V> {
         let _ = self.map.order.renew(run, locked, &self.guard, |_| true, &mut garbage);
         let mut shard = self.map.shards.lock(self.thread);
         // What is free by now is left to a writer: values are dropped with it.
-        garbage.into_iter().for_each(|item| shard.limbo.retire(item, &self.guard));
+        for item in garbage {
+            shard.limbo.retire(item, &self.guard);
+        }
     }
 }
 

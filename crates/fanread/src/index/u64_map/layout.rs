@@ -170,7 +170,7 @@ mod tests {
                 assert_eq!(window.len(), geometry.window as usize);
             }
             let buckets = geometry.buckets();
-            assert!(buckets <= BLOCK_BUCKETS || buckets % BLOCK_BUCKETS == 0);
+            assert!(buckets <= BLOCK_BUCKETS || buckets.is_multiple_of(BLOCK_BUCKETS));
         }
     }
 }

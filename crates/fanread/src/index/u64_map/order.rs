@@ -185,11 +185,11 @@ impl Order {
         // The next run may be in the next chunk.
         let mut list: Vec<_> = chunk.list().collect();
         let mut chunks = at_chunk..at_chunk + 1;
-        if next.is_some() && at + 1 == list.len() || list.len() < MOST_RUNS / 4 {
-            if let Some(other) = top.chunks.get(at_chunk + 1).and_then(|other| other.get(guard)) {
-                list.extend(other.list());
-                chunks.end += 1;
-            }
+        if (next.is_some() && at + 1 == list.len() || list.len() < MOST_RUNS / 4)
+            && let Some(other) = top.chunks.get(at_chunk + 1).and_then(|other| other.get(guard))
+        {
+            list.extend(other.list());
+            chunks.end += 1;
         }
         let old = at..at + 1 + usize::from(next.is_some());
         let new = new.into_iter().map(|new| (new.get().low(), Shared::new(new)));
@@ -255,7 +255,7 @@ impl Order {
 fn parts(old: &Run, (low, last): (u64, u64), keys: &[u64]) -> Result<Vec<Owned<Run>>, AllocError> {
     let len = keys.len();
     // A half more, so a run is copied twice before it is split.
-    let roomy = |len: usize| (len + len / 2).max(16).min(MOST_WORDS);
+    let roomy = |len: usize| (len + len / 2).clamp(MOST_WORDS.min(16), MOST_WORDS);
     if len <= MOST_WORDS * 3 / 4 {
         return Ok(vec![Run::of((low, last), keys, roomy(len))?]);
     }

@@ -13,6 +13,7 @@
 //! The sanitizer runs and the drop-counting tests watch M2 to M4.
 
 #![expect(unsafe_code, reason = "views memory as buckets and runs, and follows pointers")]
+#![expect(clippy::cast_ptr_alignment, reason = "blocks of memory are aligned to a line")]
 
 use core::ptr::{self, NonNull};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -22,7 +23,7 @@ use super::order::{Chunk, Top};
 use super::run::Run;
 use super::table::{Names, Segment};
 use crate::mem::arena::Arena;
-use crate::mem::boxed::{Boxed, boxed, unboxed};
+use crate::mem::boxed::Boxed;
 use crate::mem::pages::Pages;
 use crate::mem::word::{self, Read, Word};
 use crate::mem::{AllocError, LINE_BYTES};
@@ -166,7 +167,9 @@ impl Memory {
             match blocks.take() {
                 Ok(unit) => units.push(unit),
                 Err(error) => {
-                    units.into_iter().for_each(|unit| blocks.give_back(unit));
+                    for unit in units {
+                        blocks.give_back(unit);
+                    }
                     return Err(error);
                 }
             }
@@ -387,30 +390,6 @@ impl<V> Garbage<V> {
         if let Self::Segment(segment) = &mut self {
             segment.get_mut().memory.give_back(blocks);
         }
-    }
-}
-
-/// Makes the word of a value: the value itself if it is inline, else the address of a box.
-///
-/// # Errors
-///
-/// The value, if the system gives no memory.
-#[inline(always)]
-pub(super) fn word_of_value<V>(value: V) -> Result<Word, (AllocError, V)> {
-    if const { word::is_inline::<V>() } {
-        return Ok(word::pack(value));
-    }
-    boxed(value)
-}
-
-/// Takes a value back that was never put into the map.
-pub(super) fn value_of_word<V>(word: Word) -> V {
-    if const { word::is_inline::<V>() } {
-        // SAFETY: the word was packed from a `V`, which has nothing to drop and is read once.
-        unsafe { core::ptr::from_ref(&word).cast::<V>().read() }
-    } else {
-        // SAFETY: made by `word_of_value`, and taken back once (M4).
-        unsafe { unboxed(word) }
     }
 }
 

@@ -246,7 +246,7 @@ mod tests {
                         0 => rng.next_u64(),
                         1 => i,
                         2 => u64::MAX - i,
-                        _ => 1 << (rng.next_u64() % 64) | rng.next_u64() % 3,
+                        _ => (1 << (rng.next_u64() % 64)) | (rng.next_u64() % 3),
                     })
                     .collect();
                 keys.sort_unstable();

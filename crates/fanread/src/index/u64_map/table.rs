@@ -38,6 +38,13 @@ pub(super) struct Slot {
     slot: usize,
 }
 
+/// What one line says of a hash.
+enum Look {
+    Value(Word),
+    Absent,
+    Unknown,
+}
+
 /// Hashes that are looked for together, after their lines were asked for.
 #[derive(Debug)]
 pub(super) struct Asked<'g> {
@@ -83,9 +90,10 @@ impl<'g> Asked<'g> {
         let mut late = 0_u32;
         let all = self.hashes.iter().zip(&self.segments).take(self.len);
         for (i, (hash, segment)) in all.enumerate() {
-            match segment.map_or(Some(None), |segment| segment.look(*hash)) {
-                Some(word) => found(i, word),
-                None => late |= 1 << i,
+            match segment.map_or(Look::Absent, |segment| segment.look(*hash)) {
+                Look::Value(word) => found(i, Some(word)),
+                Look::Absent => found(i, None),
+                Look::Unknown => late |= 1 << i,
             }
         }
         while late != 0 {
@@ -111,7 +119,8 @@ pub(super) enum Place {
 #[derive(Debug)]
 pub(super) struct Held<'g> {
     first: Locked<'g>,
-    /// The last region that was locked, and the locks behind the first.
+    /// Its region, the region where the writer is, and the locks of those behind the first.
+    first_region: usize,
     region: usize,
     more: Vec<Locked<'g>>,
 }
@@ -150,10 +159,9 @@ impl Segment {
         prefetch(self.memory.bucket(self.geometry.home(hash)));
     }
 
-    /// Finds the value of a hash in the line that was asked for, or says that there is none; asks for the next line if that
-    /// does not tell.
+    /// Looks for a hash in the line that was asked for, and asks for the next line if that does not tell.
     #[inline(always)]
-    pub(super) fn look(&self, hash: u64) -> Option<Option<Word>> {
+    fn look(&self, hash: u64) -> Look {
         let home = self.geometry.home(hash);
         let version = self.version(home);
         let seen = version.begin();
@@ -161,13 +169,13 @@ impl Segment {
         let found = bucket.matches(hash ^ self.geometry.filler(home));
         if found != 0 {
             let value = bucket.value(found.trailing_zeros() as usize);
-            return version.end(seen).map(|_| Some(value));
+            return if version.end(seen).is_some() { Look::Value(value) } else { Look::Unknown };
         }
         if bucket.matches(FREE) != 0 {
-            return Some(None);
+            return Look::Absent;
         }
         prefetch(core::ptr::from_ref(bucket).wrapping_add(1));
-        None
+        Look::Unknown
     }
 
     /// The version that covers the entries of a home.
@@ -217,7 +225,7 @@ impl Segment {
     pub(super) fn lock(&self, hash: u64) -> Result<Held<'_>, Again> {
         let region = self.geometry.home(hash) / REGION;
         let first = self.versions[region].lock();
-        if self.is_live() { Ok(Held { first, region, more: Vec::new() }) } else { Err(Again) }
+        self.held(first, region)
     }
 
     /// As `lock`, without waiting.
@@ -228,14 +236,23 @@ impl Segment {
     pub(super) fn try_lock(&self, hash: u64) -> Result<Held<'_>, Again> {
         let region = self.geometry.home(hash) / REGION;
         let first = self.versions[region].try_lock().ok_or(Again)?;
-        if self.is_live() { Ok(Held { first, region, more: Vec::new() }) } else { Err(Again) }
+        self.held(first, region)
+    }
+
+    #[inline(always)]
+    fn held<'g>(&'g self, first: Locked<'g>, region: usize) -> Result<Held<'g>, Again> {
+        let held = Held { first, first_region: region, region, more: Vec::new() };
+        if self.is_live() { Ok(held) } else { Err(Again) }
     }
 
     /// Goes on to a bucket of the window: locks its region, without waiting for who holds it and waits for a region before.
     #[cold]
     fn go_on<'g>(&'g self, held: &mut Held<'g>, region: usize) -> Result<(), Again> {
-        held.more.push(self.versions[region].try_lock().ok_or(Again)?);
         held.region = region;
+        // The last region may be smaller than a window, and the first one comes behind it.
+        if region != held.first_region {
+            held.more.push(self.versions[region].try_lock().ok_or(Again)?);
+        }
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Shapes of keys against `BTreeMap`, hashes that were chosen to collide, and memory that runs out at any moment.
 
-use self::map::{Map, Pinned};
+use self::map::{Map, Pinned, Whole, library};
 
 /// The map behind keys of eight bytes.
 #[allow(dead_code, reason = "the tests here use a part")]
@@ -47,8 +47,9 @@ mod collisions {
             for (i, key) in (0..).zip(keys(9, bits, 4000)) {
                 assert_eq!(map.pin().get(key).as_deref(), Some(&i));
             }
-            let bytes = map.memory_usage();
-            assert!(bytes.table_bytes + bytes.leaf_bytes < 4000 * 200, "{bytes:?}");
+            // Blocks are taken from the system some at a time.
+            let usage = map.memory_usage();
+            assert!(usage.table_bytes + usage.leaf_bytes < 4 << 20, "{usage:?}");
             for key in keys(9, bits, 4000) {
                 assert!(map.pin().remove(key).is_some());
             }

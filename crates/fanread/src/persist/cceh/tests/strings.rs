@@ -202,7 +202,10 @@ fn extents_become_segments(scene: &Scene) {
     if let Some(fault) = scene.fault {
         map.map.medium.plant(fault);
     }
+    // All cells come back at the end, behind the fences of all removals.
+    let reader = crate::sync::epoch::pin();
     (1..8_u64).for_each(|n| Op::Remove(n).both(&map, &mut model));
+    drop(reader);
     // Until nobody can be reading them any more.
     while map.heap.lock().used().1 > 0 {
         map.reuse(&mut map.heap.lock());
