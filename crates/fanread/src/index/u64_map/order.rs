@@ -261,7 +261,7 @@ fn parts(old: &Run, (low, last): (u64, u64), keys: &[u64]) -> Result<Vec<Owned<R
     }
     // Keys that ascend leave a run behind that gets no more of them.
     let ascends = old.ascends();
-    let at = if ascends { len - len / 8 } else { len / 2 };
+    let at = if ascends { len - (len / 8).max(1) } else { len / 2 };
     let (left, right) = keys.split_at(at);
     let room = if ascends { at } else { roomy(at) };
     let left = Run::of((low, right[0] - 1), left, room)?;

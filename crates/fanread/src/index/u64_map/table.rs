@@ -15,7 +15,7 @@ use crate::arch::prefetch;
 use crate::mem::AllocError;
 use crate::mem::word::Word;
 use crate::sync::epoch::Guard;
-use crate::sync::shim::{AtomicU32, AtomicU64};
+use crate::sync::shim::AtomicU64;
 use crate::sync::version::{Locked, Version};
 
 /// A part of the table.
@@ -28,7 +28,7 @@ pub(super) struct Segment {
     /// How many entries there are, and how many words of [`GONE`] in the upper half.
     counts: AtomicU64,
     /// Whether it is being copied, or was.
-    copied: AtomicU32,
+    copied: AtomicU64,
 }
 
 /// Where a slot is.
@@ -149,7 +149,7 @@ impl Segment {
         let memory = Memory::new(blocks, geometry.buckets())?;
         let versions =
             (0..geometry.buckets().div_ceil(REGION)).map(|_| Version::default()).collect();
-        let (counts, copied) = (AtomicU64::new(0), AtomicU32::new(0));
+        let (counts, copied) = (AtomicU64::new(0), AtomicU64::new(0));
         Ok(Self { geometry, memory, versions, counts, copied })
     }
 
@@ -372,7 +372,7 @@ impl Segment {
     /// Waits for all writers and keeps others out, so that the segment can be copied; `false` if somebody else does that.
     pub(super) fn freeze(&self) -> bool {
         // ORDER: AcqRel, pairs with the store in `thaw`.
-        if self.copied.compare_exchange(0, 1, AcqRel, Relaxed).is_err() {
+        if self.copied.compare_exchange_weak(0, 1, AcqRel, Relaxed).is_err() {
             return false;
         }
         // Who locks a region after this finds the segment copied.
