@@ -58,7 +58,7 @@ mod raw;
 mod remove;
 mod resize;
 mod search;
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests;
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};

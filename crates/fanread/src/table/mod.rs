@@ -40,7 +40,7 @@ mod reader;
 mod records;
 mod sorted;
 mod spill;
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests;
 mod write;
 

@@ -34,7 +34,7 @@ mod raw;
 mod remove;
 mod resize;
 mod search;
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests;
 mod words;
 

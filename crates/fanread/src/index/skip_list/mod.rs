@@ -43,7 +43,7 @@ mod raw;
 mod remove;
 mod search;
 mod snapshot;
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests;
 mod versions;
 

@@ -33,7 +33,7 @@ mod resize;
 mod run;
 mod search;
 mod table;
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests;
 
 use core::marker::PhantomData;

@@ -25,7 +25,7 @@ mod shadow;
 mod space;
 mod store;
 mod strings;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
 
 use std::fmt;
