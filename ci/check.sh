@@ -71,8 +71,8 @@ if [ "${1:-}" != quick ]; then
   export CARGO_INCREMENTAL=0
   export CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_TEST_DEBUG=0 CARGO_PROFILE_RELEASE_DEBUG=0
 fi
-# The tests, those with tiny leaves and those under AddressSanitizer share their dependencies: all
-# three name the whole workspace, and flags reach our crates through RUSTC_WORKSPACE_WRAPPER.
+# The tests and those under AddressSanitizer share their dependencies: both name the whole workspace,
+# and flags reach our crates through RUSTC_WORKSPACE_WRAPPER.
 
 say "tools"
 recent || install_rust
@@ -123,10 +123,13 @@ if [ "${1:-}" != quick ]; then
   ci/loom.sh
 
   if compgen -G "$(rustc --print target-libdir)/librustc-*_rt.asan.a" >/dev/null; then
-    say "memory errors"
+    say "memory errors, with tiny leaves, which split and merge all the time"
     ci/sanitize.sh
   else
-    say "memory errors: left out, this compiler comes without AddressSanitizer"
+    say "tests with tiny leaves; memory errors left out, this compiler comes without AddressSanitizer"
+    RUSTC_WORKSPACE_WRAPPER="$PWD/ci/rustc-small-leaves.sh" \
+      cargo test --locked --workspace --config 'profile.test.package.fanread.opt-level=1' \
+      --test model --test linear --test faults
   fi
 fi
 
@@ -138,10 +141,6 @@ if [ "${1:-}" != quick ]; then
   # Of answers, not of time: the program that the tests have used will do.
   FANREAD="${CARGO_TARGET_DIR:-target}/debug/fanread" ci/bench-smoke.sh
 
-  say "tests with tiny leaves, which split and merge all the time"
-  RUSTC_WORKSPACE_WRAPPER="$PWD/ci/rustc-small-leaves.sh" FANREAD_SEEDS="${FANREAD_SEEDS:-1}" \
-    cargo test --locked --workspace --config 'profile.test.package.fanread.opt-level=1' \
-    --test model --test linear --test faults
 fi
 
 say "done"
