@@ -140,7 +140,6 @@ if [ "${1:-}" != quick ]; then
   say "short benchmark"
   # Of answers, not of time: the program that the tests have used will do.
   FANREAD="${CARGO_TARGET_DIR:-target}/debug/fanread" ci/bench-smoke.sh
-
 fi
 
 say "done"
