@@ -7,6 +7,7 @@ macro_rules! for_our_maps {
         $then! {
             strings {
                 "wormhole": wormhole, Wormhole;
+                "ordered-map": ordered_map, OrderedMap;
                 "cuckoo-trie": cuckoo_trie, CuckooTrie;
             }
             numbers {

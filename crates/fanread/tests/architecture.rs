@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of the library with their levels; `index/x` and `persist/x` are one module each.
-const LEVELS: [(&str, u8); 13] = [
+const LEVELS: [(&str, u8); 15] = [
     ("arch", 0),
     ("mem", 1),
     ("sync", 1),
@@ -17,21 +17,30 @@ const LEVELS: [(&str, u8); 13] = [
     ("key", 1),
     ("api", 2),
     ("shards", 2),
+    ("directory", 2),
     ("batch", 3),
     ("prefix", 3),
+    ("list", 3),
     ("persist/medium", 3),
     ("persist", 4),
     ("index", 4),
     ("table", 4),
 ];
 
-/// What a module may use on its own level: atomics are memory's and memory is atomics'.
-const NEIGHBOURS: [(&str, &str); 3] =
-    [("sync", "mem::line"), ("mem", "sync::shim"), ("mem", "sync::backoff")];
+/// What a module may use on its own level: atomics are memory's and memory is atomics'; a list has its prefix table.
+const NEIGHBOURS: [(&str, &str); 4] =
+    [("sync", "mem::line"), ("mem", "sync::shim"), ("mem", "sync::backoff"), ("list", "prefix")];
 
 /// Where `unsafe` may stand; a folder ends in a slash.
-const FENCE: [&str; 6] =
-    ["arch/", "mem/", "sync/", "prefix/raw.rs", "persist/medium/", "table/raw.rs"];
+const FENCE: [&str; 7] = [
+    "arch/",
+    "mem/",
+    "sync/",
+    "directory/raw.rs",
+    "prefix/raw.rs",
+    "persist/medium/",
+    "table/raw.rs",
+];
 
 /// The files of an index, and of the prefix table.
 const NAMES: [&str; 10] =

@@ -5,6 +5,9 @@
 //! on byte strings ([`ordered_map_methods`]) and on numbers ([`u64_map_methods`]). Both hand what they say to
 //! [`map_methods`], which writes the methods.
 
+use crate::api::InsertError;
+use crate::mem::AllocError;
+use crate::mem::boxed::value_of_word;
 use crate::mem::word::{self, Read};
 
 /// When a write takes place.
@@ -26,6 +29,35 @@ pub(crate) enum Written<'g, V> {
     Replaced(Read<'g, V>),
     /// The rule forbade it; this value is there, if any.
     Refused(Option<Read<'g, V>>, V),
+}
+
+/// What a write of a word did, in a map that keeps all values as words.
+pub(crate) enum Outcome {
+    /// There was no value.
+    New,
+    /// This one was replaced.
+    Replaced(word::Word),
+    /// The rule forbade it; this one is there, if any.
+    Refused(Option<word::Word>),
+}
+
+impl Outcome {
+    /// What the outcome is to who gave the value that `word` was made of.
+    #[inline(always)]
+    pub(crate) fn written<'g, V>(
+        outcome: Result<Self, AllocError>,
+        word: word::Word,
+        read: impl Fn(word::Word) -> Read<'g, V>,
+    ) -> Result<Written<'g, V>, InsertError<V>> {
+        Ok(match outcome {
+            Ok(Self::New) => Written::New(read(word)),
+            Ok(Self::Replaced(old)) => Written::Replaced(read(old)),
+            Ok(Self::Refused(found)) => Written::Refused(found.map(read), value_of_word(word)),
+            Err(AllocError { bytes }) => {
+                return Err(InsertError::OutOfMemory { bytes, value: value_of_word(word) });
+            }
+        })
+    }
 }
 
 /// Writes the methods of `Pinned` that are the same for every ordered map on byte strings, and the owned iterator.

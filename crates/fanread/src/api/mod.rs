@@ -12,5 +12,7 @@ pub(crate) use cursor::{Edge, inverted};
 pub(crate) use entry::SHORT_KEY_BYTES;
 pub use entry::{Key, Ref};
 pub use error::{Broken, InsertError, LoadError};
-pub(crate) use methods::{Rule, Written, map_methods, ordered_map_methods, u64_map_methods};
+pub(crate) use methods::{
+    Outcome, Rule, Written, map_methods, ordered_map_methods, u64_map_methods,
+};
 pub use options::{MemoryUsage, Options};

@@ -123,6 +123,28 @@ pub(crate) fn match_bytes(line: &[AtomicU64; 8], byte: u8) -> (u32, u32) {
     best::match_bytes(line, byte)
 }
 
+/// Compares `byte` with the sixteen bytes of two words. Bit `i` of the result: byte `i` equals it.
+#[inline(always)]
+pub(crate) fn match_sixteen(words: [u64; 2], byte: u8) -> u32 {
+    best::match_sixteen(words, byte)
+}
+
+/// Whether two keys are the same. Short ones, which are many, without a call.
+#[inline(always)]
+pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() || a.len() > 16 {
+        return a == b;
+    }
+    let ends = |key: &[u8]| {
+        let eight = |eight: &[u8; 8]| u64::from_le_bytes(*eight);
+        Some((eight(key.first_chunk::<8>()?), eight(key.last_chunk::<8>()?)))
+    };
+    match (ends(a), ends(b)) {
+        (Some(a), Some(b)) => a == b,
+        _ => a == b,
+    }
+}
+
 /// Returns where `byte` is in `bytes` for the first time.
 #[inline]
 pub(crate) fn position(bytes: &[u8], byte: u8) -> Option<usize> {

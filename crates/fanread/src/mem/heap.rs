@@ -79,7 +79,7 @@ impl Shard {
     fn refill(&mut self, arena: &Records, units: u64) -> Result<(), AllocError> {
         // A small heap takes small blocks: an eighth of what it has.
         let used_units = (arena.used_bytes() / Records::UNIT_BYTES) as u64;
-        let block = (used_units / 8).clamp(8, BLOCK_UNITS).max(units);
+        let block = (used_units / 8).min(BLOCK_UNITS).max(units);
         let unit = arena.grow(block)?;
         if unit == self.end && !Records::starts_chunk(unit) {
             // The new block continues the old one.

@@ -6,6 +6,7 @@
 pub(crate) mod backoff;
 pub(crate) mod epoch;
 pub(crate) mod lock;
+pub(crate) mod shared;
 pub(crate) mod shim;
 pub(crate) mod thread;
 pub(crate) mod version;

@@ -13,6 +13,7 @@ macro_rules! for_each_map {
         $file:literal $(, strings: $strings:literal)? $(, numbers: $numbers:literal)? $(, typed: $typed:literal)? $(,)?
     ) => {
         for_each_map! { strings, wormhole, Wormhole, [$file $(, $strings)?] }
+        for_each_map! { strings, ordered_map, OrderedMap, [$file $(, $strings)?] }
         for_each_map! { strings, cuckoo_trie, CuckooTrie, [$file $(, $strings)?] }
         for_each_map! { numbers, mlp_index, MlpIndex, [$file $(, $numbers)?] }
         for_each_map! { numbers, u64_map, U64Map, [$file $(, $numbers)?] }

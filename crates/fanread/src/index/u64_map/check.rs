@@ -15,7 +15,7 @@ impl<V> Pinned<'_, V> {
     /// The first invariant found broken.
     pub fn check(&self) -> Result<(), Broken> {
         let ordered = self.map.check_order(self)?;
-        let Some(names) = self.map.names.get(&self.guard) else { return Ok(()) };
+        let Some(names) = self.map.table.names(&self.guard) else { return Ok(()) };
         let mut entries = 0;
         let mut next = 0_u128;
         for segment in names.all(&self.guard) {
@@ -72,10 +72,10 @@ impl<V> U64Map<V> {
 /// Checks B1 and S3; returns how many entries there are.
 fn check_segment(segment: &Segment) -> Result<usize, Broken> {
     let geometry = segment.geometry;
-    let free_in = |bucket| segment.memory.bucket(bucket).matches(FREE) != 0;
+    let free_in = |bucket| segment.bucket(bucket).matches(FREE) != 0;
     let (mut entries, mut gone) = (HashSet::new(), 0);
-    for at in 0..segment.memory.buckets() {
-        let bucket = segment.memory.bucket(at);
+    for at in 0..segment.buckets() {
+        let bucket = segment.bucket(at);
         for slot in 0..SLOTS {
             let word = bucket.word(slot);
             if word == GONE {

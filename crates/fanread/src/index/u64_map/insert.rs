@@ -5,10 +5,10 @@
 
 use super::raw::{self, Garbage, read_value};
 use super::search::BATCH;
-use super::table::Place;
 use super::{Pinned, U64Map};
 use crate::api::{InsertError, LoadError, Rule, Written};
 use crate::arch::prefetch;
+use crate::directory::Place;
 use crate::mem::AllocError;
 use crate::mem::boxed;
 use crate::mem::word::Word;
@@ -76,7 +76,7 @@ impl<V: Send + Sync> U64Map<V> {
                 if let Rule::Same(_) = rule {
                     return Ok(Outcome::Refused(None));
                 }
-                self.make_first(guard)?;
+                self.table.make_first(guard)?;
                 continue;
             };
             segment.ask(hash);
@@ -88,7 +88,7 @@ impl<V: Send + Sync> U64Map<V> {
                 backoff.wait();
                 continue;
             };
-            let Ok(place) = segment.place(&mut held, hash) else {
+            let Ok(place) = segment.slot(&mut held, hash) else {
                 drop(held);
                 backoff.wait();
                 continue;

@@ -118,7 +118,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
     /// Asks for the lines of the next keys.
     #[inline(always)]
     fn ask<V>(&mut self, pinned: &'g Pinned<'g, V>) {
-        let Some(names) = pinned.map.names.get(&pinned.guard) else { return };
+        let Some(names) = pinned.map.table.names(&pinned.guard) else { return };
         for i in 0..self.width {
             let Some(key) = self.next_key(pinned) else { return };
             let hash = pinned.map.spelling.hash(key);

@@ -7,9 +7,9 @@
 //!
 //! | file | what |
 //! | --- | --- |
-//! | `layout.rs` | the bytes of a bucket, and which buckets a hash may be in |
-//! | `raw.rs` | shared memory: buckets, runs, pointers, boxes |
-//! | `table.rs` | segments of buckets and their names |
+//! | `layout.rs` | the bytes of a bucket |
+//! | `raw.rs` | shared memory: buckets, runs, boxes |
+//! | `table.rs` | the table, a `directory` of such buckets |
 //! | `run.rs`, `order.rs` | keys of an interval, and the list of these |
 //! | `search.rs` | points |
 //! | `insert.rs`, `remove.rs` | writes |
@@ -46,14 +46,13 @@ use crate::mem;
 use crate::mem::word;
 use crate::shards::Shards;
 use crate::sync::epoch::{self, Guard};
-use crate::sync::lock::Lock;
 use crate::sync::thread;
 
 pub use iter::Range;
 use layout::SLOTS;
 use order::{Builder, Order};
-use raw::{Blocks, Garbage, Shared};
-use table::Names;
+use raw::Garbage;
+use table::Table;
 
 /// An ordered map on `u64`: one wait for a point, order for a range.
 ///
@@ -78,10 +77,7 @@ use table::Names;
 /// assert_eq!(all, [(10, 'a'), (30, 'c')]);
 /// ```
 pub struct U64Map<V> {
-    names: Shared<Names>,
-    blocks: Blocks,
-    /// Held by who changes names.
-    structure: Lock<()>,
+    table: Table,
     spelling: Permutation,
     order: Order,
     shards: Shards<(), Garbage<V>>,
@@ -118,9 +114,7 @@ impl<V> U64Map<V> {
     pub fn with_options(options: Options) -> Self {
         let seed = options.seed.unwrap_or_else(|| RandomState::new().hash_one(0_u64));
         Self {
-            names: Shared::none(),
-            blocks: Blocks::new(),
-            structure: Lock::new(()),
+            table: Table::new(),
             spelling: Permutation::new(seed),
             order: Order::new(),
             shards: Shards::new(),
@@ -201,20 +195,13 @@ impl<V> U64Map<V> {
     pub fn memory_usage(&self) -> MemoryUsage {
         let guard = epoch::pin();
         let boxes = if const { word::is_inline::<V>() } { 0 } else { self.len() * size_of::<V>() };
-        let (mut own, mut slots) = (0, 0);
-        if let Some(names) = self.names.get(&guard) {
-            own = names.bytes();
-            for segment in names.all(&guard) {
-                own += segment.own_bytes();
-                slots += segment.memory.buckets() * SLOTS;
-            }
-        }
+        let (table, slots) = self.table.bytes(&guard);
         let runs: usize = self.order.runs(&guard).map(|run| run::Run::bytes(run.capacity())).sum();
-        let idle = slots.saturating_sub(self.len()) * (mem::LINE_BYTES / SLOTS);
+        let idle = slots.saturating_sub(self.len() * (mem::LINE_BYTES / SLOTS));
         MemoryUsage {
             leaf_bytes: runs + self.order.list_bytes(&guard),
             record_bytes: boxes,
-            table_bytes: own + self.blocks.bytes(),
+            table_bytes: table,
             idle_bytes: idle,
             process_huge_page_bytes: mem::pages::huge_bytes_granted(),
         }
@@ -234,20 +221,20 @@ impl<V> U64Map<V> {
         garbage: impl IntoIterator<Item = Garbage<V>>,
     ) -> Recycle<'_, V> {
         let free = self.shards.exchange(pinned.thread, &pinned.guard, garbage);
-        Recycle { blocks: &self.blocks, free }
+        Recycle { table: &self.table, free }
     }
 }
 
 /// Garbage that nobody reads any more: freed one by one, all of it even if the drop of a value panics.
 struct Recycle<'m, V> {
-    blocks: &'m Blocks,
+    table: &'m Table,
     free: Vec<Garbage<V>>,
 }
 
 impl<V> Recycle<'_, V> {
     fn run(&mut self) {
         while let Some(item) = self.free.pop() {
-            item.free(self.blocks);
+            item.free(self.table);
         }
     }
 }
@@ -265,18 +252,14 @@ impl<V> Drop for U64Map<V> {
         let mut free = self.shards.drain();
         free.extend(self.order.take(&guard));
         let mut values = Vec::new();
-        if let Some(names) = self.names.get(&guard) {
-            for place in names.places() {
-                if !const { word::is_inline::<V>() } {
-                    let segment = place.get(&guard).expect("S2");
-                    values.extend(segment.entries().filter_map(|(_, word)| raw::garbage_of(word)));
-                }
-                free.extend(place.retire().map(Garbage::Segment));
+        let table = self.table.take(&guard, |segment| {
+            if !const { word::is_inline::<V>() } {
+                values.extend(segment.entries().filter_map(|(_, word)| raw::garbage_of(word)));
             }
-            free.extend(self.names.retire().map(Garbage::Names));
-        }
+        });
+        free.extend(table.into_iter().map(Garbage::Table));
         free.append(&mut values);
-        Recycle { blocks: &self.blocks, free }.run();
+        Recycle { table: &self.table, free }.run();
     }
 }
 

@@ -17,11 +17,12 @@
 //! * **O1** The intervals of the runs follow each other without a gap, from 0 to the largest number.
 //! * **O2** A run that was replaced is dead before another key is added to what replaces it.
 
-use super::raw::{Garbage, Owned, Shared};
+use super::raw::Garbage;
 use super::run::{MOST_WORDS, Run};
 use crate::mem::AllocError;
 use crate::sync::epoch::Guard;
 use crate::sync::lock::Lock;
+use crate::sync::shared::{Owned, Shared};
 use crate::sync::version::Locked;
 
 /// Runs of a chunk, at most.

@@ -3,11 +3,10 @@
 //! The table forgets the entry; its key stays in the order until a quarter of a run's keys are gone, and then the run is made
 //! anew without them.
 
-use super::layout::SLOTS;
 use super::raw::{self, read_value};
 use super::run::{MOST_WORDS, Run};
-use super::table::Place;
 use super::{Pinned, Ref, U64Map};
+use crate::directory::Place;
 use crate::mem::word::Word;
 use crate::sync::backoff::Backoff;
 
@@ -31,7 +30,7 @@ impl<V: Send + Sync> U64Map<V> {
                 backoff.wait();
                 continue;
             };
-            let Ok(place) = segment.place(&mut held, hash) else {
+            let Ok(place) = segment.slot(&mut held, hash) else {
                 drop(held);
                 backoff.wait();
                 continue;
@@ -67,7 +66,7 @@ impl<V: Send + Sync> U64Map<V> {
             let Some(segment) = self.segment(hash, guard) else { return true };
             // Who is inserting the key holds its window: between the order and the table, say.
             let Ok(mut held) = segment.try_lock(hash) else { return true };
-            !matches!(segment.place(&mut held, hash), Ok(Place::Free(..) | Place::Full))
+            !matches!(segment.slot(&mut held, hash), Ok(Place::Free(..) | Place::Full))
         };
         // Without memory the run stays as it is.
         let _ = self.order.renew(run, locked, guard, is_there, garbage);
@@ -122,7 +121,7 @@ impl<V: Send + Sync> Pinned<'_, V> {
             map.clean(self, run, &mut garbage);
         }
         if let Some(segment) = map.segment(hash, &self.guard)
-            && segment.counts().entries * 8 < segment.memory.buckets() * SLOTS
+            && segment.is_sparse()
         {
             map.shrink(self, hash, segment, &mut garbage);
         }

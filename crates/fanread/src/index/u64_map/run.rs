@@ -16,9 +16,9 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use super::raw::Owned;
 use crate::arch::prefetch;
 use crate::mem::AllocError;
+use crate::sync::shared::Owned;
 use crate::sync::shim::AtomicU64;
 use crate::sync::version::Version;
 
@@ -79,7 +79,7 @@ impl Run {
         capacity: usize,
     ) -> Result<Owned<Self>, AllocError> {
         debug_assert!(keys.is_sorted_by(|a, b| a < b) && keys.len() <= capacity, "R1");
-        let run = Owned::run(Self {
+        let run = Self {
             low,
             last,
             sorted: keys.len() as u32,
@@ -88,7 +88,8 @@ impl Run {
             removed: AtomicU64::new(0),
             spread: Spread::of(last - low, keys.len()),
             version: Version::default(),
-        })?;
+        }
+        .put()?;
         for (word, key) in run.get().words().iter().zip(keys) {
             // Relaxed: published with the run.
             word.store(*key, Relaxed);

@@ -20,7 +20,7 @@ impl<V> U64Map<V> {
     /// The segment of a hash; `None` in a map that never had an entry.
     #[inline(always)]
     pub(super) fn segment<'g>(&self, hash: u64, guard: &'g Guard) -> Option<&'g Segment> {
-        Some(self.names.get(guard)?.segment(hash, guard))
+        self.table.segment(hash, guard)
     }
 
     /// Finds the value of a key.
@@ -113,7 +113,7 @@ impl<V> Pinned<'_, V> {
     /// Looks up keys, a few at a time.
     fn find_all<'g>(&'g self, keys: &[u64], mut found: impl FnMut(usize, Option<Read<'g, V>>)) {
         let map = self.map;
-        let Some(names) = map.names.get(&self.guard) else {
+        let Some(names) = map.table.names(&self.guard) else {
             (0..keys.len()).for_each(|index| found(index, None));
             return;
         };

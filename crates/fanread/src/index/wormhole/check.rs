@@ -6,9 +6,7 @@ use super::layout::{LINE_WORDS, SLOTS, Tag, Word};
 use super::raw::Leaf;
 use super::{Pinned, Wormhole};
 use crate::api::Broken;
-
-/// Bytes of prefixes up to which `check` verifies the table too: about a second.
-const CHECK_TABLE_WORK: usize = 100 << 20;
+use crate::list::{Leaf as _, Leaves as _};
 
 impl<V> Pinned<'_, V> {
     /// Verifies the structure of the map, for tests. No writer may be active.
@@ -21,46 +19,39 @@ impl<V> Pinned<'_, V> {
         let mut anchors = Vec::new();
         let mut entries = 0;
         let mut before: Option<Leaf<'_>> = None;
-        let mut next = map.first_leaf();
+        let mut next = map.list.first(&map.memory);
         while let Some(leaf) = next {
             let number = anchors.len();
-            let (border, shape) = (leaf.border(), leaf.header().shape);
+            let border = leaf.border();
             let low = map.memory.border(border.low);
             if leaf.header().version.begin().is_dead() {
                 return Err(Broken::new("L7", format!("leaf {number} is linked and dead")));
             }
-            if leaf.prev() != before.map(Leaf::name) {
+            if leaf.header().prev() != before.map(|before| before.name()) {
                 return Err(Broken::new("L2", format!("leaf {number} does not link back")));
             }
             let expected = match before {
                 None => &[][..],
                 Some(before) => map.memory.border(before.border().high),
             };
-            if low != expected || before.is_some_and(|before| !before.header().shape.bounded) {
+            if low != expected || before.is_some_and(|before| !before.header().bounded) {
                 return Err(Broken::new(
                     "L2",
                     format!("leaf {number} begins at {low:?}, not {expected:?}"),
                 ));
             }
-            if shape.bounded != leaf.next().is_some() {
+            if leaf.header().bounded != leaf.header().next().is_some() {
                 return Err(Broken::new("L2", format!("leaf {number} has a wrong upper border")));
             }
             entries += map.check_leaf(leaf, number)?;
             anchors.push((low, leaf.name()));
             before = Some(leaf);
-            next = leaf.next().map(|next| map.memory.leaf(next));
+            next = leaf.header().next().map(|next| map.memory.leaf(next));
         }
         if entries != self.len() {
             return Err(Broken::new("count", format!("{entries} entries, {} counted", self.len())));
         }
-        // Verifying the table compares every stored prefix with the anchors, which for a few anchors of 64 KB is
-        // minutes of work. The table's own tests have such anchors.
-        let work: usize = anchors.iter().map(|(anchor, _)| anchor.len() * anchor.len() / 8).sum();
-        if work > CHECK_TABLE_WORK {
-            return Ok(());
-        }
-        let writer = map.structure.lock();
-        map.table.check(&writer, &anchors).map_err(|error| Broken::new("P", error.to_string()))
+        map.list.check_table(&anchors).map_err(|error| Broken::new("P", error))
     }
 }
 
@@ -94,7 +85,7 @@ impl<V> Wormhole<V> {
                 return Err(Broken::new("L9", at("the order names a free slot")));
             }
             let key = self.key_of(&leaf.short_prefix(), word);
-            if leaf.place(&key, &self.memory) != Order::Equal {
+            if self.memory.place(leaf, &key) != Order::Equal {
                 return Err(Broken::new("L3", at(&format!("{key:?} does not belong there"))));
             }
             let tag = Tag::of(self.seed().hash(&key));

@@ -18,6 +18,7 @@ use super::{DropValues, Garbage, Pinned, Wormhole};
 use crate::api::{InsertError, LoadError, Rule, Written};
 use crate::arch::common_prefix;
 use crate::batch::DEPTH;
+use crate::list::Limits;
 use crate::mem::AllocError;
 use crate::mem::record::Record;
 use crate::mem::word::{self, Read};
@@ -62,7 +63,7 @@ impl<V: Send + Sync> Wormhole<V> {
                     Err(error) => return Err(failed(error, value)),
                 }
             };
-            let (leaf, locked) = self.lock_leaf(key, hint);
+            let (leaf, locked) = self.list.lock_leaf(&self.memory, key, hint);
             let form = Self::form(leaf, key, tag);
             if let Some((slot, word)) = self.look_locked(leaf, key, tag, form) {
                 let old = self.read_entry(leaf, slot, word);
@@ -164,34 +165,16 @@ impl<V: Send + Sync> Wormhole<V> {
     /// Makes the first leaf of an empty map.
     #[cold]
     fn make_first(&self, pinned: &Pinned<'_, V>) -> Result<(), AllocError> {
-        let mut writer = self.structure.lock();
-        if self.first_leaf().is_some() {
-            return Ok(());
-        }
-        let plan = Plan { low: (0, &[]), high: None, size: Size::Small };
+        let plan = Plan { limits: Limits { low: (0, &[]), high: None }, size: Size::Small };
         let leaf = self.draft_leaf(pinned.thread, &[], plan, &mut Draft::default())?;
-        self.table.set_first(&mut writer, leaf.name());
-        self.set_first_leaf(leaf.name());
-        drop(writer);
+        if !self.list.start(leaf) {
+            self.discard_leaf(pinned.thread, leaf);
+        }
         Ok(())
     }
 }
 
 impl<V> Wormhole<V> {
-    /// Locks the live leaf of `key`.
-    pub(super) fn lock_leaf<'g>(&'g self, key: &[u8], hint: Hint<'g>) -> (Leaf<'g>, Locked<'g>) {
-        let mut leaf = self.leaf_of(key, hint);
-        loop {
-            let locked = leaf.header().version.lock();
-            if !locked.is_dead() {
-                // Borders never change, so the leaf is still the key's (L1).
-                return (leaf, locked);
-            }
-            drop(locked);
-            leaf = self.leaf_of(key, Hint { leaf, second: None });
-        }
-    }
-
     /// The value of an entry in a locked leaf.
     pub(super) fn read_entry<'g>(&'g self, leaf: Leaf<'g>, slot: Slot, word: Word) -> Read<'g, V> {
         match word.record() {
@@ -334,8 +317,9 @@ impl<V: Send + Sync> Wormhole<V> {
         }
         let bounded = high.0 != 0;
         let size = if bounded { Size::Large } else { Size::for_entries(count) };
-        let plan = Plan { low: (low.0, &low.1), high: bounded.then_some((high.0, &high.1)), size };
-        let at = plan.prefix_bytes();
+        let limits = Limits { low: (low.0, &low.1), high: bounded.then_some((high.0, &high.1)) };
+        let plan = Plan { limits, size };
+        let at = limits.prefix_bytes();
         let short = |(key, _): &&(K, V)| key.as_ref().len() <= at + INLINE_BYTES;
         let mut filling = self.start_leaf(thread, plan, || {
             2 * ahead.iter().take(count).filter(short).count() >= count
@@ -357,7 +341,7 @@ impl<V: Send + Sync> Wormhole<V> {
                     Err(error) => {
                         // What is in the leaf so far belongs to the map and is dropped with it.
                         placed.leaf = None;
-                        self.append_leaf(pinned, filling.finish(&order, number), &plan, last)?;
+                        self.append_leaf(pinned, filling.finish(&order, number), last)?;
                         return Err(error);
                     }
                 },
@@ -374,7 +358,7 @@ impl<V: Send + Sync> Wormhole<V> {
         }
         placed.leaf = None;
         let leaf = filling.finish(&order, count);
-        self.append_leaf(pinned, leaf, &plan, last)?;
+        self.append_leaf(pinned, leaf, last)?;
         self.shards.added(thread, count as u64);
         *low = high;
         Ok(leaf)
@@ -385,23 +369,9 @@ impl<V: Send + Sync> Wormhole<V> {
         &self,
         pinned: &Pinned<'_, V>,
         leaf: Leaf<'_>,
-        plan: &Plan<'_>,
         last: Option<Leaf<'_>>,
     ) -> Result<(), AllocError> {
-        let mut writer = self.structure.lock();
-        let Some(last) = last else {
-            self.table.set_first(&mut writer, leaf.name());
-            self.set_first_leaf(leaf.name());
-            return Ok(());
-        };
-        leaf.set_prev(Some(last.name()));
-        last.set_next(Some(leaf.name()));
-        let piece = self.table.reserve(&mut writer, plan.low.1.len())?;
-        let before = self.memory.border(last.border().low);
-        let names = (last.name(), leaf.name());
-        self.table.split(&mut writer, (before, plan.low.1, None), last.name(), names);
-        drop(writer);
-        if let Some(piece) = piece {
+        if let Some(piece) = self.list.append(&self.memory, last, leaf)? {
             self.retire(pinned, [Garbage::Table(piece)]);
         }
         Ok(())

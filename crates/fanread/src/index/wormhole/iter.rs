@@ -23,6 +23,7 @@ use super::raw::{Leaf, ShortPrefix, read_inline};
 use super::{Pinned, Wormhole};
 use crate::api::{Edge, Key, Ref};
 use crate::arch;
+use crate::list::{Leaf as _, Leaves as _};
 use crate::mem::word;
 use crate::sync::epoch::Guard;
 use crate::sync::version::Seen;
@@ -126,7 +127,7 @@ impl<'g, V> View<'g, V> {
         if words[..count].iter().any(|word| word.is_free()) || !self.still_stands() {
             return false;
         }
-        let prefix_bytes = usize::from(leaf.header().shape.prefix_bytes);
+        let prefix_bytes = leaf.header().prefix_bytes();
         let mut numbers = [0; SLOTS];
         for (number, word) in numbers.iter_mut().zip(&words[..count]) {
             *number = match word.record() {
@@ -197,7 +198,7 @@ impl<'g, V> View<'g, V> {
         prefetch_slots::<V>(self.leaf, &self.order[self.asked.max(at).min(end)..end]);
         self.asked = end;
         if end < at + 2 * PART
-            && let Some(next) = self.leaf.next()
+            && let Some(next) = self.leaf.header().next()
         {
             let next = map.memory.leaf(next);
             if at < self.count {
@@ -289,14 +290,18 @@ impl<'g, V> View<'g, V> {
     /// Goes on to the leaf whose lower border is the upper border of this one. Returns false if there is none.
     pub(super) fn go_on(&mut self, map: &'g Wormhole<V>) -> bool {
         let here = self.leaf.border().high;
-        if !self.leaf.header().shape.bounded {
+        if !self.leaf.header().bounded {
             return false;
         }
         let border = map.memory.border(here);
-        let Some(next) = self.leaf.next() else { return false };
+        let Some(next) = self.leaf.header().next() else { return false };
         let next = map.memory.leaf(next);
         loop {
-            let next = map.leaf_of(border, super::search::Hint { leaf: next, second: None });
+            let next = map.list.leaf_of(
+                &map.memory,
+                border,
+                super::search::Hint { leaf: next, second: None },
+            );
             if !self.enter(map, next) {
                 continue;
             }
@@ -318,10 +323,10 @@ impl<'g, V> View<'g, V> {
             return false;
         }
         let border = map.memory.border(here);
-        let Some(prev) = self.leaf.prev() else { return false };
+        let Some(prev) = self.leaf.header().prev() else { return false };
         let mut leaf = map.memory.leaf(prev);
         loop {
-            leaf = map.leaf_before(border, leaf);
+            leaf = map.list.leaf_before(&map.memory, border, leaf);
             if !self.enter(map, leaf) {
                 continue;
             }
@@ -379,11 +384,11 @@ impl<'g, V> Course<'g, V> {
     fn view_at(&self, key: Option<&[u8]>) -> Option<(Box<View<'g, V>>, Option<Tag>)> {
         loop {
             let (leaf, tag) = match key {
-                None => (self.map.first_leaf()?, None),
+                None => (self.map.list.first(&self.map.memory)?, None),
                 Some(key) => {
                     let (tag, hint) = self.map.hint(key, self.guard)?;
                     hint.leaf.prefetch_order::<V>();
-                    (self.map.leaf_of(key, hint), Some(tag))
+                    (self.map.list.leaf_of(&self.map.memory, key, hint), Some(tag))
                 }
             };
             if let Some(view) = View::of(self.map, leaf) {
@@ -425,7 +430,7 @@ impl<'g, V> Course<'g, V> {
     fn start_back(&mut self) {
         loop {
             let view = match &self.end {
-                Edge::Open => match self.map.last_leaf(self.guard) {
+                Edge::Open => match self.map.list.last(&self.map.memory, self.guard) {
                     Some(last) => match View::of(self.map, last) {
                         Some(view) => Some(view),
                         // The last leaf has just been replaced.
@@ -471,7 +476,7 @@ impl<'g, V> Course<'g, V> {
         let Some(view) = &self.back else { return };
         if view.copied.contains(&view.to) {
             self.end = Edge::Excluded((*view.key(self.map, view.to)).into());
-        } else if view.came_at.is_some() || view.leaf.header().shape.bounded {
+        } else if view.came_at.is_some() || view.leaf.header().bounded {
             let high = self.map.memory.border(view.came_at.unwrap_or(view.leaf.border().high));
             if !self.end.ends_before(high) {
                 self.end = Edge::Excluded(high.into());

@@ -1,18 +1,12 @@
 //! A leaf: the entries between two borders, in 5 to 64 lines, none of which lies in another page than the rest.
 //!
 //! ```text
-//! line 0   0        8     12    16      24      32     40         48          56        64
-//!          +--------+-----+-----+-------+-------+------+----------+-----------+---------+
-//!          |version |next |prev | meta  | shape | mask | low slice| high slice|prefix 8 |
-//!          +--------+-----+-----+-------+-------+------+----------+-----------+---------+
-//! line 1   low record 8, high record 8, prefix 8..56
-//! line 2.. words: 2, 8 or 26 lines of 8; in an inline leaf whose values have bytes, each with its values' line behind it
-//!          (29 instead of 26)
-//! then     order: up to 232 slot numbers, one byte each, in 1 or 4 lines
+//! lines 0, 1  as in every list of leaves (`list`); the counts are *meta*
+//! line 2..    words: 2, 8 or 26 lines of 8; in an inline leaf whose values have bytes, each with its values' line behind it
+//!             (29 instead of 26)
+//! then        order: up to 232 slot numbers, one byte each, in 1 or 4 lines
 //! ```
 //!
-//! * *prefix* is what `low` and `high` have in common, and so every key between them; *mask* covers its first eight bytes.
-//!   The *slices* are the eight bytes of `low` and `high` behind it, big-endian. A key is usually placed by them alone.
 //! * *meta* counts: entries 8 bits, sorted entries 8 bits, *reach* 5 bits, a bit for each home line that has overflowed,
 //!   and a filter of 14 bits, one of which is set by each entry that lies beyond its home line. Entries of a home and a
 //!   filter bit that are both set lie in the home line or in the `reach` lines behind it (behind the last is the first),
@@ -33,12 +27,9 @@
 //!
 //! Invariants L1 to L10 are in `docs/design/wormhole.md`; `check.rs` verifies them.
 
-use core::mem::{offset_of, size_of};
-
+use crate::list::slice_at;
 use crate::mem::LINE_BYTES;
 use crate::mem::arena::{Arena, PAGE_BYTES};
-use crate::sync::shim::{AtomicU32, AtomicU64};
-use crate::sync::version::Version;
 
 /// The arena of leaves: units of one line, a first chunk of 512 bytes, which holds one small leaf.
 pub(super) type Leaves = Arena<6, 3>;
@@ -120,63 +111,19 @@ pub(super) const INLINE_BYTES: usize = 7;
 /// Longest prefix of an inline leaf, so that line 0 alone confirms an inline key.
 pub(super) const INLINE_PREFIX_BYTES: usize = 8;
 
-/// Prefix bytes that a leaf keeps. Longer prefixes are compared with the border records.
-pub(super) const KEPT_PREFIX_BYTES: usize = 56;
-
-/// Line 0 of a leaf.
-#[derive(Debug)]
-#[repr(C, align(64))]
-pub(super) struct Header {
-    pub(super) version: Version,
-    /// The next leaf; in a dead leaf the one that replaces it. 0: none.
-    pub(super) next: AtomicU32,
-    /// The leaf before. 0: none.
-    pub(super) prev: AtomicU32,
-    pub(super) meta: AtomicU64,
-    pub(super) shape: Shape,
-    /// The bits of `prefix` that count.
-    pub(super) prefix_mask: u64,
-    pub(super) low_slice: u64,
-    pub(super) high_slice: u64,
-    /// The first eight bytes of the prefix, big-endian, zeros behind it.
-    pub(super) prefix: u64,
-}
-
-/// Line 1 of a leaf.
-#[derive(Debug)]
-#[repr(C, align(64))]
-pub(super) struct Border {
-    /// Record of the lower border, owned by this leaf; 0: the empty key.
-    pub(super) low: u64,
-    /// Record of the upper border, owned by the next leaf; 0: none.
-    pub(super) high: u64,
-    pub(super) prefix: [u8; 48],
-}
-
 /// What never changes in a leaf's life, beside its borders (L1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
 pub(super) struct Shape {
-    /// Length of the common prefix.
-    pub(super) prefix_bytes: u16,
     /// Lines of words.
     pub(super) lines: u8,
     /// Whether short keys are kept in words.
     pub(super) inline: bool,
     /// Lines of the whole leaf.
     pub(super) all_lines: u8,
-    /// Whether there is an upper border.
-    pub(super) bounded: bool,
-    pub(super) unused: u16,
 }
 
-const _: () = assert!(size_of::<Header>() == LINE_BYTES && size_of::<Border>() == LINE_BYTES);
-const _: () = assert!(offset_of!(Header, next) == 8 && offset_of!(Header, prev) == 12);
-const _: () = assert!(offset_of!(Header, meta) == 16 && offset_of!(Header, shape) == 24);
-const _: () = assert!(offset_of!(Header, prefix_mask) == 32 && offset_of!(Header, low_slice) == 40);
-const _: () = assert!(offset_of!(Header, high_slice) == 48 && offset_of!(Header, prefix) == 56);
-const _: () = assert!(offset_of!(Border, prefix) == 16 && size_of::<Shape>() == 8);
-const _: () = assert!(SLOTS <= 256 && KEPT_PREFIX_BYTES == 8 + 48);
+const _: () = assert!(SLOTS <= 256);
 const _: () =
     assert!(FIXED_LINES + 2 * PAGE_LINES + order_lines(PAGE_LINES) <= PAGE_BYTES / LINE_BYTES);
 const _: () = assert!(
@@ -370,31 +317,6 @@ impl Tag {
     #[inline(always)]
     fn filter(self) -> u32 {
         ((self.0 & 0x3fff) * Self::FILTER_BITS) >> 14
-    }
-}
-
-/// The eight bytes of `key` from `at` on, big-endian, zeros behind the end.
-#[inline(always)]
-pub(super) fn slice_at(key: &[u8], at: usize) -> u64 {
-    let rest = key.get(at..).unwrap_or(&[]);
-    if let Some(eight) = rest.first_chunk::<8>() {
-        return u64::from_be_bytes(*eight);
-    }
-    // Fewer than eight: two overlapping loads, or three single bytes.
-    let len = rest.len();
-    if let (Some(head), Some(tail)) = (rest.first_chunk::<4>(), rest.last_chunk::<4>()) {
-        let head = u64::from(u32::from_be_bytes(*head)) << 32;
-        let tail = u64::from(u32::from_be_bytes(*tail)) << (8 * (8 - len));
-        return head | tail;
-    }
-    match len {
-        0 => 0,
-        1 => u64::from(rest[0]) << 56,
-        _ => {
-            u64::from(rest[0]) << 56
-                | u64::from(rest[1]) << 48
-                | u64::from(rest[len - 1]) << (64 - 8 * len)
-        }
     }
 }
 

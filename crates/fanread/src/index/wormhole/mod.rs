@@ -27,15 +27,11 @@ use self::raw::{Leaf, Memory};
 use crate::api::{MemoryUsage, Options, Ref};
 use crate::arch::Avx512;
 use crate::hash::prefix::Seed;
+use crate::list::{Leaf as _, Leaves as _, List};
 use crate::mem::{self, word};
-use crate::prefix::{self, LeafRef, PrefixTable};
+use crate::prefix;
 use crate::shards::Shards;
 use crate::sync::epoch::{self, Guard};
-use crate::sync::lock::Lock;
-use crate::sync::shim::{
-    AtomicU32,
-    Ordering::{Acquire, Release},
-};
 use crate::sync::thread;
 
 pub use self::iter::Range;
@@ -79,11 +75,8 @@ pub struct Wormhole<V> {
     memory: Memory,
     /// The kernels this processor has beyond the baseline.
     avx512: Option<Avx512>,
-    table: PrefixTable,
-    /// The paper's mutex: whoever holds it changes links between leaves, and the table.
-    structure: Lock<prefix::Writer>,
-    /// The leftmost live leaf; 0 in a map that never had an entry.
-    first: AtomicU32,
+    /// The leaves, and the prefix table that finds them.
+    list: List,
     shards: Shards<FreeLeaves, Garbage>,
     values: PhantomData<OwnsAndTakes<V>>,
 }
@@ -137,16 +130,14 @@ impl<V> Wormhole<V> {
         reason = "options are made for one map and handed over"
     )]
     pub fn with_options(options: Options) -> Self {
-        let (table, writer) = PrefixTable::new(options.seed.map_or_else(Seed::random, Seed::fixed));
+        let list = List::new(options.seed.map_or_else(Seed::random, Seed::fixed));
         if let Some(lengths) = options.probe_width {
-            table.set_fan(lengths);
+            list.table.set_fan(lengths);
         }
         Self {
             memory: Memory::new(),
             avx512: Avx512::detect(),
-            table,
-            structure: Lock::new(writer),
-            first: AtomicU32::new(0),
+            list,
             shards: Shards::new(),
             values: PhantomData,
         }
@@ -186,7 +177,7 @@ impl<V> Wormhole<V> {
         MemoryUsage {
             leaf_bytes: self.memory.leaves.resident_bytes(),
             record_bytes: self.memory.records.resident_bytes(),
-            table_bytes: self.table.memory_bytes(&epoch::pin()),
+            table_bytes: self.list.table.memory_bytes(&epoch::pin()),
             idle_bytes,
             process_huge_page_bytes: mem::pages::huge_bytes_granted(),
         }
@@ -195,19 +186,7 @@ impl<V> Wormhole<V> {
     /// The secret of the map's hash function.
     #[inline(always)]
     fn seed(&self) -> &Seed {
-        self.table.seed()
-    }
-
-    /// The leftmost leaf.
-    #[inline]
-    fn first_leaf(&self) -> Option<Leaf<'_>> {
-        // ORDER: Acquire, pairs with the Release stores in `insert.rs` and `resize.rs`: the leaf is formatted.
-        LeafRef::new(self.first.load(Acquire)).map(|name| self.memory.leaf(name))
-    }
-
-    fn set_first_leaf(&self, name: LeafRef) {
-        // ORDER: Release, pairs with `first_leaf`.
-        self.first.store(name.get(), Release);
+        self.list.table.seed()
     }
 
     /// Gives a map that has grown its shards.
@@ -291,7 +270,8 @@ impl<V> Drop for Wormhole<V> {
         }
         // What was unlinked still holds values.
         let limbos = self.shards.drain();
-        let mut values = DropValues { map: self, limbos, leaf: self.first_leaf(), at: 0 };
+        let mut values =
+            DropValues { map: self, limbos, leaf: self.list.first(&self.memory), at: 0 };
         values.run();
     }
 }
@@ -320,7 +300,7 @@ impl<V> DropValues<'_, V> {
                 }
             }
             self.at = 0;
-            self.leaf = leaf.next().map(|next| self.map.memory.leaf(next));
+            self.leaf = leaf.header().next().map(|next| self.map.memory.leaf(next));
         }
     }
 }

@@ -9,25 +9,24 @@
     reason = "views over the arenas' bytes; every block cites the invariant it relies on"
 )]
 
-use core::cmp::Ordering as Order;
 use core::marker::PhantomData;
 
 use super::layout::{
-    Border, FIXED_LINES, Header, INLINE_PREFIX_BYTES, KEPT_PREFIX_BYTES, LINE_WORDS, Leaves, Meta,
-    SLOTS, Shape, Size, Slot, Tag, Word, order_lines, slice_at,
+    FIXED_LINES, INLINE_PREFIX_BYTES, LINE_WORDS, Leaves, Meta, SLOTS, Shape, Size, Slot, Tag,
+    Word, order_lines,
 };
 use crate::api::{Key, SHORT_KEY_BYTES};
 use crate::arch;
+use crate::list::{self, Border, Header, Leaf as _, Leaves as _, Limits};
 use crate::mem::LINE_BYTES;
 use crate::mem::heap::Records;
 use crate::mem::record::Record;
 use crate::mem::word::{self, Read};
 use crate::prefix::LeafRef;
 use crate::sync::shim::{
-    self, AtomicPtr, AtomicU32, AtomicU64, LineWords,
+    self, AtomicPtr, AtomicU64, LineWords,
     Ordering::{Acquire, Relaxed, Release},
 };
-use crate::sync::version::Version;
 
 /// A line of values.
 type ValueLine = [AtomicPtr<()>; LINE_WORDS];
@@ -59,24 +58,12 @@ impl Memory {
         u64::from(name.get() & (INLINE_BIT - 1))
     }
 
-    /// The leaf behind a name that was found in the table, in a link or in a forward.
-    #[inline(always)]
-    pub(super) fn leaf(&self, name: LeafRef) -> Leaf<'_> {
-        Leaf { at: self.leaves.at(Self::unit(name)), name, lives: PhantomData }
-    }
-
     /// The record behind a number that was found in a leaf's word.
     #[inline(always)]
     pub(super) fn record<V>(&self, unit: u64) -> Record<'_, V> {
         // SAFETY: units in words name records that were written before (L10, the word was loaded by Acquire or
         // under the leaf's lock) and are not freed while the finder is pinned (L8).
         unsafe { Record::new(self.records.at(unit)) }
-    }
-
-    /// The bytes of a border.
-    #[inline]
-    pub(super) fn border(&self, unit: u64) -> &[u8] {
-        if unit == 0 { &[] } else { self.record::<()>(unit).key() }
     }
 
     /// Fills a fresh record.
@@ -101,40 +88,31 @@ impl Memory {
     }
 
     /// Starts a leaf in fresh or reused units: no entries, no neighbours.
-    pub(super) fn format(
-        &self,
-        name: LeafRef,
-        shape: Shape,
-        low: (u64, &[u8]),
-        high: (u64, &[u8]),
-    ) -> Leaf<'_> {
+    pub(super) fn format(&self, name: LeafRef, shape: Shape, limits: Limits<'_>) -> Leaf<'_> {
         let leaf = self.leaf(name);
-        let at = usize::from(shape.prefix_bytes);
-        let mut prefix = [0_u8; KEPT_PREFIX_BYTES];
-        let kept = at.min(KEPT_PREFIX_BYTES);
-        prefix[..kept].copy_from_slice(&low.1[..kept]);
-        let mut second = [0; 48];
-        second.copy_from_slice(&prefix[8..]);
-        let header = Header {
-            version: Version::default(),
-            next: AtomicU32::new(0),
-            prev: AtomicU32::new(0),
-            meta: AtomicU64::new(0),
-            shape,
-            prefix_mask: !u64::MAX.checked_shr(8 * at.min(8) as u32).unwrap_or(0),
-            low_slice: slice_at(low.1, at),
-            high_slice: if shape.bounded { slice_at(high.1, at) } else { u64::MAX },
-            prefix: slice_at(&prefix, 0),
-        };
-        let border = Border { low: low.0, high: high.0, prefix: second };
+        let (header, border) = Header::new(limits, shape);
         // SAFETY: the leaf's lines are the caller's alone until it is published: fresh, or freed by the epochs.
         unsafe {
-            leaf.at.cast::<Header>().write(header);
+            leaf.at.cast::<Header<Shape>>().write(header);
             leaf.at.add(LINE_BYTES).cast::<Border>().write(border);
             let rest = usize::from(shape.all_lines) - 2;
             leaf.at.add(2 * LINE_BYTES).write_bytes(0, rest * LINE_BYTES);
         }
         leaf
+    }
+}
+
+impl list::Leaves for Memory {
+    type Leaf<'g> = Leaf<'g>;
+
+    #[inline(always)]
+    fn leaf(&self, name: LeafRef) -> Leaf<'_> {
+        Leaf { at: self.leaves.at(Self::unit(name)), name, lives: PhantomData }
+    }
+
+    #[inline]
+    fn border(&self, unit: u64) -> &[u8] {
+        if unit == 0 { &[] } else { self.record::<()>(unit).key() }
     }
 }
 
@@ -152,31 +130,32 @@ impl PartialEq for Leaf<'_> {
     }
 }
 
-impl<'g> Leaf<'g> {
-    /// The leaf's name.
+impl<'g> list::Leaf<'g> for Leaf<'g> {
+    type Shape = Shape;
+
     #[inline(always)]
-    pub(super) fn name(self) -> LeafRef {
+    fn name(self) -> LeafRef {
         self.name
     }
 
+    #[inline(always)]
+    fn header(self) -> &'g Header<Shape> {
+        // SAFETY: a name leads to a formatted leaf that is not freed for 'g (L8). What changes in it is atomic.
+        unsafe { &*self.at.cast::<Header<Shape>>() }
+    }
+
+    #[inline(always)]
+    fn border(self) -> &'g Border {
+        // SAFETY: as `header`; line 1 never changes (L1).
+        unsafe { &*self.at.add(LINE_BYTES).cast::<Border>() }
+    }
+}
+
+impl<'g> Leaf<'g> {
     /// Whether the leaf is inline, without a look at it.
     #[inline(always)]
     pub(super) fn is_inline(self) -> bool {
         self.name.get() & INLINE_BIT != 0
-    }
-
-    /// Line 0.
-    #[inline(always)]
-    pub(super) fn header(self) -> &'g Header {
-        // SAFETY: a name leads to a formatted leaf that is not freed for 'g (L8). What changes in it is atomic.
-        unsafe { &*self.at.cast::<Header>() }
-    }
-
-    /// Line 1.
-    #[inline(always)]
-    pub(super) fn border(self) -> &'g Border {
-        // SAFETY: as `header`; line 1 never changes (L1).
-        unsafe { &*self.at.add(LINE_BYTES).cast::<Border>() }
     }
 
     /// The order: slot numbers, eight in a word, the first in the low byte.
@@ -303,14 +282,14 @@ impl<'g> Leaf<'g> {
     #[inline(always)]
     pub(super) fn meta(self) -> Meta {
         // ORDER: Acquire, pairs with the Release store in `set_meta`: the entries counted are there.
-        Meta(self.header().meta.load(Acquire))
+        Meta(self.header().counts.load(Acquire))
     }
 
     /// Stores the counts. The caller holds the leaf's lock or has not published the leaf.
     #[inline(always)]
     pub(super) fn set_meta(self, meta: Meta) {
         // ORDER: Release, pairs with `meta`.
-        self.header().meta.store(meta.0, Release);
+        self.header().counts.store(meta.0, Release);
     }
 
     /// A word.
@@ -385,106 +364,12 @@ impl<'g> Leaf<'g> {
         }
     }
 
-    /// The next leaf; of a dead leaf, the one that replaces it.
-    #[inline(always)]
-    pub(super) fn next(self) -> Option<LeafRef> {
-        // ORDER: Acquire, pairs with the Release store in `set_next`: the leaf named is formatted and filled.
-        LeafRef::new(self.header().next.load(Acquire))
-    }
-
-    /// The leaf before.
-    #[inline(always)]
-    pub(super) fn prev(self) -> Option<LeafRef> {
-        // ORDER: Acquire, as in `next`.
-        LeafRef::new(self.header().prev.load(Acquire))
-    }
-
-    /// Links. The caller holds the structure's lock, or has not published the leaf.
-    pub(super) fn set_next(self, next: Option<LeafRef>) {
-        // ORDER: Release, pairs with `next`.
-        self.header().next.store(next.map_or(0, LeafRef::get), Release);
-    }
-
-    /// Links backwards, as `set_next`.
-    pub(super) fn set_prev(self, prev: Option<LeafRef>) {
-        // ORDER: Release, pairs with `prev`.
-        self.header().prev.store(prev.map_or(0, LeafRef::get), Release);
-    }
-
-    /// Whether a key starts with this leaf's prefix, which has at most 8 bytes and no more than the key.
-    #[inline(always)]
-    pub(super) fn has_short_prefix(self, key: &[u8]) -> bool {
-        let header = self.header();
-        (slice_at(key, 0) ^ header.prefix) & header.prefix_mask == 0
-    }
-
-    /// Where `key` belongs: in this leaf (`Equal`), before it or behind it (L3).
-    #[inline(always)]
-    pub(super) fn place(self, key: &[u8], memory: &Memory) -> Order {
-        let header = self.header();
-        let bytes = usize::from(header.shape.prefix_bytes);
-        let slice = slice_at(key, bytes);
-        // Strictly between the borders' slices, and with the leaf's prefix: no border has to be read.
-        if bytes <= INLINE_PREFIX_BYTES
-            && key.len() >= bytes
-            && self.has_short_prefix(key)
-            && slice > header.low_slice
-            && (slice < header.high_slice || !header.shape.bounded)
-        {
-            return Order::Equal;
-        }
-        self.place_exactly(key, slice, memory)
-    }
-
-    /// The same for keys on a border, or that have another prefix.
-    #[inline(never)]
-    fn place_exactly(self, key: &[u8], slice: u64, memory: &Memory) -> Order {
-        let header = self.header();
-        let bytes = usize::from(header.shape.prefix_bytes);
-        let placed = self.compare_prefix(key, bytes, memory);
-        if placed != Order::Equal {
-            return placed;
-        }
-        if slice < header.low_slice {
-            return Order::Less;
-        }
-        if header.shape.bounded && slice > header.high_slice {
-            return Order::Greater;
-        }
-        if slice == header.low_slice && key < memory.border(self.border().low) {
-            return Order::Less;
-        }
-        if header.shape.bounded
-            && slice == header.high_slice
-            && key >= memory.border(self.border().high)
-        {
-            return Order::Greater;
-        }
-        Order::Equal
-    }
-
-    /// Compares the start of `key` with the leaf's prefix.
-    fn compare_prefix(self, key: &[u8], bytes: usize, memory: &Memory) -> Order {
-        let start = &key[..key.len().min(bytes)];
-        let (header, border) = (self.header(), self.border());
-        if bytes <= 8 {
-            return start.cmp(&header.prefix.to_be_bytes()[..bytes]);
-        }
-        if bytes > KEPT_PREFIX_BYTES {
-            return start.cmp(&memory.border(border.low)[..bytes]);
-        }
-        let (first, second) = start.split_at(start.len().min(8));
-        first
-            .cmp(&header.prefix.to_be_bytes()[..])
-            .then_with(|| second.cmp(&border.prefix[..bytes - 8]))
-    }
-
     /// The prefix of an inline leaf, to put keys together with; empty in other leaves.
     #[inline(always)]
     pub(super) fn short_prefix(self) -> ShortPrefix {
         let header = self.header();
-        let bytes = if header.shape.inline { usize::from(header.shape.prefix_bytes) } else { 0 };
-        ShortPrefix { bits: header.prefix, len: bytes.min(INLINE_PREFIX_BYTES) as u32 }
+        let bytes = if header.shape.inline { header.prefix_bytes() } else { 0 };
+        ShortPrefix { bits: header.short_prefix(), len: bytes.min(INLINE_PREFIX_BYTES) as u32 }
     }
 }
 

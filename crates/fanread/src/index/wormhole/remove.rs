@@ -72,7 +72,7 @@ impl<V: Send + Sync> Pinned<'_, V> {
     ) -> Option<Ref<'_, V>> {
         let map = self.map;
         let (tag, hint) = map.hint(key, &self.guard)?;
-        let (leaf, mut locked) = map.lock_leaf(key, hint);
+        let (leaf, mut locked) = map.list.lock_leaf(&map.memory, key, hint);
         let form = Wormhole::<V>::form(leaf, key, tag);
         let (slot, word) = map.look_locked(leaf, key, tag, form)?;
         let old = Ref::new(map.read_entry(leaf, slot, word));

@@ -19,6 +19,7 @@ use super::raw::{Leaf, Memory, ShortPrefix};
 use super::{Garbage, Pinned, Wormhole};
 use crate::api::Key;
 use crate::arch;
+use crate::list::{Leaf as _, Leaves as _, Limits};
 use crate::mem::AllocError;
 use crate::mem::record::Record;
 use crate::mem::word;
@@ -50,16 +51,8 @@ pub(super) struct Entry<'g> {
 /// The borders and size of a leaf to be built.
 #[derive(Clone, Copy)]
 pub(super) struct Plan<'a> {
-    pub(super) low: (u64, &'a [u8]),
-    pub(super) high: Option<(u64, &'a [u8])>,
+    pub(super) limits: Limits<'a>,
     pub(super) size: Size,
-}
-
-impl Plan<'_> {
-    /// How many bytes all keys between the borders share.
-    pub(super) fn prefix_bytes(&self) -> usize {
-        self.high.map_or(0, |(_, high)| arch::common_prefix(self.low.1, high))
-    }
 }
 
 /// A leaf under construction: lines are filled from their starts.
@@ -118,7 +111,7 @@ impl<V> Wormhole<V> {
         let listed = leaf.list::<V>(sorted, &mut order);
         debug_assert_eq!(listed, count);
         let order = &order[..count];
-        let prefix_bytes = usize::from(leaf.header().shape.prefix_bytes);
+        let prefix_bytes = leaf.header().prefix_bytes();
         let word = |slot: u8| leaf.word::<V>(usize::from(slot));
         for slot in order {
             self.prefetch_entry(word(*slot));
@@ -188,7 +181,7 @@ impl<V> Wormhole<V> {
         plan: Plan<'_>,
         draft: &mut Draft,
     ) -> Result<Leaf<'_>, AllocError> {
-        let prefix_bytes = plan.prefix_bytes();
+        let prefix_bytes = plan.limits.prefix_bytes();
         let short = |entry: &&Entry<'_>| match entry.word.record() {
             Some(unit) => self.memory.record::<V>(unit).key().len() <= prefix_bytes + INLINE_BYTES,
             None => entry.prefix.key_bytes(entry.word) <= prefix_bytes + INLINE_BYTES,
@@ -217,21 +210,18 @@ impl<V> Wormhole<V> {
         plan: Plan<'_>,
         mostly_short: impl FnOnce() -> bool,
     ) -> Result<Filling<'g>, AllocError> {
-        let prefix_bytes = plan.prefix_bytes();
+        let prefix_bytes = plan.limits.prefix_bytes();
         let inline = is_inline_map::<V>() && prefix_bytes <= INLINE_PREFIX_BYTES && mostly_short();
         let has_values = inline && Leaf::has_values::<V>();
         let lines = plan.size.lines(has_values);
         let value_lines = if has_values { lines } else { 0 };
         let shape = Shape {
-            prefix_bytes: prefix_bytes as u16,
             lines: lines as u8,
             inline,
             all_lines: (FIXED_LINES + lines + value_lines + order_lines(lines)) as u8,
-            bounded: plan.high.is_some(),
-            unused: 0,
         };
         let name = self.new_leaf(thread, shape)?;
-        let leaf = self.memory.format(name, shape, plan.low, plan.high.unwrap_or((0, &[])));
+        let leaf = self.memory.format(name, shape, plan.limits);
         Ok(Filling { leaf, shape, filled: [0; PAGE_LINES], meta: Meta::default() })
     }
 
@@ -243,7 +233,7 @@ impl<V> Wormhole<V> {
         entry: &Entry<'_>,
         draft: &mut Draft,
     ) -> Result<Slot, AllocError> {
-        let at = usize::from(filling.shape.prefix_bytes);
+        let at = filling.leaf.header().prefix_bytes();
         let inline = filling.shape.inline;
         Ok(match entry.word.record() {
             Some(unit) => {
@@ -285,7 +275,7 @@ impl<V> Wormhole<V> {
     }
 
     /// Gives back a leaf that nobody else has seen.
-    fn discard_leaf(&self, thread: usize, leaf: Leaf<'_>) {
+    pub(super) fn discard_leaf(&self, thread: usize, leaf: Leaf<'_>) {
         let lines = leaf.header().shape.all_lines;
         self.shards.lock(thread).free.push((lines, Memory::unit(leaf.name())));
     }
@@ -310,13 +300,6 @@ impl<V> Wormhole<V> {
     fn discard_border(&self, thread: usize, unit: u64) {
         let units = Record::<()>::units(self.memory.border(unit).len());
         self.shards.lock(thread).heap.free(&self.memory.records, unit, units);
-    }
-
-    /// The borders of a leaf as a plan.
-    fn borders<'g>(&'g self, leaf: Leaf<'g>, size: Size) -> Plan<'g> {
-        let (border, shape) = (leaf.border(), leaf.header().shape);
-        let high = shape.bounded.then(|| (border.high, self.memory.border(border.high)));
-        Plan { low: (border.low, self.memory.border(border.low)), high, size }
     }
 
     /// Makes room in a full leaf: it grows as far as it can, and is split then. `key` is what is to be inserted.
@@ -344,7 +327,8 @@ impl<V> Wormhole<V> {
     ) -> Result<(), AllocError> {
         let prefix = old.short_prefix();
         let entries = self.entries(old, &prefix);
-        let plan = self.borders(old, Size::for_entries(entries.len() + 1));
+        let size = Size::for_entries(entries.len() + 1);
+        let plan = Plan { limits: self.memory.limits(old), size };
         let mut draft = Draft::default();
         let new = match self.draft_leaf(pinned.thread, &entries, plan, &mut draft) {
             Ok(new) => new,
@@ -353,11 +337,7 @@ impl<V> Wormhole<V> {
                 return Err(error);
             }
         };
-        let mut writer = self.structure.lock();
-        self.link([(old, locked)], new, new);
-        let high = plan.high.map(|high| high.1);
-        self.table.replace(&mut writer, plan.low.1, high, old.name(), new.name());
-        drop(writer);
+        self.list.renew(&self.memory, (old, locked), new);
         self.retire_leaves(pinned, &[old], draft, None, None);
         Ok(())
     }
@@ -373,16 +353,17 @@ impl<V> Wormhole<V> {
         let thread = pinned.thread;
         let prefix = old.short_prefix();
         let entries = self.entries(old, &prefix);
-        let borders = self.borders(old, Size::Large);
-        let cut = self.cut(&entries, borders.high.is_none(), key);
+        let limits = self.memory.limits(old);
+        let cut = self.cut(&entries, limits.high.is_none(), key);
         let above = self.key(&entries[cut]);
         let common = arch::common_prefix(&self.key(&entries[cut - 1]), &above);
         let anchor = &above[..=common];
         let border = self.new_border(thread, anchor)?;
         let mut draft = Draft::default();
         let mut halves = || {
-            let left = Plan { high: Some((border, anchor)), ..borders };
-            let right = Plan { low: (border, anchor), ..borders };
+            let plan = |limits| Plan { limits, size: Size::Large };
+            let left = plan(Limits { high: Some((border, anchor)), ..limits });
+            let right = plan(Limits { low: (border, anchor), ..limits });
             let left = self.draft_leaf(thread, &entries[..cut], left, &mut draft)?;
             match self.draft_leaf(thread, &entries[cut..], right, &mut draft) {
                 Ok(right) => Ok((left, right)),
@@ -392,29 +373,20 @@ impl<V> Wormhole<V> {
                 }
             }
         };
-        let halves = halves();
-        let mut writer = self.structure.lock();
-        let ready = halves.and_then(|halves| match self.table.reserve(&mut writer, anchor.len()) {
-            Ok(piece) => Ok((halves, piece)),
-            Err(error) => {
-                self.discard_leaf(thread, halves.0);
-                self.discard_leaf(thread, halves.1);
-                Err(error)
-            }
+        let piece = halves().and_then(|(left, right)| {
+            self.list.split(&self.memory, (old, locked), (left, right)).inspect_err(|_| {
+                self.discard_leaf(thread, left);
+                self.discard_leaf(thread, right);
+            })
         });
-        let ((left, right), piece) = match ready {
-            Ok(ready) => ready,
+        let piece = match piece {
+            Ok(piece) => piece,
             Err(error) => {
-                drop(writer);
                 self.discard_records(thread, draft.records);
                 self.discard_border(thread, border);
                 return Err(error);
             }
         };
-        self.link([(old, locked)], left, right);
-        let anchors = (borders.low.1, anchor, borders.high.map(|high| high.1));
-        self.table.split(&mut writer, anchors, old.name(), (left.name(), right.name()));
-        drop(writer);
         self.retire_leaves(pinned, &[old], draft, None, piece);
         Ok(())
     }
@@ -443,41 +415,6 @@ impl<V> Wormhole<V> {
             .unwrap_or(count / 2)
     }
 
-    /// Puts `first ..= last` in the place of the old leaves, which are neighbours. From here on nothing can fail.
-    ///
-    /// The caller holds the structure's lock.
-    fn link<const N: usize>(
-        &self,
-        old: [(Leaf<'_>, Locked<'_>); N],
-        first: Leaf<'_>,
-        last: Leaf<'_>,
-    ) {
-        let before = old[0].0.prev();
-        let behind = old[N - 1].0.next();
-        first.set_prev(before);
-        last.set_next(behind);
-        if first != last {
-            first.set_next(Some(last.name()));
-            last.set_prev(Some(first.name()));
-        }
-        // A writer that passes through one old leaf could change the new one while another old leaf still answers for
-        // the same keys: it waits until all of them are dead. A leaf that is alone is passed through by none of its keys.
-        let held = (N > 1).then(|| first.header().version.lock());
-        for (leaf, locked) in old {
-            // The forward reference, then the mark (L7).
-            leaf.set_next(Some(first.name()));
-            locked.retire();
-        }
-        drop(held);
-        match before {
-            Some(before) => self.memory.leaf(before).set_next(Some(first.name())),
-            None => self.set_first_leaf(first.name()),
-        }
-        if let Some(behind) = behind {
-            self.memory.leaf(behind).set_prev(Some(last.name()));
-        }
-    }
-
     /// Hands replaced leaves to the limbo, with all that only they needed.
     fn retire_leaves(
         &self,
@@ -501,23 +438,23 @@ impl<V> Wormhole<V> {
     pub(super) fn try_merge(&self, pinned: &Pinned<'_, V>, leaf: Leaf<'_>, locked: Locked<'_>) {
         let count = leaf.meta().count();
         let fits = |other: usize| other + count <= MERGE_AT || (count == 0 && other < FITS_IN_ANY);
-        if let Some(next) = leaf.next().map(|next| self.memory.leaf(next)) {
+        if let Some(next) = leaf.header().next().map(|next| self.memory.leaf(next)) {
             // Locks are taken from left to right, so this one may be waited for.
             if fits(next.meta().count()) {
                 let other = next.header().version.lock();
-                let adjacent = leaf.next() == Some(next.name()) && !other.is_dead();
+                let adjacent = leaf.header().next() == Some(next.name()) && !other.is_dead();
                 if adjacent && fits(next.meta().count()) {
                     self.merge(pinned, (leaf, locked), (next, other));
                     return;
                 }
             }
         }
-        if let Some(prev) = leaf.prev().map(|prev| self.memory.leaf(prev))
+        if let Some(prev) = leaf.header().prev().map(|prev| self.memory.leaf(prev))
             && fits(prev.meta().count())
         {
             // And this one may not.
             let Some(other) = prev.header().version.try_lock() else { return };
-            let adjacent = prev.next() == Some(leaf.name()) && !other.is_dead();
+            let adjacent = prev.header().next() == Some(leaf.name()) && !other.is_dead();
             if adjacent && fits(prev.meta().count()) {
                 self.merge(pinned, (prev, other), (leaf, locked));
             }
@@ -536,20 +473,16 @@ impl<V> Wormhole<V> {
         entries.extend(self.entries(right.0, &prefixes.1));
         let gone = right.0.border().low;
         let size = Size::for_entries(entries.len());
-        let plan = Plan { high: self.borders(right.0, size).high, ..self.borders(left.0, size) };
+        let limits =
+            Limits { high: self.memory.limits(right.0).high, ..self.memory.limits(left.0) };
+        let plan = Plan { limits, size };
         let mut draft = Draft::default();
         let Ok(merged) = self.draft_leaf(pinned.thread, &entries, plan, &mut draft) else {
             self.discard_records(pinned.thread, draft.records);
             return;
         };
         let old = [left.0, right.0];
-        let mut writer = self.structure.lock();
-        self.link([left, right], merged, merged);
-        let anchors = (plan.low.1, self.memory.border(gone), plan.high.map(|high| high.1));
-        let names = (old[0].name(), old[1].name());
-        self.table.merge(&mut writer, anchors, names, merged.name());
-        let piece = self.table.trim(&mut writer);
-        drop(writer);
+        let piece = self.list.merge(&self.memory, left, right, merged);
         self.retire_leaves(pinned, &old, draft, Some(gone), piece);
     }
 

@@ -15,18 +15,15 @@ use super::{Pinned, Ref, Wormhole};
 use crate::api::Key;
 use crate::arch::{self, Baseline, Lanes};
 use crate::batch::{self, Walk};
+use crate::list::{self, Leaf as _, Leaves as _};
 use crate::mem::LINE_BYTES;
 use crate::mem::word::Read;
-use crate::prefix::{LeafRef, Probe};
+use crate::prefix::Probe;
 use crate::sync::epoch::Guard;
 use crate::sync::shim::{self, LineWords, Ordering::Acquire};
 
 /// The leaf a search goes to first, and the one to try if the key lies before it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Hint<'g> {
-    pub(super) leaf: Leaf<'g>,
-    pub(super) second: Option<LeafRef>,
-}
+pub(super) type Hint<'g> = list::Hint<Leaf<'g>>;
 
 /// What a leaf says of a key.
 #[derive(Debug)]
@@ -64,14 +61,14 @@ impl<V> Wormhole<V> {
     /// Step 1: asks the table's tags for the key's prefixes.
     #[inline(always)]
     pub(super) fn probe<'g>(&self, key: &[u8], guard: &'g Guard) -> (Tag, Probe<'g>) {
-        let probe = self.table.probe(key, guard);
+        let probe = self.list.table.probe(key, guard);
         (Tag::of(probe.full_hash()), probe)
     }
 
     /// Step 2: reads the node and asks for the leaf.
     #[inline(always)]
     pub(super) fn route(&self, key: &[u8], tag: Tag, probe: Probe<'_>) -> Option<Hint<'_>> {
-        let route = self.table.route(key, probe)?;
+        let route = self.list.table.route(key, probe)?;
         let leaf = self.memory.leaf(route.first);
         let home = leaf.home_line::<V>(tag);
         leaf.prefetch::<V>(home);
@@ -97,7 +94,7 @@ impl<V> Wormhole<V> {
         key: &[u8],
         guard: &'g Guard,
     ) -> Option<Read<'g, V>> {
-        let probe = self.table.probe_with(kernel, key, guard);
+        let probe = self.list.table.probe_with(kernel, key, guard);
         let tag = Tag::of(probe.full_hash());
         let hint = self.route(key, tag, probe)?;
         self.find_with(kernel, key, tag, hint).map(|(_, _, read)| read)
@@ -155,7 +152,7 @@ impl<V> Wormhole<V> {
     pub(super) fn form(leaf: Leaf<'_>, key: &[u8], tag: Tag) -> Form {
         let shape = leaf.header().shape;
         if shape.inline
-            && let Some(word) = Word::of_key(key, usize::from(shape.prefix_bytes))
+            && let Some(word) = Word::of_key(key, leaf.header().prefix_bytes())
         {
             return Form { want: word.0, mask: !0 };
         }
@@ -175,7 +172,7 @@ impl<V> Wormhole<V> {
     #[inline(always)]
     fn look<'g>(&'g self, kernel: impl Lanes, hint: Hint<'g>, key: &[u8], tag: Tag) -> Look<'g, V> {
         if hint.leaf.is_inline() {
-            let prefix_bytes = usize::from(hint.leaf.header().shape.prefix_bytes);
+            let prefix_bytes = hint.leaf.header().prefix_bytes();
             if let Some(word) = Word::of_key(key, prefix_bytes) {
                 return self.look_inline(kernel, hint, (key, tag, word));
             }
@@ -194,7 +191,7 @@ impl<V> Wormhole<V> {
         let leaf = hint.leaf;
         let header = leaf.header();
         let seen = header.version.begin();
-        let has_prefix = leaf.has_short_prefix(key);
+        let has_prefix = header.has_short_prefix(key);
         if has_prefix {
             let lines = leaf.lines();
             let match_line =
@@ -287,49 +284,19 @@ impl<V> Wormhole<V> {
     /// Where to go on for a key that is not in `leaf` and may be outside of its borders.
     #[inline(never)]
     fn look_beside<'g>(&'g self, hint: Hint<'g>, key: &[u8]) -> Look<'g, V> {
-        match hint.leaf.place(key, &self.memory) {
+        match self.memory.place(hint.leaf, key) {
             Order::Equal => Look::Absent,
-            misplaced => Look::Elsewhere(self.beside(hint, misplaced)),
+            misplaced => Look::Elsewhere(self.list.beside(&self.memory, hint, misplaced)),
         }
     }
 
     /// The leaf that replaces a dead one.
     #[cold]
     fn forward<'g>(&'g self, leaf: Leaf<'g>) -> Look<'g, V> {
-        Look::Elsewhere(Hint { leaf: self.step(leaf, Order::Greater), second: None })
-    }
-
-    /// Where to go on for a key that lies before (`Less`) or behind a hint's leaf.
-    #[inline]
-    pub(super) fn beside<'g>(&'g self, hint: Hint<'g>, place: Order) -> Hint<'g> {
-        let leaf = match hint.second {
-            Some(second) if place == Order::Less => self.memory.leaf(second),
-            _ => self.step(hint.leaf, place),
-        };
-        Hint { leaf, second: None }
-    }
-
-    /// The leaf linked before or behind `leaf`; of a dead leaf, its successor.
-    fn step<'g>(&'g self, leaf: Leaf<'g>, place: Order) -> Leaf<'g> {
-        let dead = leaf.header().version.begin().is_dead();
-        let link = if place == Order::Less && !dead { leaf.prev() } else { leaf.next() };
-        // No link: the list was being changed. Its first leaf leads everywhere.
-        link.map_or_else(|| self.first_leaf().unwrap_or(leaf), |link| self.memory.leaf(link))
-    }
-
-    /// The leaf of `key`, live at some instant of the call.
-    pub(super) fn leaf_of<'g>(&'g self, key: &[u8], hint: Hint<'g>) -> Leaf<'g> {
-        let mut hint = hint;
-        loop {
-            if hint.leaf.header().version.begin().is_dead() {
-                hint = Hint { leaf: self.step(hint.leaf, Order::Greater), second: None };
-                continue;
-            }
-            match hint.leaf.place(key, &self.memory) {
-                Order::Equal => return hint.leaf,
-                misplaced => hint = self.beside(hint, misplaced),
-            }
-        }
+        Look::Elsewhere(Hint {
+            leaf: self.list.step(&self.memory, leaf, Order::Greater),
+            second: None,
+        })
     }
 
     /// Looks for `key`, which has this form in the leaf, in a leaf whose lock the caller holds.
@@ -392,42 +359,6 @@ impl<V> Wormhole<V> {
             Some(unit) => Key::long(self.memory.record::<V>(unit).key()),
             None => prefix.key(word),
         }
-    }
-}
-
-impl<V> Wormhole<V> {
-    /// The leaf that ends where `border` begins, live at some instant of the call.
-    pub(super) fn leaf_before<'g>(&'g self, border: &[u8], hint: Leaf<'g>) -> Leaf<'g> {
-        let mut leaf = hint;
-        loop {
-            let header = leaf.header();
-            let dead = header.version.begin().is_dead();
-            // The leaf before a border is the one with keys below it and an upper border at or above it.
-            let low = self.memory.border(leaf.border().low);
-            if !dead && low < border {
-                let reaches =
-                    !header.shape.bounded || *self.memory.border(leaf.border().high) >= *border;
-                if reaches {
-                    return leaf;
-                }
-            }
-            let link = if low >= border && !dead { leaf.prev() } else { leaf.next() };
-            match link {
-                Some(link) => leaf = self.memory.leaf(link),
-                None => return self.first_leaf().unwrap_or(leaf),
-            }
-        }
-    }
-
-    /// The last leaf, most likely.
-    pub(super) fn last_leaf(&self, guard: &Guard) -> Option<Leaf<'_>> {
-        let longest = [u8::MAX; 64];
-        let (_, hint) = self.hint(&longest, guard)?;
-        let mut leaf = self.leaf_of(&longest, hint);
-        while leaf.header().shape.bounded {
-            leaf = self.memory.leaf(leaf.next()?);
-        }
-        Some(leaf)
     }
 }
 

@@ -1,0 +1,121 @@
+//! A hash directory: buckets of one line, in segments that grow one by one.
+//!
+//! What a bucket keeps, and how an entry is told from another, is the map's affair ([`Bucket`]); here is what all have in
+//! common. Hashes of 64 bits name a *segment* by their top bits and a bucket in it, their *home*, by the bits behind. An entry is
+//! in the first bucket that had a free slot from its home on, at most `window - 1` buckets further; behind the last bucket comes the
+//! first. **Entries never move inside a segment.** So a reader who goes along the buckets up to one with a free slot needs no
+//! version to say that a key is absent.
+//!
+//! # Threads
+//!
+//! Readers take no lock. A writer locks the regions of buckets it looks at. A segment that is to grow, shrink or split is
+//! *frozen*: marked, and each of its locks taken and given back once. Then nobody writes to it, and it is copied into one or two
+//! new ones, which are named in its place. Its readers go on: either they came before that, or they find the successor.
+//!
+//! # Invariants
+//!
+//! * **B1** The entry of a hash is in one of the `window` buckets from its home on, once, and no bucket before it, from its home
+//!   on, has a slot that was never taken.
+//! * **S1** Buckets change only under the locks of all regions of the hash's window, in a segment that is live. A segment that
+//!   was replaced is never live again and does not change.
+//! * **S2** The names are of one segment for each value of a hash's top bits, 2^k neighbouring ones the same if its bits are k less.
+//! * **S3** `entries` and `gone` of a segment at rest are the numbers of its entries and of slots whose entries were removed
+//!   and that readers must go past.
+
+mod layout;
+mod names;
+mod raw;
+mod resize;
+mod segment;
+
+use crate::mem::AllocError;
+use crate::sync::epoch::Guard;
+use crate::sync::lock::Lock;
+use crate::sync::shared::{Owned, Retired, Shared};
+
+pub(crate) use layout::Geometry;
+pub(crate) use names::Names;
+use raw::Blocks;
+pub(crate) use raw::Bucket;
+pub(crate) use segment::{Again, Held, Place, Segment, Slot};
+
+/// Segments of buckets, and who they are named by; see the module.
+#[derive(Debug)]
+pub(crate) struct Directory<B: Bucket> {
+    names: Shared<Names<B>>,
+    blocks: Blocks<B>,
+    /// Held by who changes names.
+    structure: Lock<()>,
+}
+
+/// What a directory no longer uses.
+#[derive(Debug)]
+#[must_use = "readers may still be there: put it into the limbo"]
+pub(crate) enum Garbage<B: Bucket> {
+    Segment(Retired<Segment<B>>),
+    Names(#[expect(dead_code, reason = "kept to be dropped")] Retired<Names<B>>),
+}
+
+impl<B: Bucket> Directory<B> {
+    /// Makes an empty directory, which allocates nothing.
+    pub(crate) const fn new() -> Self {
+        Self { names: Shared::none(), blocks: Blocks::new(), structure: Lock::new(()) }
+    }
+
+    /// The names of all segments; `None` in a map that never had an entry.
+    #[inline(always)]
+    pub(crate) fn names<'g>(&self, guard: &'g Guard) -> Option<&'g Names<B>> {
+        self.names.get(guard)
+    }
+
+    /// The segment of a hash; `None` in a map that never had an entry.
+    #[inline(always)]
+    pub(crate) fn segment<'g>(&self, hash: u64, guard: &'g Guard) -> Option<&'g Segment<B>> {
+        Some(self.names.get(guard)?.segment(hash, guard))
+    }
+
+    /// Bytes of everything, and of those the ones of slots, taken or not.
+    pub(crate) fn bytes(&self, guard: &Guard) -> (usize, usize) {
+        let Some(names) = self.names.get(guard) else { return (0, 0) };
+        let (mut own, mut slots) = (names.bytes() + self.blocks.bytes(), 0);
+        for segment in names.all(guard) {
+            own += segment.own_bytes();
+            slots += segment.buckets() * size_of::<B>();
+        }
+        (own, slots)
+    }
+
+    /// Takes a piece of garbage back that nobody reads any more.
+    pub(crate) fn free(&self, mut garbage: Garbage<B>) {
+        if let Garbage::Segment(segment) = &mut garbage {
+            segment.get_mut().give_back(&self.blocks);
+        }
+    }
+
+    /// Takes everything out of a directory that nobody uses any more, and hands each segment to `each` before.
+    pub(crate) fn take(&self, guard: &Guard, mut each: impl FnMut(&Segment<B>)) -> Vec<Garbage<B>> {
+        let mut all = Vec::new();
+        if let Some(names) = self.names.get(guard) {
+            for place in names.places() {
+                each(place.get(guard).expect("S2"));
+                all.extend(place.retire().map(Garbage::Segment));
+            }
+            all.extend(self.names.retire().map(Garbage::Names));
+        }
+        all
+    }
+
+    /// Makes the first segment of a map that has none.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory.
+    pub(crate) fn make_first(&self, guard: &Guard) -> Result<(), AllocError> {
+        let segment = Segment::new(&self.blocks, Geometry::with_room_for::<B>(0, 0))?;
+        let _held = self.structure.lock();
+        if self.names.get(guard).is_none() {
+            self.names.point_to(&Shared::new(Owned::new(Names::of(Owned::new(segment)))));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,93 @@
+//! Which segment has a hash.
+
+use super::raw::Bucket;
+use super::{Geometry, Segment};
+use crate::sync::epoch::Guard;
+use crate::sync::shared::{Owned, Place, Shared};
+use crate::sync::shim::{AtomicU64, Ordering::Relaxed};
+
+/// The segments by the top bits of a hash.
+#[derive(Debug)]
+pub(crate) struct Names<B: Bucket> {
+    bits: u32,
+    segments: Box<[Shared<Segment<B>>]>,
+    /// How many different ones there are.
+    count: AtomicU64,
+}
+
+impl<B: Bucket> Place for Names<B> {}
+
+impl<B: Bucket> Names<B> {
+    /// Those of a map's first segment.
+    pub(super) fn of(segment: Owned<Segment<B>>) -> Self {
+        Self { bits: 0, segments: Box::new([Shared::new(segment)]), count: AtomicU64::new(1) }
+    }
+
+    #[inline(always)]
+    fn index(&self, hash: u64) -> usize {
+        (hash >> 1 >> (63 - self.bits)) as usize
+    }
+
+    /// The segment of a hash.
+    #[inline(always)]
+    pub(crate) fn segment<'g>(&self, hash: u64, guard: &'g Guard) -> &'g Segment<B> {
+        self.segments[self.index(hash)].get(guard).expect("S2")
+    }
+
+    /// Each segment once.
+    pub(crate) fn all<'g>(&self, guard: &'g Guard) -> impl Iterator<Item = &'g Segment<B>> {
+        self.places().map(|place| place.get(guard).expect("S2"))
+    }
+
+    /// One pointer to each segment.
+    pub(super) fn places(&self) -> impl Iterator<Item = &Shared<Segment<B>>> {
+        let mut last: Option<&Shared<Segment<B>>> = None;
+        self.segments.iter().filter(move |place| {
+            let is_new = last.is_none_or(|last| !last.is_same(place));
+            last = Some(place);
+            is_new
+        })
+    }
+
+    /// Whether a segment may become two: if names would not be many more than segments, as chosen hashes could make them.
+    pub(super) fn may_split(&self, geometry: Geometry) -> bool {
+        geometry.bits < 31 && (geometry.bits < self.bits || self.segments.len() < 8 * self.count())
+    }
+
+    /// Whether the names are too few for a segment of `bits`.
+    pub(super) fn is_short(&self, bits: u32) -> bool {
+        bits > self.bits
+    }
+
+    /// Twice as many names.
+    pub(super) fn doubled(&self) -> Self {
+        let segments = self.segments.iter().flat_map(|name| [name.alias(), name.alias()]).collect();
+        Self { bits: self.bits + 1, segments, count: AtomicU64::new(self.count() as u64) }
+    }
+
+    fn count(&self) -> usize {
+        // Relaxed: a figure to decide by.
+        self.count.load(Relaxed) as usize
+    }
+
+    /// Counts a segment more.
+    pub(super) fn count_more(&self) {
+        // Relaxed: as above.
+        self.count.fetch_add(1, Relaxed);
+    }
+
+    /// Names `new` for all hashes that have the same top bits as `hash`. The caller is the only one who does such things.
+    pub(super) fn name(&self, hash: u64, bits: u32, new: &Shared<Segment<B>>) {
+        let names = 1 << (self.bits - bits);
+        let first = self.index(hash) / names * names;
+        self.segments[first..first + names].iter().for_each(|name| name.point_to(new));
+    }
+
+    pub(super) fn place(&self, hash: u64) -> &Shared<Segment<B>> {
+        &self.segments[self.index(hash)]
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Self>() + size_of_val(&*self.segments)
+    }
+}

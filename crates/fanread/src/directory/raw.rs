@@ -1,0 +1,225 @@
+//! The memory of segments.
+//!
+//! # Invariants
+//!
+//! * **M1** The memory of a segment is zeroed at first, made of whole buckets, lives as long as the segment, and is only accessed
+//!   as buckets, which are made of atomics.
+
+#![expect(unsafe_code, reason = "views memory as buckets")]
+
+use core::marker::PhantomData;
+use core::ptr::NonNull;
+use std::sync::OnceLock;
+
+use super::layout::BLOCK_BUCKETS;
+use crate::mem::arena::Arena;
+use crate::mem::pages::Pages;
+use crate::mem::{AllocError, LINE_BYTES};
+use crate::sync::lock::Lock;
+
+/// The base-2 logarithm of a block's bytes.
+const BLOCK_SHIFT: u32 = (BLOCK_BUCKETS * LINE_BYTES).ilog2();
+
+/// A line of slots. A slot is *free* before it is ever taken, and *gone* after an entry was removed behind which others may
+/// have gone.
+///
+/// # Safety
+///
+/// It takes a line, is aligned to one, and is made of atomics; if all of its bytes are 0, all of its slots are free.
+pub(crate) unsafe trait Bucket: Send + Sync + Sized + 'static {
+    /// What is kept for a hash.
+    type Entry: Copy;
+
+    /// How many slots there are, at most 32.
+    const SLOTS: usize;
+
+    /// Buckets of the smallest segment: one, or at least four if fillers are used.
+    const LEAST_BUCKETS: usize;
+
+    /// Blocks of 32 KB of a segment that is split rather than made larger.
+    ///
+    /// Writers of a segment wait while it is copied; smaller ones make the list of names longer, which is to stay in L1 and L2.
+    const MOST_BLOCKS: usize;
+
+    /// The free slots, a bit for each.
+    fn free(&self) -> u32;
+
+    /// The slots that are gone.
+    fn gone(&self) -> u32;
+
+    /// Puts an entry into a slot that is free or gone. `filler` is a hash that cannot be in this bucket.
+    fn fill(&self, slot: usize, hash: u64, filler: u64, entry: Self::Entry);
+
+    /// Makes a slot free, or gone.
+    fn empty(&self, slot: usize, gone: bool);
+
+    /// A number that was kept in a bucket which nobody uses.
+    fn note(&self) -> u64;
+
+    /// Keeps a number in a bucket that nobody uses.
+    fn set_note(&self, note: u64);
+
+    /// Makes all slots of a bucket free that nobody uses.
+    fn clear(&self);
+}
+
+/// Blocks of buckets: fresh ones, or used before.
+#[derive(Debug)]
+pub(super) struct Blocks<B> {
+    /// Made when the first block is: most maps have none.
+    arena: OnceLock<Box<Arena<BLOCK_SHIFT, 0>>>,
+    /// The first of those that were given back; each names the next in its first bucket, 0 at the end.
+    free: Lock<u64>,
+    buckets: PhantomData<fn() -> B>,
+}
+
+impl<B: Bucket> Blocks<B> {
+    pub(super) const fn new() -> Self {
+        Self { arena: OnceLock::new(), free: Lock::new(0), buckets: PhantomData }
+    }
+
+    fn arena(&self) -> &Arena<BLOCK_SHIFT, 0> {
+        self.arena.get_or_init(|| Box::new(Arena::new()))
+    }
+
+    fn first_bucket(&self, unit: u64) -> NonNull<B> {
+        const { assert!(size_of::<B>() == LINE_BYTES && align_of::<B>() == LINE_BYTES) };
+        NonNull::new(self.arena().at(unit).cast()).expect("a unit that was handed out")
+    }
+
+    /// The buckets of a block.
+    fn buckets(&self, unit: u64) -> &[B] {
+        // SAFETY: a unit is a zeroed block that stays in its place while the arena lives (M1).
+        unsafe { core::slice::from_raw_parts(self.first_bucket(unit).as_ptr(), BLOCK_BUCKETS) }
+    }
+
+    /// Hands out a block of free slots.
+    fn take(&self) -> Result<u64, AllocError> {
+        let mut free = self.free.lock();
+        let unit = *free;
+        if unit == 0 {
+            drop(free);
+            #[cfg(test)]
+            if crate::mem::failing::fails_now() {
+                return Err(AllocError { bytes: 1 << BLOCK_SHIFT });
+            }
+            return self.arena().grow(1);
+        }
+        *free = self.buckets(unit)[0].note();
+        drop(free);
+        self.buckets(unit).iter().for_each(B::clear);
+        Ok(unit)
+    }
+
+    /// Takes a block back that nobody reads any more.
+    fn give_back(&self, unit: u64) {
+        let mut free = self.free.lock();
+        self.buckets(unit)[0].set_note(*free);
+        *free = unit;
+    }
+
+    /// Bytes of all blocks, those that wait included.
+    pub(super) fn bytes(&self) -> usize {
+        self.arena.get().map_or(0, |arena| arena.resident_bytes())
+    }
+}
+
+/// The memory of a segment.
+#[derive(Debug)]
+pub(super) struct Memory<B> {
+    /// Where each [`BLOCK_BUCKETS`] buckets are.
+    blocks: Box<[NonNull<B>]>,
+    /// The blocks' units, or the one piece of a small segment.
+    units: Vec<u64>,
+    own: Option<Pages>,
+    buckets: usize,
+}
+
+// SAFETY: memory without thread affinity, that is only accessed as buckets (M1).
+unsafe impl<B: Bucket> Send for Memory<B> {}
+// SAFETY: as above.
+unsafe impl<B: Bucket> Sync for Memory<B> {}
+
+impl<B: Bucket> Memory<B> {
+    /// Takes memory for so many buckets.
+    ///
+    /// # Errors
+    ///
+    /// If the system gives none.
+    pub(super) fn new(blocks: &Blocks<B>, buckets: usize) -> Result<Self, AllocError> {
+        if buckets <= BLOCK_BUCKETS {
+            let own = Pages::zeroed(buckets * LINE_BYTES)?;
+            let blocks = Box::new([own.base().cast()]);
+            return Ok(Self { blocks, units: Vec::new(), own: Some(own), buckets });
+        }
+        let mut units = Vec::with_capacity(buckets.div_ceil(BLOCK_BUCKETS));
+        for _ in 0..units.capacity() {
+            match blocks.take() {
+                Ok(unit) => units.push(unit),
+                Err(error) => {
+                    for unit in units {
+                        blocks.give_back(unit);
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        let places = units.iter().map(|unit| blocks.first_bucket(*unit)).collect();
+        Ok(Self { blocks: places, units, own: None, buckets })
+    }
+
+    #[inline(always)]
+    pub(super) fn bucket(&self, at: usize) -> &B {
+        debug_assert!(at < self.buckets);
+        // SAFETY: `at` is below `buckets`, for which there are as many blocks as it takes.
+        let block = unsafe { self.blocks.get_unchecked(at / BLOCK_BUCKETS) };
+        // SAFETY: a bucket of a block, initialised, shared as buckets only (M1).
+        unsafe { block.add(at % BLOCK_BUCKETS).as_ref() }
+    }
+
+    pub(super) fn buckets(&self) -> usize {
+        self.buckets
+    }
+
+    pub(super) fn own_bytes(&self) -> usize {
+        let own = self.own.as_ref().map_or(0, |_| self.buckets * LINE_BYTES);
+        own + size_of_val(&*self.blocks) + size_of_val(&*self.units)
+    }
+
+    /// Gives the blocks back.
+    pub(super) fn give_back(&mut self, blocks: &Blocks<B>) {
+        self.units.drain(..).for_each(|unit| blocks.give_back(unit));
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::Bucket;
+    use crate::sync::shim::AtomicU64;
+
+    /// Four slots, for tests of sizes alone.
+    #[repr(C, align(64))]
+    pub(in super::super) struct Four([AtomicU64; 8]);
+
+    // SAFETY: a line of atomics; no slot of it is ever taken.
+    unsafe impl Bucket for Four {
+        type Entry = ();
+        const SLOTS: usize = 4;
+        const LEAST_BUCKETS: usize = 4;
+        const MOST_BLOCKS: usize = 4;
+
+        fn free(&self) -> u32 {
+            0b1111
+        }
+        fn gone(&self) -> u32 {
+            0
+        }
+        fn fill(&self, _: usize, _: u64, _: u64, (): ()) {}
+        fn empty(&self, _: usize, _: bool) {}
+        fn note(&self) -> u64 {
+            0
+        }
+        fn set_note(&self, _: u64) {}
+        fn clear(&self) {}
+    }
+}

@@ -1,0 +1,110 @@
+//! Copies of segments: larger ones, two for one, smaller ones.
+//!
+//! Readers go on in the old segment, which nobody changes any more; its writers wait. What a reader finds there was true when
+//! the copy was named, or it began before that: it read the names before, and the names were right until then.
+
+use super::raw::Bucket;
+use super::{Directory, Garbage, Geometry, Names, Segment};
+use crate::mem::AllocError;
+use crate::sync::epoch::Guard;
+use crate::sync::shared::{Owned, Shared};
+
+impl<B: Bucket> Directory<B> {
+    /// The size of a segment that takes the place of a frozen one that has no room for some hash.
+    pub(crate) fn roomier(full: &Segment<B>) -> Geometry {
+        let (entries, geometry) = (full.counts().entries, full.geometry);
+        if full.is_full() {
+            Geometry::with_room_for::<B>(entries, geometry.bits)
+        } else if entries * 4 < geometry.buckets() * B::SLOTS {
+            // Hashes that were chosen to collide fill a window long before the segment.
+            geometry.widened()
+        } else {
+            geometry.larger()
+        }
+    }
+
+    /// The size of a segment that takes the place of one with few entries, if it is much smaller.
+    pub(crate) fn smaller(large: &Segment<B>) -> Option<Geometry> {
+        let geometry = Geometry::with_room_for::<B>(large.counts().entries, large.geometry.bits);
+        (geometry.buckets() * 2 <= large.geometry.buckets()).then_some(geometry)
+    }
+
+    /// Replaces a frozen segment of this hash by one of a geometry, or by two. `entries` are all of its entries.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory; the segment is as it was, and frozen.
+    pub(crate) fn replace<I: Iterator<Item = (u64, B::Entry)>>(
+        &self,
+        guard: &Guard,
+        hash: u64,
+        geometry: Geometry,
+        entries: impl Fn() -> I,
+        mut garbage: impl FnMut(Garbage<B>),
+    ) -> Result<(), AllocError> {
+        let names = self.names.get(guard).expect("there is a segment");
+        let halves = geometry.is_too_large::<B>() && names.may_split(geometry);
+        let new = if halves {
+            let bits = geometry.bits + 1;
+            let bit = 1 << (64 - bits);
+            let of_side = |side| {
+                let entries = &entries;
+                move || entries().filter(move |entry| entry.0 & bit == side)
+            };
+            let mut left = self.copy(of_side(0), bits)?;
+            match self.copy(of_side(bit), bits) {
+                Ok(right) => vec![(0, left), (bit, right)],
+                Err(error) => {
+                    left.give_back(&self.blocks);
+                    return Err(error);
+                }
+            }
+        } else {
+            vec![(0, self.fill(&entries, geometry)?)]
+        };
+        let _held = self.structure.lock();
+        let mut names = self.names.get(guard).expect("there is a segment");
+        if new.len() > 1 {
+            if names.is_short(geometry.bits + 1) {
+                let more: Owned<Names<B>> = Owned::new(names.doubled());
+                self.names.replace(more).map(Garbage::Names).map(&mut garbage);
+                names = self.names.get(guard).expect("just stored");
+            }
+            names.count_more();
+        }
+        let retired = names.place(hash).retire();
+        for (side, segment) in new {
+            let bits = segment.geometry.bits;
+            let mine = hash >> 1 >> (63 - geometry.bits) << 1 << (63 - geometry.bits);
+            names.name(mine | side, bits, &Shared::new(Owned::new(segment)));
+        }
+        retired.map(Garbage::Segment).map(garbage);
+        Ok(())
+    }
+
+    /// Makes a segment of entries.
+    fn copy<I: Iterator<Item = (u64, B::Entry)>>(
+        &self,
+        entries: impl Fn() -> I,
+        bits: u32,
+    ) -> Result<Segment<B>, AllocError> {
+        let geometry = Geometry::with_room_for::<B>(entries().count(), bits);
+        self.fill(entries, geometry)
+    }
+
+    /// Makes a segment of a geometry, or of a wider one if entries collide too often.
+    fn fill<I: Iterator<Item = (u64, B::Entry)>>(
+        &self,
+        entries: impl Fn() -> I,
+        mut geometry: Geometry,
+    ) -> Result<Segment<B>, AllocError> {
+        loop {
+            let mut segment = Segment::new(&self.blocks, geometry)?;
+            if entries().all(|entry| segment.add(entry)) {
+                return Ok(segment);
+            }
+            segment.give_back(&self.blocks);
+            geometry = geometry.widened();
+        }
+    }
+}

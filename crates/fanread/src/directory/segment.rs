@@ -1,0 +1,281 @@
+//! A segment: its buckets, the locks of its writers, and where an entry is or could be.
+
+use super::Geometry;
+use super::layout::REGION;
+use super::raw::{Blocks, Bucket, Memory};
+use crate::arch::prefetch;
+use crate::mem::AllocError;
+use crate::sync::shared;
+use crate::sync::shim::{
+    AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
+use crate::sync::version::{Locked, Version};
+
+/// A part of the directory.
+#[derive(Debug)]
+pub(crate) struct Segment<B: Bucket> {
+    pub(crate) geometry: Geometry,
+    memory: Memory<B>,
+    /// One for each [`REGION`] buckets.
+    versions: Box<[Version]>,
+    /// How many entries there are, and how many slots that are gone in the upper half.
+    counts: AtomicU64,
+    /// Whether it is being copied, or was.
+    copied: AtomicU64,
+}
+
+impl<B: Bucket> shared::Place for Segment<B> {}
+
+/// Where a slot is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot {
+    pub(crate) bucket: usize,
+    pub(crate) slot: usize,
+}
+
+/// What a writer finds for a hash.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    /// The entry.
+    Entry(Slot),
+    /// No entry, but a slot for it; whether it was taken before.
+    Free(Slot, bool),
+    /// No entry, and no slot.
+    Full,
+}
+
+/// The right to change buckets of the window of a hash: as far as a writer has come.
+#[derive(Debug)]
+pub(crate) struct Held<'g> {
+    first: Locked<'g>,
+    /// Its region, the region where the writer is, and the locks of those behind the first.
+    first_region: usize,
+    region: usize,
+    more: Vec<Locked<'g>>,
+}
+
+/// Somebody else is at work in a window, or the segment is being copied.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Again;
+
+/// How many entries and slots that are gone a segment has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Counts {
+    pub(crate) entries: usize,
+    pub(crate) gone: usize,
+}
+
+/// A slot that is gone, in `counts`.
+const ONE_GONE: u64 = 1 << 32;
+
+impl<B: Bucket> Segment<B> {
+    /// Makes an empty segment.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory.
+    pub(super) fn new(blocks: &Blocks<B>, geometry: Geometry) -> Result<Self, AllocError> {
+        let memory = Memory::new(blocks, geometry.buckets())?;
+        let versions =
+            (0..geometry.buckets().div_ceil(REGION)).map(|_| Version::default()).collect();
+        let (counts, copied) = (AtomicU64::new(0), AtomicU64::new(0));
+        Ok(Self { geometry, memory, versions, counts, copied })
+    }
+
+    /// A bucket.
+    #[inline(always)]
+    pub(crate) fn bucket(&self, at: usize) -> &B {
+        self.memory.bucket(at)
+    }
+
+    pub(crate) fn buckets(&self) -> usize {
+        self.memory.buckets()
+    }
+
+    /// Asks for the line of a hash.
+    #[inline(always)]
+    pub(crate) fn ask(&self, hash: u64) {
+        prefetch(self.bucket(self.geometry.home(hash)));
+    }
+
+    /// The version that covers the entries of a home: it changes before a slot of theirs is used again.
+    #[inline(always)]
+    pub(crate) fn version(&self, home: usize) -> &Version {
+        debug_assert!(home / REGION < self.versions.len());
+        &self.versions[home / REGION]
+    }
+
+    /// Locks the first region of a hash's window.
+    ///
+    /// # Errors
+    ///
+    /// If the segment is being copied.
+    #[inline]
+    pub(crate) fn lock(&self, hash: u64) -> Result<Held<'_>, Again> {
+        let region = self.geometry.home(hash) / REGION;
+        let first = self.versions[region].lock();
+        self.held(first, region)
+    }
+
+    /// As `lock`, without waiting.
+    ///
+    /// # Errors
+    ///
+    /// If another writer is at work there, too.
+    pub(crate) fn try_lock(&self, hash: u64) -> Result<Held<'_>, Again> {
+        let region = self.geometry.home(hash) / REGION;
+        let first = self.versions[region].try_lock().ok_or(Again)?;
+        self.held(first, region)
+    }
+
+    #[inline(always)]
+    fn held<'g>(&'g self, first: Locked<'g>, region: usize) -> Result<Held<'g>, Again> {
+        let held = Held { first, first_region: region, region, more: Vec::new() };
+        if self.is_live() { Ok(held) } else { Err(Again) }
+    }
+
+    /// Goes on to a bucket of the window: locks its region, without waiting for who holds it and waits for a region before.
+    #[cold]
+    fn go_on<'g>(&'g self, held: &mut Held<'g>, region: usize) -> Result<(), Again> {
+        held.region = region;
+        // The last region may be smaller than a window, and the first one comes behind it.
+        if region != held.first_region {
+            held.more.push(self.versions[region].try_lock().ok_or(Again)?);
+        }
+        Ok(())
+    }
+
+    /// Finds the entry of a hash, or a slot for it. `find` looks for it in a bucket with this filler.
+    ///
+    /// # Errors
+    ///
+    /// If another writer is at work where the window goes on.
+    #[inline(always)]
+    pub(crate) fn place<'g>(
+        &'g self,
+        held: &mut Held<'g>,
+        hash: u64,
+        mut find: impl FnMut(&B, u64) -> Option<usize>,
+    ) -> Result<Place, Again> {
+        let mut gone = None;
+        for at in self.geometry.window(self.geometry.home(hash)) {
+            if at / REGION != held.region {
+                self.go_on(held, at / REGION)?;
+            }
+            let bucket = self.bucket(at);
+            if let Some(slot) = find(bucket, self.geometry.filler(at)) {
+                return Ok(Place::Entry(Slot { bucket: at, slot }));
+            }
+            let here = |found: u32| Slot { bucket: at, slot: found.trailing_zeros() as usize };
+            let (left, free) = (bucket.gone(), bucket.free());
+            if gone.is_none() && left != 0 {
+                gone = Some(here(left));
+            }
+            if free != 0 {
+                return Ok(match gone {
+                    Some(slot) => Place::Free(slot, true),
+                    None if self.is_full() => Place::Full,
+                    None => Place::Free(here(free), false),
+                });
+            }
+        }
+        Ok(gone.map_or(Place::Full, |slot| Place::Free(slot, true)))
+    }
+
+    /// Puts an entry into a slot that was `gone` or never taken. The caller holds the window.
+    #[inline(always)]
+    pub(crate) fn put(&self, held: &Held<'_>, at: Slot, gone: bool, entry: (u64, B::Entry)) {
+        held.first.reuse();
+        self.set(at, entry);
+        // Relaxed: a figure to decide on sizes by.
+        self.counts.fetch_add(1_u64.wrapping_sub(if gone { ONE_GONE } else { 0 }), Relaxed);
+    }
+
+    #[inline(always)]
+    fn set(&self, Slot { bucket, slot }: Slot, (hash, entry): (u64, B::Entry)) {
+        self.bucket(bucket).fill(slot, hash, self.geometry.filler(bucket), entry);
+    }
+
+    /// Takes the entry out of a slot. The caller holds the window.
+    pub(crate) fn take(&self, held: &mut Held<'_>, Slot { bucket, slot }: Slot) {
+        let place = self.bucket(bucket);
+        // Nobody has gone past a bucket that still has a free slot.
+        let gone = place.free() == 0;
+        held.first.change(|| place.empty(slot, gone));
+        // Relaxed: as in `put`.
+        self.counts.fetch_add((if gone { ONE_GONE } else { 0 }).wrapping_sub(1), Relaxed);
+    }
+
+    /// Puts an entry into a segment that nobody else knows; tells whether it had room.
+    pub(super) fn add(&self, entry: (u64, B::Entry)) -> bool {
+        for bucket in self.geometry.window(self.geometry.home(entry.0)) {
+            let free = self.bucket(bucket).free();
+            if free != 0 {
+                self.set(Slot { bucket, slot: free.trailing_zeros() as usize }, entry);
+                // Relaxed: nobody else knows it.
+                self.counts.fetch_add(1, Relaxed);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// How many entries and slots that are gone there are.
+    #[inline(always)]
+    pub(crate) fn counts(&self) -> Counts {
+        let counts = self.counts.load(Relaxed);
+        Counts { entries: counts as u32 as usize, gone: (counts >> 32) as usize }
+    }
+
+    /// Whether no more free slots are to be taken.
+    #[inline(always)]
+    pub(super) fn is_full(&self) -> bool {
+        let Counts { entries, gone } = self.counts();
+        entries + gone >= self.geometry.limit::<B>()
+    }
+
+    /// Whether so few slots are taken that a smaller segment would do.
+    #[inline(always)]
+    pub(crate) fn is_sparse(&self) -> bool {
+        self.counts().entries * 8 < self.buckets() * B::SLOTS
+    }
+
+    #[inline(always)]
+    fn is_live(&self) -> bool {
+        // Relaxed: who set it has held the region's lock since, or will wait for it.
+        self.copied.load(Relaxed) == 0
+    }
+
+    /// Waits for all writers and keeps others out, so that the segment can be copied; `false` if somebody else does that.
+    pub(crate) fn freeze(&self) -> bool {
+        // ORDER: AcqRel, pairs with the store in `thaw`.
+        if self.copied.compare_exchange_weak(0, 1, AcqRel, Relaxed).is_err() {
+            return false;
+        }
+        // Who locks a region after this finds the segment copied.
+        self.versions.iter().for_each(|version| drop(version.lock()));
+        true
+    }
+
+    /// Lets writers in again; the segment was not copied after all.
+    pub(crate) fn thaw(&self) {
+        // ORDER: Release, pairs with `freeze`.
+        self.copied.store(0, Release);
+    }
+
+    /// Whether the segment is being copied, or was replaced.
+    pub(crate) fn is_frozen(&self) -> bool {
+        // ORDER: Acquire, only to see it soon.
+        self.copied.load(Acquire) != 0
+    }
+
+    /// Gives the blocks back.
+    pub(super) fn give_back(&mut self, blocks: &Blocks<B>) {
+        self.memory.give_back(blocks);
+    }
+
+    pub(super) fn own_bytes(&self) -> usize {
+        size_of::<Self>() + self.memory.own_bytes() + size_of_val(&*self.versions)
+    }
+}

@@ -1,0 +1,149 @@
+//! Verifies the invariants of a map at rest; see `docs/design/ordered-map.md` for what they say.
+
+use core::cmp::Ordering as Order;
+use std::collections::HashSet;
+
+use super::layout::{MOST_SORTED, State, tag_of};
+use super::raw::{Leaf, Number};
+use super::{OrderedMap, Pinned};
+use crate::api::Broken;
+use crate::directory::Bucket as _;
+use crate::list::{Leaf as _, Leaves as _};
+
+impl<V> Pinned<'_, V> {
+    /// Verifies the structure of the map, for tests. No writer may be active.
+    ///
+    /// # Errors
+    ///
+    /// The first invariant found broken.
+    pub fn check(&self) -> Result<(), Broken> {
+        let map = self.map;
+        let mut anchors = Vec::new();
+        let mut live = HashSet::new();
+        let mut before: Option<Leaf<'_>> = None;
+        let mut next = map.list.first(&map.memory);
+        while let Some(leaf) = next {
+            let number = anchors.len();
+            let header = leaf.header();
+            let low = map.memory.border(leaf.border().low);
+            if header.version.begin().is_dead() {
+                return Err(Broken::new("L7", format!("leaf {number} is linked and dead")));
+            }
+            if header.prev() != before.map(|before| before.name()) {
+                return Err(Broken::new("L2", format!("leaf {number} does not link back")));
+            }
+            let expected = before.map_or(&[][..], |before| map.memory.border(before.border().high));
+            if low != expected || before.is_some_and(|before| !before.header().bounded) {
+                return Err(Broken::new(
+                    "L2",
+                    format!("leaf {number} begins at {low:?}, not {expected:?}"),
+                ));
+            }
+            if header.bounded != header.next().is_some() {
+                return Err(Broken::new("L2", format!("leaf {number} has a wrong upper border")));
+            }
+            map.check_leaf(leaf, number, &mut live)?;
+            anchors.push((low, leaf.name()));
+            before = Some(leaf);
+            next = header.next().map(|next| map.memory.leaf(next));
+        }
+        if live.len() != self.len() {
+            return Err(Broken::new("O1", format!("{} live, {} counted", live.len(), self.len())));
+        }
+        self.check_directory(&live)?;
+        map.list.check_table(&anchors).map_err(|error| Broken::new("P", error))
+    }
+
+    /// Checks B1, S2, S3 and O2: the directory names live records, each once.
+    fn check_directory(&self, live: &HashSet<Number>) -> Result<(), Broken> {
+        let map = self.map;
+        let Some(names) = map.table.names(&self.guard) else { return Ok(()) };
+        let (mut named, mut next) = (HashSet::new(), 0_u128);
+        for segment in names.all(&self.guard) {
+            let geometry = segment.geometry;
+            let (mut entries, mut gone) = (0, 0);
+            for at in 0..segment.buckets() {
+                let bucket = segment.bucket(at);
+                gone += bucket.gone().count_ones() as usize;
+                for number in OrderedMap::<V>::numbers_in(bucket) {
+                    entries += 1;
+                    let key = map.record(number).key();
+                    let hash = map.hash(key);
+                    let mut window = geometry.window(geometry.home(hash));
+                    let passed = window.clone().take_while(|passed| *passed != at);
+                    let is_reached = !passed.into_iter().any(|at| segment.bucket(at).free() != 0)
+                        && window.any(|place| place == at);
+                    let is_tagged = map.find_in(bucket, hash, key).is_some_and(|f| f.0.1 == number);
+                    if !is_reached
+                        || !is_tagged
+                        || !core::ptr::eq(names.segment(hash, &self.guard), segment)
+                    {
+                        return Err(Broken::new("B1", format!("{key:?}, tag {}", tag_of(hash))));
+                    }
+                    if !live.contains(&number) || !named.insert(number) {
+                        return Err(Broken::new(
+                            "O2",
+                            format!("{key:?} is not live, or named twice"),
+                        ));
+                    }
+                }
+            }
+            let counts = segment.counts();
+            if (counts.entries, counts.gone) != (entries, gone) || segment.is_frozen() {
+                return Err(Broken::new("S3", format!("{counts:?}, {entries} and {gone} there")));
+            }
+            next += 1 << (64 - geometry.bits);
+        }
+        if next != 1 << 64 {
+            return Err(Broken::new("S2", "segments do not cover all hashes".to_owned()));
+        }
+        if named.len() != live.len() {
+            return Err(Broken::new("O2", format!("{} of {} named", named.len(), live.len())));
+        }
+        Ok(())
+    }
+}
+
+impl<V> OrderedMap<V> {
+    /// Verifies one leaf; adds its live records to `live`.
+    fn check_leaf(
+        &self,
+        leaf: Leaf<'_>,
+        number: usize,
+        live: &mut HashSet<Number>,
+    ) -> Result<(), Broken> {
+        let at = |what: &str| format!("leaf {number}: {what}");
+        if leaf.sorted() > 2 * MOST_SORTED {
+            return Err(Broken::new("O3", at("too many entries")));
+        }
+        let mut last: Option<&[u8]> = None;
+        for place in 0..leaf.sorted() + leaf.fresh() {
+            let is_sorted = place < leaf.sorted();
+            let number = if is_sorted {
+                leaf.sorted_at(place)
+            } else {
+                leaf.fresh_at(place - leaf.sorted())
+            };
+            let record = self.record(number);
+            let key = record.key();
+            if self.memory.place(leaf, key) != Order::Equal {
+                return Err(Broken::new("L3", at(&format!("{key:?} does not belong there"))));
+            }
+            if is_sorted && last.is_some_and(|last| last >= key) {
+                return Err(Broken::new("O3", at(&format!("{key:?} is out of order"))));
+            }
+            last = Some(key);
+            match record.state() {
+                State::Live if live.insert(number) => {}
+                State::Live => {
+                    return Err(Broken::new("O1", at(&format!("{key:?} is twice there"))));
+                }
+                State::Unnamed => {}
+                State::Coming | State::Gone => {
+                    return Err(Broken::new("O2", at(&format!("{key:?} is half a record"))));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,426 @@
+//! Putting entries in.
+//!
+//! A writer holds the lock of its key's window of buckets for all steps: it writes a record that is still *coming*, leaves its
+//! number in the key's leaf, then in a bucket, and last makes it live. So whatever is live is in both, and whoever finds a record
+//! on either way asks the record itself whether it is an entry.
+
+use super::layout::{MAX_KEY_BYTES, MOST_SORTED};
+use super::raw::{Garbage, Leaf, Number, Record, garbage_of, read_value};
+use super::search::{BATCH, Segment};
+use super::{OrderedMap, Pinned, State};
+use crate::api::{InsertError, LoadError, Outcome, Rule, Written};
+use crate::arch::common_prefix;
+use crate::directory::{Again, Held, Place};
+use crate::list::{Hint, Limits};
+use crate::mem::AllocError;
+use crate::mem::boxed;
+use crate::mem::word::Word;
+use crate::prefix::Probe;
+use crate::sync::backoff::Backoff;
+
+impl<V: Send + Sync> OrderedMap<V> {
+    /// Maps `key` to `value` if the rule allows it.
+    #[inline]
+    pub(super) fn write<'g>(
+        &'g self,
+        pinned: &'g Pinned<'_, V>,
+        key: &[u8],
+        value: V,
+        rule: Rule,
+    ) -> Result<Written<'g, V>, InsertError<V>> {
+        if key.len() > MAX_KEY_BYTES {
+            let (key_bytes, max_bytes) = (key.len(), MAX_KEY_BYTES);
+            return Err(InsertError::KeyTooLong { key_bytes, max_bytes, value });
+        }
+        let word = match boxed::word_of_value(value) {
+            Ok(word) => word,
+            Err((AllocError { bytes }, value)) => {
+                return Err(InsertError::OutOfMemory { bytes, value });
+            }
+        };
+        let probe = self.list.table.probe(key, &pinned.guard);
+        let mut garbage = Vec::new();
+        let outcome = self.write_word(pinned, (key, probe), word, rule, &mut garbage);
+        if let Ok(Outcome::Replaced(old)) = outcome {
+            garbage.extend(garbage_of(old));
+        }
+        if !garbage.is_empty() {
+            // User code runs here, that panics or not: the write is done.
+            self.retire(pinned, garbage);
+        }
+        Outcome::written(outcome, word, read_value)
+    }
+
+    /// Writes a word for a key, whose probe was made.
+    #[inline]
+    fn write_word(
+        &self,
+        pinned: &Pinned<'_, V>,
+        (key, probe): (&[u8], Probe<'_>),
+        word: Word,
+        rule: Rule,
+        garbage: &mut Vec<Garbage<V>>,
+    ) -> Result<Outcome, AllocError> {
+        let guard = &pinned.guard;
+        let hash = probe.full_hash();
+        let mut hint = None;
+        let mut backoff = Backoff::new();
+        loop {
+            let Some(segment) = self.table.segment(hash, guard) else {
+                if let Rule::Same(_) = rule {
+                    return Ok(Outcome::Refused(None));
+                }
+                self.table.make_first(guard)?;
+                continue;
+            };
+            segment.ask(hash);
+            if hint.is_none() && !matches!(rule, Rule::Same(_)) {
+                // While the line of the bucket is on its way.
+                hint = self.hint(key, probe);
+                if let Some(Hint { leaf, .. }) = hint {
+                    leaf.ask();
+                }
+            }
+            let Ok(mut held) = segment.lock(hash) else {
+                backoff.wait();
+                continue;
+            };
+            let Ok((place, number)) = self.slot(segment, &mut held, hash, key) else {
+                drop(held);
+                backoff.wait();
+                continue;
+            };
+            match place {
+                Place::Entry(_) => {
+                    let record = self.record(number);
+                    let old = record.word();
+                    let allowed = match rule {
+                        Rule::Always => true,
+                        Rule::Absent => false,
+                        Rule::Same(seen) => core::ptr::eq(old, seen),
+                    };
+                    if !allowed {
+                        return Ok(Outcome::Refused(Some(old)));
+                    }
+                    record.set_word(word);
+                    return Ok(Outcome::Replaced(old));
+                }
+                _ if matches!(rule, Rule::Same(_)) => return Ok(Outcome::Refused(None)),
+                Place::Free(at, gone) => {
+                    let number = self.new_record(pinned.thread, key, word)?;
+                    if let Err(error) = self.add(pinned, (key, hint), number, garbage) {
+                        self.discard_record(pinned.thread, number);
+                        return Err(error);
+                    }
+                    segment.put(&held, at, gone, (hash, number));
+                    // From here on it is an entry.
+                    self.record(number).set_state(State::Live);
+                    drop(held);
+                    self.shards.added(pinned.thread, 1);
+                    return Ok(Outcome::New);
+                }
+                Place::Full => {
+                    drop(held);
+                    self.rebuild(pinned, hash, segment, garbage)?;
+                }
+            }
+        }
+    }
+
+    /// Leaves a number in the leaf of its key.
+    fn add(
+        &self,
+        pinned: &Pinned<'_, V>,
+        (key, mut hint): (&[u8], Option<Hint<Leaf<'_>>>),
+        number: Number,
+        garbage: &mut Vec<Garbage<V>>,
+    ) -> Result<(), AllocError> {
+        loop {
+            let probe = || self.list.table.probe(key, &pinned.guard);
+            let Some(known) = hint.take().or_else(|| self.hint(key, probe())) else {
+                self.start_list(pinned)?;
+                continue;
+            };
+            let (leaf, locked) = self.list.lock_leaf(&self.memory, key, known);
+            if leaf.push(number) {
+                return Ok(());
+            }
+            self.add_shards();
+            self.renew(pinned, leaf, locked, garbage)?;
+        }
+    }
+}
+
+impl<V> OrderedMap<V> {
+    /// Finds the slot and the number of a key's record for a writer, or a slot for it.
+    ///
+    /// # Errors
+    ///
+    /// If another writer is at work where the window goes on.
+    #[inline(always)]
+    pub(super) fn slot<'g>(
+        &self,
+        segment: &'g Segment,
+        held: &mut Held<'g>,
+        hash: u64,
+        key: &[u8],
+    ) -> Result<(Place, Number), Again> {
+        let mut number = 0;
+        let place = segment.place(held, hash, |bucket, _| {
+            let ((slot, found), _) = self.find_in(bucket, hash, key)?;
+            number = found;
+            Some(slot)
+        })?;
+        Ok((place, number))
+    }
+
+    /// Makes a record that is coming.
+    fn new_record(&self, thread: usize, key: &[u8], word: Word) -> Result<Number, AllocError> {
+        let units = Record::<V>::units(key.len());
+        let mut shard = self.shards.lock(thread);
+        let unit = shard.heap.allocate(&self.memory.records, units)?;
+        let Ok(number) = Number::try_from(unit) else {
+            shard.heap.free(&self.memory.records, unit, units);
+            return Err(AllocError { bytes: units as usize * 8 });
+        };
+        drop(shard);
+        self.memory.write_record::<V>(number, key, word);
+        Ok(number)
+    }
+
+    /// Gives back a record that nobody else has seen. Its value is the caller's.
+    fn discard_record(&self, thread: usize, number: Number) {
+        let units = Record::<V>::units(self.record(number).key().len());
+        self.shards.lock(thread).heap.free(&self.memory.records, u64::from(number), units);
+    }
+
+    /// Puts the first leaf into an empty list.
+    #[cold]
+    fn start_list(&self, pinned: &Pinned<'_, V>) -> Result<(), AllocError> {
+        let limits = Limits { low: (0, &[]), high: None };
+        let leaf = self.new_leaf(pinned.thread, limits, &[] as &[Number])?;
+        if !self.list.start(leaf) {
+            self.discard_leaf(pinned.thread, leaf);
+        }
+        Ok(())
+    }
+}
+
+/// Entries of a leaf that is built from sorted input: nearly full, with room for some insertions before it splits.
+/// The cut is made where the border is shortest between these two numbers.
+const LOADED_ENTRIES: core::ops::RangeInclusive<usize> =
+    MOST_SORTED * 13 / 16..=MOST_SORTED * 15 / 16;
+
+/// Records on their way into a leaf of a map that is being loaded. If user code panics, their values are dropped.
+struct Loading<'m, V: Send + Sync> {
+    map: &'m OrderedMap<V>,
+    thread: usize,
+    numbers: Vec<Number>,
+}
+
+impl<V: Send + Sync> Loading<'_, V> {
+    fn key(&self, at: usize) -> &[u8] {
+        self.map.record(self.numbers[at]).key()
+    }
+}
+
+impl<V: Send + Sync> Drop for Loading<'_, V> {
+    fn drop(&mut self) {
+        for number in self.numbers.drain(..) {
+            let word = self.map.record(number).word();
+            self.map.discard_record(self.thread, number);
+            drop(boxed::value_of_word::<V>(word));
+        }
+    }
+}
+
+impl<V: Send + Sync> OrderedMap<V> {
+    /// Builds a map of entries whose keys ascend strictly.
+    ///
+    /// # Cost
+    ///
+    /// Each leaf is written once, one after another; the directory's lines are those of as many [`insert`](Pinned::insert)s,
+    /// those of 16 entries at once.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError::NotAscending`] and [`LoadError::KeyTooLong`] with the entry's number, and
+    /// [`LoadError::OutOfMemory`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::{LoadError, OrderedMap};
+    ///
+    /// let map = OrderedMap::from_sorted([("ant", 1), ("bee", 2)])?;
+    /// assert_eq!(map.pin().get(b"bee").as_deref(), Some(&2));
+    /// let error = OrderedMap::from_sorted([("bee", 2), ("ant", 1)]).unwrap_err();
+    /// assert_eq!(error, LoadError::NotAscending { index: 1 });
+    /// # Ok::<(), LoadError>(())
+    /// ```
+    pub fn from_sorted<K: AsRef<[u8]>>(
+        entries: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<Self, LoadError> {
+        let map = Self::new();
+        let pinned = map.pin();
+        let mut ahead = Loading { map: &map, thread: pinned.thread, numbers: Vec::new() };
+        let mut low: (u64, Vec<u8>) = (0, Vec::new());
+        let mut last = None;
+        for (index, (key, value)) in entries.into_iter().enumerate() {
+            // Asked for its bytes once: a second answer could be another.
+            let key = key.as_ref();
+            if key.len() > MAX_KEY_BYTES {
+                let (key_bytes, max_bytes) = (key.len(), MAX_KEY_BYTES);
+                return Err(LoadError::KeyTooLong { index, key_bytes, max_bytes });
+            }
+            let before = ahead.numbers.len().checked_sub(1).map(|at| ahead.key(at));
+            if before.is_some_and(|before| before >= key) {
+                return Err(LoadError::NotAscending { index });
+            }
+            let word = boxed::word_of_value(value).map_err(|(error, _)| error)?;
+            match map.new_record(pinned.thread, key, word) {
+                Ok(number) => ahead.numbers.push(number),
+                Err(error) => {
+                    drop(boxed::value_of_word::<V>(word));
+                    return Err(error.into());
+                }
+            }
+            if ahead.numbers.len() > *LOADED_ENTRIES.end() + 1 {
+                let common = |at: usize| common_prefix(ahead.key(at - 1), ahead.key(at));
+                let cut = LOADED_ENTRIES.min_by_key(|at| (common(*at), usize::MAX - at));
+                last =
+                    Some(map.load_leaf(&pinned, &mut ahead, cut.unwrap_or(1), &mut low, last)?);
+            }
+        }
+        let count = ahead.numbers.len();
+        if count > 0 {
+            map.load_leaf(&pinned, &mut ahead, count, &mut low, last)?;
+        }
+        drop(ahead);
+        drop(pinned);
+        Ok(map)
+    }
+
+    /// Appends a leaf of the first `count` records of `ahead` behind `last`, and moves `low` to its upper border.
+    fn load_leaf<'g>(
+        &'g self,
+        pinned: &Pinned<'_, V>,
+        ahead: &mut Loading<'_, V>,
+        count: usize,
+        low: &mut (u64, Vec<u8>),
+        last: Option<Leaf<'g>>,
+    ) -> Result<Leaf<'g>, AllocError> {
+        let mut high = (0, Vec::new());
+        if count < ahead.numbers.len() {
+            let common = common_prefix(ahead.key(count - 1), ahead.key(count));
+            high.1 = ahead.key(count)[..=common].to_vec();
+            high.0 = self.new_border(pinned.thread, &high.1)?;
+        }
+        let limits =
+            Limits { low: (low.0, &low.1), high: (high.0 != 0).then_some((high.0, &high.1)) };
+        let leaf = self.new_leaf(pinned.thread, limits, &ahead.numbers[..count])?;
+        let piece = self.list.append(&self.memory, last, leaf);
+        // The leaf's from here on.
+        let numbers: Vec<Number> = ahead.numbers.drain(..count).collect();
+        for number in &numbers {
+            self.record(*number).set_state(State::Live);
+        }
+        self.shards.added(pinned.thread, count as u64);
+        let piece = piece?.map(Garbage::Prefixes);
+        let mut garbage: Vec<Garbage<V>> = piece.into_iter().collect();
+        for numbers in numbers.chunks(BATCH) {
+            self.load_numbers(pinned, numbers, &mut garbage)?;
+        }
+        if !garbage.is_empty() {
+            self.retire(pinned, garbage);
+        }
+        *low = high;
+        Ok(leaf)
+    }
+
+    /// Puts records into the directory of a map that is being loaded.
+    fn load_numbers(
+        &self,
+        pinned: &Pinned<'_, V>,
+        numbers: &[Number],
+        garbage: &mut Vec<Garbage<V>>,
+    ) -> Result<(), AllocError> {
+        let guard = &pinned.guard;
+        let mut hashes = [0; BATCH];
+        for (hash, number) in hashes.iter_mut().zip(numbers) {
+            *hash = self.hash(self.record(*number).key());
+            self.ask(*hash, guard);
+        }
+        for (hash, number) in hashes.into_iter().zip(numbers) {
+            loop {
+                let Some(segment) = self.table.segment(hash, guard) else {
+                    self.table.make_first(guard)?;
+                    continue;
+                };
+                let Ok(mut held) = segment.lock(hash) else { continue };
+                // No key is there yet that is to come.
+                match segment.place(&mut held, hash, |_, _| None) {
+                    Ok(Place::Free(at, gone)) => {
+                        segment.put(&held, at, gone, (hash, *number));
+                        break;
+                    }
+                    Ok(_) => {
+                        drop(held);
+                        self.rebuild(pinned, hash, segment, garbage)?;
+                    }
+                    Err(Again) => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<V: Send + Sync> Pinned<'_, V> {
+    /// Inserts all `entries` in their order; later ones win.
+    ///
+    /// # Cost
+    ///
+    /// The line fetches of as many [`insert`](Self::insert)s, those of 16 keys at once.
+    ///
+    /// # Panics
+    ///
+    /// As `insert`; entries before the one that panicked are in the map.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::OrderedMap;
+    ///
+    /// let map = OrderedMap::new();
+    /// let pinned = map.pin();
+    /// let keys: [&[u8]; 2] = [b"ant", b"bee"];
+    /// pinned.insert_batch(keys.into_iter().zip(1..));
+    /// assert_eq!(pinned.len(), 2);
+    /// ```
+    pub fn insert_batch<'k>(&self, entries: impl IntoIterator<Item = (&'k [u8], V)>) {
+        let map = self.map;
+        let mut entries = entries.into_iter().fuse();
+        loop {
+            let mut batch: [Option<(&[u8], V)>; BATCH] = core::array::from_fn(|_| entries.next());
+            let probes = batch.each_ref().map(|entry| {
+                let probe = map.list.table.probe(entry.as_ref()?.0, &self.guard);
+                map.ask(probe.full_hash(), &self.guard);
+                Some(probe)
+            });
+            for (entry, probe) in batch.iter().zip(probes) {
+                if let (Some((key, _)), Some(probe)) = (entry, probe)
+                    && let Some(Hint { leaf, .. }) = map.hint(key, probe)
+                {
+                    leaf.ask();
+                }
+            }
+            for entry in &mut batch {
+                let Some((key, value)) = entry.take() else { return };
+                if let Err(error) = map.write(self, key, value, Rule::Always) {
+                    panic!("{error}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! Walking over the entries in order, from both ends.
+//!
+//! A walk goes along a leaf's numbers, sorted and fresh ones together, with the next records asked for. A leaf's sorted numbers
+//! never change, and the fresh ones are those that were there when the walk came in, so nothing is repeated: what became of the
+//! leaf since does not matter, as each record says whether it is an entry. The next leaf is found by the border.
+//!
+//! # Invariants
+//!
+//! * **I1** Keys come out strictly increasing (decreasing from the back), inside the bounds. A key that is there twice in a
+//!   leaf has one record that was unnamed before the other came, and so before the walk did.
+//! * **I2** A key present from before the range was made until it ends is yielded: its record is in each leaf that covers it.
+
+use core::iter::FusedIterator;
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::layout::{FEW_FRESH, LINE_NUMBERS};
+use super::raw::{Leaf, Number};
+use super::search::read_live;
+use super::{OrderedMap, Pinned};
+use crate::api::{Edge, Key, Ref};
+use crate::list::{Leaf as _, Leaves as _};
+use crate::sync::shim::AtomicU32;
+
+/// Records asked for ahead: at first, more with each entry, at most. Whoever wants one entry is not to pay for many.
+const AHEAD: (usize, usize, usize) = (2, 3, 18);
+
+/// Records that a search in a leaf looks at in one round.
+const ROUND: usize = 8;
+
+/// What is known of the place where a walk comes into a leaf.
+enum Known {
+    /// It begins with the first entry, or on the way down with the last.
+    Whole,
+    /// It begins at this number, if that is there, and right behind it if that is below.
+    At(Number),
+    Nothing,
+}
+
+/// A walk in one direction.
+#[derive(Debug)]
+struct Walk<'g, const UP: bool> {
+    leaf: Leaf<'g>,
+    sorted: &'g [AtomicU32],
+    /// The sorted numbers of the leaf that is most likely the next one, and that leaf.
+    ahead: &'g [AtomicU32],
+    next: Option<Leaf<'g>>,
+    /// How many sorted numbers are before the walk, or, on the way down, are still to come.
+    at: usize,
+    /// How many sorted entries ahead have been asked for.
+    asked: usize,
+    /// Fresh numbers that are to come, the next one last.
+    fresh: Vec<Number>,
+}
+
+impl<'g, const UP: bool> Walk<'g, UP> {
+    /// A walk from an edge on.
+    fn new<V>(pinned: &'g Pinned<'_, V>, edge: &Edge) -> Option<Self> {
+        let map = pinned.map;
+        let (leaf, known) = match edge {
+            Edge::Open if UP => (map.list.first(&map.memory)?, Known::Whole),
+            Edge::Open => (map.list.last(&map.memory, &pinned.guard)?, Known::Whole),
+            Edge::Included(key) | Edge::Excluded(key) => {
+                let probe = map.list.table.probe(key, &pinned.guard);
+                let hash = probe.full_hash();
+                map.ask(hash, &pinned.guard);
+                let hint = map.hint(key, probe)?;
+                hint.leaf.ask();
+                // If the key is there, its number tells the place, and no other key has to be read.
+                let segment = map.table.segment(hash, &pinned.guard)?;
+                let found = map.find_record(segment, hash, key);
+                let known = found.map_or(Known::Nothing, |(number, _)| Known::At(number));
+                (map.list.leaf_of(&map.memory, key, hint), known)
+            }
+        };
+        let mut walk =
+            Self { leaf, sorted: &[], ahead: &[], next: None, at: 0, asked: 0, fresh: Vec::new() };
+        // Whether a key is before the walk; on the way down, whether it is still to come.
+        let is_below = |key: &[u8]| match edge {
+            Edge::Open => !UP,
+            Edge::Included(edge) => {
+                if UP {
+                    *key < **edge
+                } else {
+                    *key <= **edge
+                }
+            }
+            Edge::Excluded(edge) => {
+                if UP {
+                    *key <= **edge
+                } else {
+                    *key < **edge
+                }
+            }
+        };
+        walk.enter(pinned, leaf, &known, is_below);
+        Some(walk)
+    }
+
+    /// Comes into a leaf, to where `is_below` says.
+    fn enter<V>(
+        &mut self,
+        pinned: &'g Pinned<'_, V>,
+        mut leaf: Leaf<'g>,
+        known: &Known,
+        is_below: impl Fn(&[u8]) -> bool,
+    ) {
+        let map = pinned.map;
+        let mut count = leaf.fresh();
+        if count > FEW_FRESH
+            && let Some(settled) = pinned.settle(leaf)
+        {
+            leaf = settled;
+            count = leaf.fresh();
+        }
+        (self.leaf, self.sorted, self.ahead) = (leaf, leaf.sorted_numbers(), &[]);
+        let header = leaf.header();
+        self.next =
+            if UP { header.next() } else { header.prev() }.map(|next| map.memory.leaf(next));
+        let place = match *known {
+            Known::Whole => Some(if UP { 0 } else { leaf.sorted() }),
+            Known::At(number) => {
+                leaf.position(number).map(|at| at + usize::from(is_below(map.record(number).key())))
+            }
+            Known::Nothing => None,
+        };
+        self.at = place.unwrap_or_else(|| rank(map, leaf, &is_below));
+        self.fresh.clear();
+        if count > 0 {
+            let fresh = map.fresh_entries(leaf, count).into_iter().map(|entry| entry.number);
+            self.fresh.extend(fresh.filter(|number| is_below(map.record(*number).key()) != UP));
+            if UP {
+                self.fresh.reverse();
+            }
+        }
+        if let Some(next) = self.next {
+            next.ask_start();
+        }
+        let ahead = self.asked.max(AHEAD.0);
+        (0..ahead).for_each(|ahead| self.ask(map, ahead));
+        self.asked = ahead;
+    }
+
+    /// Asks for the record that is so many sorted entries ahead, in the next leaf if need be.
+    #[inline(always)]
+    fn ask<V>(&mut self, map: &'g OrderedMap<V>, ahead: usize) {
+        // Relaxed: published with the leaf.
+        let place = if UP { self.at + ahead } else { self.at.wrapping_sub(1 + ahead) };
+        match self.sorted.get(place) {
+            Some(number) => map.record(number.load(Relaxed)).ask(8),
+            None => self.ask_beyond(map, ahead),
+        }
+    }
+
+    /// The same in the next leaf.
+    #[cold]
+    fn ask_beyond<V>(&mut self, map: &'g OrderedMap<V>, ahead: usize) {
+        let Some(next) = self.next else { return };
+        if self.ahead.is_empty() {
+            self.ahead = next.sorted_numbers();
+        }
+        let left = if UP { self.sorted.len() - self.at } else { self.at };
+        let there = ahead - left;
+        let place = if UP { there } else { self.ahead.len().wrapping_sub(1 + there) };
+        if let Some(number) = self.ahead.get(place) {
+            // Relaxed: as above.
+            map.record(number.load(Relaxed)).ask(8);
+        }
+    }
+
+    /// The next entry.
+    #[inline(always)]
+    fn next<V>(&mut self, pinned: &'g Pinned<'_, V>) -> Option<(&'g [u8], Ref<'g, V>)> {
+        let map = pinned.map;
+        loop {
+            let place = if UP { self.at } else { self.at.wrapping_sub(1) };
+            // Relaxed: as in `ask`.
+            let sorted = self.sorted.get(place).map(|number| number.load(Relaxed));
+            let number = match (sorted, self.fresh.last().copied()) {
+                (Some(sorted), None) => sorted,
+                (None, None) => {
+                    if !self.go_on(pinned) {
+                        return None;
+                    }
+                    continue;
+                }
+                (None, Some(fresh)) => fresh,
+                (Some(sorted), Some(fresh)) => {
+                    let (a, b) = (map.record(sorted).key(), map.record(fresh).key());
+                    if if UP { b < a } else { b > a } { fresh } else { sorted }
+                }
+            };
+            if sorted == Some(number) {
+                let more = (self.asked + AHEAD.1).min(AHEAD.2);
+                (self.asked..more).for_each(|ahead| self.ask(map, ahead));
+                self.asked = more - 1;
+                self.at = if UP { self.at + 1 } else { self.at - 1 };
+            } else {
+                self.fresh.pop();
+            }
+            let record = map.record(number);
+            if let Some(read) = read_live(record) {
+                return Some((record.key(), Ref::new(read)));
+            }
+        }
+    }
+
+    /// Goes on to the leaf behind, or before. Returns false if there is none.
+    #[inline(never)]
+    fn go_on<V>(&mut self, pinned: &'g Pinned<'_, V>) -> bool {
+        let (map, here) = (pinned.map, self.leaf.border());
+        let border = if UP { here.high } else { here.low };
+        if border == 0 {
+            return false;
+        }
+        let bytes = map.memory.border(border);
+        // A leaf has a neighbour where it has a border, and a dead one leads on.
+        let Some(next) = self.next.or_else(|| map.list.first(&map.memory)) else { return false };
+        let next = if UP {
+            let hint = crate::list::Hint { leaf: next, second: None };
+            map.list.leaf_of(&map.memory, bytes, hint)
+        } else {
+            map.list.leaf_before(&map.memory, bytes, next)
+        };
+        let there = next.border();
+        // If not, a merge has put entries there that have been yielded already.
+        let is_whole = border == if UP { there.low } else { there.high };
+        let known = if is_whole { Known::Whole } else { Known::Nothing };
+        self.enter(pinned, next, &known, |key| key < bytes);
+        true
+    }
+}
+
+/// How many sorted keys of a leaf are below.
+fn rank<V>(map: &OrderedMap<V>, leaf: Leaf<'_>, is_below: impl Fn(&[u8]) -> bool) -> usize {
+    let (mut from, mut to) = (0, leaf.sorted());
+    for at in (0..to).step_by(LINE_NUMBERS) {
+        leaf.ask_sorted(at);
+    }
+    let record = |at: usize| map.record(leaf.sorted_at(at));
+    // All before `from` are below, none from `to` on is; a round looks at some between the two at once.
+    while from < to {
+        let (start, count) = (from, to - from);
+        let looks = count.min(ROUND);
+        let place = |look: usize| start + (look + 1) * count / (looks + 1);
+        (0..looks).for_each(|look| record(place(look)).ask(8));
+        for look in 0..looks {
+            let at = place(look);
+            if is_below(record(at).key()) {
+                from = at + 1;
+            } else {
+                to = at;
+                break;
+            }
+        }
+    }
+    to
+}
+
+impl<V> Pinned<'_, V> {
+    /// Brings the fresh entries of a leaf into order for all, if nobody else is at work there and there is memory. Returns
+    /// the leaf that has them.
+    #[cold]
+    fn settle<'g>(&'g self, leaf: Leaf<'g>) -> Option<Leaf<'g>> {
+        let map = self.map;
+        let locked = leaf.header().version.try_lock()?;
+        if locked.is_dead() {
+            return None;
+        }
+        let mut garbage = Vec::new();
+        let renewed = map.renew(self, leaf, locked, &mut garbage);
+        let mut shard = map.shards.lock(self.thread);
+        // What is free by now is left to a writer: values are dropped with it.
+        for item in garbage {
+            shard.limbo.retire(item, &self.guard);
+        }
+        drop(shard);
+        renewed.ok()?;
+        let next = map.memory.leaf(leaf.header().next()?);
+        // Not one of two, of which another would have to be found, and not one that was replaced at once.
+        let same =
+            next.border().low == leaf.border().low && next.border().high == leaf.border().high;
+        same.then_some(next)
+    }
+}
+
+/// Entries between two bounds, in key order, from both ends; see [`Pinned::range`].
+pub struct Range<'g, V> {
+    pinned: &'g Pinned<'g, V>,
+    front: Option<Walk<'g, true>>,
+    back: Option<Box<Walk<'g, false>>>,
+    start: Edge,
+    end: Edge,
+    /// What was yielded last at each end.
+    first: Option<&'g [u8]>,
+    last: Option<&'g [u8]>,
+    ended: bool,
+}
+
+impl<'g, V> Range<'g, V> {
+    pub(super) fn new(pinned: &'g Pinned<'_, V>, start: Edge, end: Edge, ended: bool) -> Self {
+        Self { pinned, front: None, back: None, start, end, first: None, last: None, ended }
+    }
+}
+
+impl<V> core::fmt::Debug for Range<'_, V> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Range")
+            .field("start", &self.start)
+            .field("end", &self.end)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'g, V> Iterator for Range<'g, V> {
+    type Item = (Key<'g>, Ref<'g, V>);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        if self.front.is_none() {
+            self.front = Walk::new(self.pinned, &self.start);
+        }
+        let next = self.front.as_mut().and_then(|front| front.next(self.pinned));
+        if let Some((key, value)) = next
+            && !self.end.ends_before(key)
+            && self.last.is_none_or(|last| key < last)
+        {
+            self.first = Some(key);
+            return Some((Key::long(key), value));
+        }
+        self.ended = true;
+        None
+    }
+}
+
+impl<V> DoubleEndedIterator for Range<'_, V> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        if self.back.is_none() {
+            self.back = Walk::new(self.pinned, &self.end).map(Box::new);
+        }
+        let next = self.back.as_mut().and_then(|back| back.next(self.pinned));
+        if let Some((key, value)) = next
+            && !self.start.starts_after(key)
+            && self.first.is_none_or(|first| key > first)
+        {
+            self.last = Some(key);
+            return Some((Key::long(key), value));
+        }
+        self.ended = true;
+        None
+    }
+}
+
+impl<V> FusedIterator for Range<'_, V> {}

@@ -1,0 +1,153 @@
+//! The bytes of a bucket, a record and a leaf.
+//!
+//! ```text
+//! bucket   +-----------------+-------+------------------------------+
+//!          | tags 12 x 8 bit | 4 free| 12 numbers of records, 32 bit|
+//!          +-----------------+-------+------------------------------+
+//! record   +---------+------------------------------+-----------+
+//!          | value 8 | length 16, state 2, 14 free  | key       |       padded to 8 bytes
+//!          +---------+------------------------------+-----------+
+//! leaf     +--------+--------+----------------------+-----------------------+
+//!          | line 0 | line 1 | fresh numbers        | sorted numbers        |
+//!          +--------+--------+----------------------+-----------------------+
+//! ```
+//!
+//! * A *tag* is 0 if its slot is free, 1 if it is gone, else a byte of the key's hash. A record is named by its place in units of
+//!   8 bytes, so a map holds up to 32 GB of records.
+//! * The value of a record is the word of an inline value, or the address of a box; values without bytes take none.
+//! * A leaf's sorted numbers never change. New ones are *fresh*: they are added as they come, right behind the lines that
+//!   a writer reads anyway. Lines 0 and 1 are those of every list of leaves (`list`); `counts` of line 0 has the number of
+//!   fresh ones in its lower half, and in the upper one how many records were removed since the leaf was made.
+
+use crate::list::Header;
+use crate::mem::arena::Arena;
+
+/// Whether sizes are such that short tests reach everything.
+const SMALL: bool = cfg!(any(shuttle, small_leaves, miri));
+
+/// The arena of leaves: units of one line, a first chunk of 512 bytes, which holds one small leaf.
+pub(super) type Leaves = Arena<6, 3>;
+
+/// Longest key of a map.
+pub(super) const MAX_KEY_BYTES: usize = u16::MAX as usize;
+
+/// Slots of a bucket.
+pub(super) const SLOTS: usize = 12;
+
+/// Blocks of the largest segment of the directory, which is 256 KB.
+///
+/// To copy one, the records of some 40,000 keys are read: about two milliseconds for which its writers wait.
+pub(super) const MOST_BLOCKS: usize = 8;
+
+/// The tag of a slot that was never taken.
+pub(super) const FREE: u8 = 0;
+/// The tag of a slot whose entry was removed, in a bucket behind which others may have gone.
+pub(super) const GONE: u8 = 1;
+
+/// The tag of a hash.
+#[inline(always)]
+pub(super) fn tag_of(hash: u64) -> u8 {
+    (hash as u8).max(GONE + 1)
+}
+
+/// Where a record is on its way through the map. It only ever goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(super) enum State {
+    /// Its writer is putting it into leaf and directory: nobody takes it for an entry yet.
+    Coming,
+    /// It is the entry of its key.
+    Live,
+    /// It is no entry any more, but the directory still names it.
+    Gone,
+    /// Only a leaf names it.
+    Unnamed,
+}
+
+impl State {
+    pub(super) fn of(bits: u32) -> Self {
+        match bits & 3 {
+            0 => Self::Coming,
+            1 => Self::Live,
+            2 => Self::Gone,
+            _ => Self::Unnamed,
+        }
+    }
+}
+
+/// Sorted entries at which a leaf becomes two.
+///
+/// More make fewer leaves, and so a smaller prefix table; what a leaf costs to be made anew is shared by as many more.
+pub(super) const MOST_SORTED: usize = if SMALL { 6 } else { 256 };
+
+/// Entries of two neighbours that become one leaf.
+pub(super) const MERGE_AT: usize = MOST_SORTED / 2;
+
+/// Room for fresh numbers in a large leaf: three lines.
+///
+/// A leaf is made anew when they are taken, and all of its records are read then.
+const MOST_FRESH: usize = if SMALL { 3 } else { 48 };
+
+/// Fresh entries that a reader sorts for itself; more make it bring them into order for all.
+pub(super) const FEW_FRESH: usize = if SMALL { 1 } else { 6 };
+
+/// Numbers in a line.
+pub(super) const LINE_NUMBERS: usize = 16;
+
+/// Lines before the numbers.
+pub(super) const FIXED_LINES: usize = 2;
+
+/// What never changes in a leaf's life, beside its borders.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
+pub(super) struct Shape {
+    /// How many numbers are sorted.
+    pub(super) sorted: u16,
+    /// For how many fresh ones there is room.
+    pub(super) fresh: u8,
+    /// Which size, above six bits of lines.
+    size_and_lines: u8,
+}
+
+/// Room for numbers, fresh ones and all, in leaves of each size.
+const ROOM: [(usize, usize); 3] = if SMALL {
+    [(MOST_FRESH, MOST_SORTED + MOST_FRESH); 3]
+} else {
+    [(LINE_NUMBERS, 2 * LINE_NUMBERS), (32, 96), (MOST_FRESH, MOST_SORTED + MOST_FRESH)]
+};
+
+/// How many sizes of leaves there are. Few: what one leaf gives back is of use to the next.
+pub(super) const SIZES: usize = ROOM.len();
+
+/// Lines of a leaf of each size.
+pub(super) fn lines() -> impl Iterator<Item = usize> {
+    ROOM.iter().map(|(_, all)| FIXED_LINES + all.div_ceil(LINE_NUMBERS))
+}
+
+impl Shape {
+    /// That of a leaf of so many sorted entries.
+    pub(super) fn of(sorted: usize) -> Self {
+        let fits = |(fresh, all): &(usize, usize)| sorted + fresh <= *all;
+        let size = ROOM.iter().position(fits).expect("a leaf has no more entries than it may");
+        let lines = FIXED_LINES + ROOM[size].1.div_ceil(LINE_NUMBERS);
+        let (fresh, size, lines) = (ROOM[size].0 as u8, size as u8, lines as u8);
+        Self { sorted: sorted as u16, fresh, size_and_lines: size << 6 | lines }
+    }
+
+    pub(super) fn numbers(self) -> usize {
+        usize::from(self.sorted) + usize::from(self.fresh)
+    }
+
+    /// Which of the sizes the leaf has.
+    pub(super) fn size(self) -> usize {
+        usize::from(self.size_and_lines >> 6)
+    }
+
+    /// Lines of the whole leaf.
+    pub(super) fn lines(self) -> usize {
+        usize::from(self.size_and_lines & 0x3f)
+    }
+}
+
+const _: () = assert!(size_of::<Header<Shape>>() == crate::mem::LINE_BYTES);
+const _: () = assert!(FIXED_LINES + (MOST_SORTED + MOST_FRESH).div_ceil(LINE_NUMBERS) < 1 << 6);

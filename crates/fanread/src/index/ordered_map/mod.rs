@@ -1,0 +1,309 @@
+//! An ordered map on byte strings that answers points by a hash directory and ranges by a list of leaves.
+//!
+//! Each entry is a record, which has key, value and *state*. A directory of hashes names it, for points: a line of tags, then
+//! the record, two waits. A leaf names it too, for ranges: leaves are sorted lists of records' numbers, found by a prefix table.
+//! **The record is the truth**: it says by itself whether it is an entry. So directory and leaves need not change at the same
+//! moment; each has all entries, and now and then a record that is not one yet or no longer.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `layout.rs` | the bytes of a bucket, a record and a leaf |
+//! | `raw.rs` | views over these |
+//! | `search.rs` | points |
+//! | `insert.rs`, `remove.rs` | writes |
+//! | `resize.rs` | new leaves, splits and merges; growth of the directory |
+//! | `iter.rs` | ranges |
+//! | `check.rs` | the verifier |
+//!
+//! Invariants, the protocol and the budget of line fetches are in `docs/design/ordered-map.md`.
+
+#![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
+#![allow(clippy::missing_errors_doc, reason = "inside, the error is that there is no memory")]
+
+mod check;
+mod insert;
+mod iter;
+mod layout;
+mod raw;
+mod remove;
+mod resize;
+mod search;
+#[cfg(all(test, not(loom), not(shuttle)))]
+mod tests;
+
+use core::marker::PhantomData;
+
+pub use crate::api::{Broken, Ref};
+use crate::api::{MemoryUsage, Options};
+use crate::hash::prefix::Seed;
+use crate::list::{Leaf as _, Leaves as _, List};
+use crate::mem::{self, boxed, word};
+use crate::shards::Shards;
+use crate::sync::epoch::{self, Guard};
+use crate::sync::thread;
+
+pub use iter::Range;
+use layout::State;
+use raw::{Garbage, Leaf, Memory, Record};
+use search::Table;
+
+/// Longest key of a map, in bytes.
+pub const MAX_KEY_BYTES: usize = layout::MAX_KEY_BYTES;
+
+/// An ordered map on byte strings: two waits for a point, order for a range.
+///
+/// A [`get`](Pinned::get) waits for a line of a hash directory and for the key's record, a miss for the former alone; a scan
+/// has the records of many entries in flight. Keys have up to [`MAX_KEY_BYTES`] bytes of any kind; there are at most 32 GB of
+/// them and their values. Values of up to 8 bytes without anything to drop are kept beside the key, others in boxes of their own.
+///
+/// All operations go through [`pin`](Self::pin).
+///
+/// # Concurrency
+///
+/// Readers take no lock, store nothing, and wait for nobody, not even while the directory grows. Writers lock a few buckets and
+/// a leaf. Point operations are linearizable.
+///
+/// # Examples
+///
+/// ```
+/// use fanread::OrderedMap;
+///
+/// let map = OrderedMap::new();
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| map.pin().insert(b"ant", 1).is_none());
+///     scope.spawn(|| map.pin().insert(b"bee", 2).is_none());
+/// });
+/// let pinned = map.pin();
+/// let all: Vec<_> = pinned.iter().map(|(key, value)| (key.to_vec(), *value)).collect();
+/// assert_eq!(all, [(b"ant".to_vec(), 1), (b"bee".to_vec(), 2)]);
+/// ```
+pub struct OrderedMap<V> {
+    memory: Memory,
+    table: Table,
+    list: List,
+    shards: Shards<FreeLeaves, Garbage<V>>,
+    values: PhantomData<OwnsAndTakes<V>>,
+}
+
+/// A map owns values, and takes them through a shared reference: a map of long-lived values must not pass for one of
+/// shorter-lived ones, so `V` is invariant.
+type OwnsAndTakes<V> = (V, fn(V) -> V);
+
+/// The units of free leaves of each size.
+type FreeLeaves = [Vec<u64>; layout::SIZES];
+
+/// Bytes of leaves from which a map is worth its own shards for threads.
+const SHARDS_FROM_BYTES: usize = 256 << 10;
+
+impl<V> Default for OrderedMap<V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<V> core::fmt::Debug for OrderedMap<V> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("OrderedMap").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+impl<V> OrderedMap<V> {
+    /// Makes an empty map, which allocates nothing.
+    pub fn new() -> Self {
+        Self::with_options(Options::new())
+    }
+
+    /// Makes an empty map.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "options are made for one map and handed over"
+    )]
+    pub fn with_options(options: Options) -> Self {
+        let list = List::new(options.seed.map_or_else(Seed::random, Seed::fixed));
+        if let Some(lengths) = options.probe_width {
+            list.table.set_fan(lengths);
+        }
+        Self {
+            memory: Memory::new(),
+            table: Table::new(),
+            list,
+            shards: Shards::new(),
+            values: PhantomData,
+        }
+    }
+
+    /// Returns the handle through which the map is used.
+    ///
+    /// While the handle lives, memory that any map of this process gives up is not used again; nothing else waits
+    /// for it. Call [`Pinned::repin`] now and then in a long loop.
+    ///
+    /// # Cost
+    ///
+    /// No line fetches beyond the thread's own; about as long as two uncontended locks.
+    #[inline]
+    pub fn pin(&self) -> Pinned<'_, V> {
+        Pinned { map: self, guard: epoch::pin(), thread: thread::index() }
+    }
+
+    /// Returns how many entries the map has. Exact when no writer is active.
+    pub fn len(&self) -> usize {
+        self.shards.entries()
+    }
+
+    /// Returns whether the map has no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns what the map takes in memory.
+    pub fn memory_usage(&self) -> MemoryUsage {
+        let guard = epoch::pin();
+        let mut idle_bytes = 0;
+        for shard in self.shards.lock_each() {
+            idle_bytes += shard.heap.idle_bytes(&self.memory.records);
+            for (lines, free) in layout::lines().zip(&shard.free) {
+                idle_bytes += free.len() * lines * mem::LINE_BYTES;
+            }
+        }
+        let boxes = if const { word::is_inline::<V>() } { 0 } else { self.len() * size_of::<V>() };
+        let (directory, _) = self.table.bytes(&guard);
+        MemoryUsage {
+            leaf_bytes: self.memory.leaves.resident_bytes(),
+            record_bytes: self.memory.records.resident_bytes() + boxes,
+            table_bytes: self.list.table.memory_bytes(&guard) + directory,
+            idle_bytes,
+            process_huge_page_bytes: mem::pages::huge_bytes_granted(),
+        }
+    }
+
+    /// Gives a map that has grown its shards.
+    fn add_shards(&self) {
+        if self.memory.leaves.used_bytes() >= SHARDS_FROM_BYTES {
+            self.shards.grow();
+        }
+    }
+
+    /// Takes what has been unlinked, and takes back into use what nobody can be reading any more.
+    fn retire(&self, pinned: &Pinned<'_, V>, garbage: impl IntoIterator<Item = Garbage<V>>) {
+        // User code runs here, in `Drop` of values: no lock is held.
+        let items = self.shards.exchange(pinned.thread, &pinned.guard, garbage);
+        Recycle { map: self, thread: pinned.thread, items }.run();
+    }
+}
+
+/// Garbage on its way back into use.
+struct Recycle<'m, V> {
+    map: &'m OrderedMap<V>,
+    thread: usize,
+    items: Vec<Garbage<V>>,
+}
+
+impl<V> Recycle<'_, V> {
+    fn run(&mut self) {
+        let OrderedMap { memory, shards, table, .. } = self.map;
+        while let Some(item) = self.items.pop() {
+            let (unit, units) = match item {
+                Garbage::Leaf(size, unit) => {
+                    shards.lock(self.thread).free[size].push(unit);
+                    continue;
+                }
+                Garbage::Directory(piece) => {
+                    table.free(piece);
+                    continue;
+                }
+                Garbage::Prefixes(_) | Garbage::Value(_) => continue,
+                Garbage::Record(number) => {
+                    let bytes = memory.record::<V>(number).key().len();
+                    (u64::from(number), Record::<V>::units(bytes))
+                }
+                Garbage::Border(unit) => {
+                    (unit, mem::record::Record::<()>::units(memory.border(unit).len()))
+                }
+            };
+            shards.lock(self.thread).heap.free(&memory.records, unit, units);
+        }
+    }
+}
+
+impl<V> Drop for Recycle<'_, V> {
+    fn drop(&mut self) {
+        // After a panic of one value: the rest. A second panic aborts, as in std's collections.
+        self.run();
+    }
+}
+
+impl<V> Drop for OrderedMap<V> {
+    fn drop(&mut self) {
+        let guard = epoch::pin();
+        // What was unlinked still holds values; the arenas free all other memory at once.
+        let items = self.shards.drain();
+        let directory = self.table.take(&guard, |_| ());
+        let items = items.into_iter().chain(directory.into_iter().map(Garbage::Directory));
+        let mut left = Left { map: self, items: items.collect(), leaf: None, at: 0 };
+        if !const { word::is_inline::<V>() } {
+            left.leaf = self.list.first(&self.memory);
+        }
+        left.run();
+    }
+}
+
+/// What a map that nobody uses any more still has, each thing dropped once, even if one panics.
+struct Left<'m, V> {
+    map: &'m OrderedMap<V>,
+    items: Vec<Garbage<V>>,
+    leaf: Option<Leaf<'m>>,
+    at: usize,
+}
+
+impl<V> Left<'_, V> {
+    fn run(&mut self) {
+        while let Some(item) = self.items.pop() {
+            if let Garbage::Directory(piece) = item {
+                self.map.table.free(piece);
+            }
+        }
+        while let Some(leaf) = self.leaf {
+            while self.at < leaf.sorted() + leaf.fresh() {
+                let at = self.at;
+                self.at += 1;
+                let number = match at.checked_sub(leaf.sorted()) {
+                    Some(fresh) => leaf.fresh_at(fresh),
+                    None => leaf.sorted_at(at),
+                };
+                let record = self.map.record(number);
+                if record.state() == State::Live {
+                    drop(boxed::value_of_word::<V>(record.word()));
+                }
+            }
+            self.at = 0;
+            self.leaf = leaf.header().next().map(|next| self.map.memory.leaf(next));
+        }
+    }
+}
+
+impl<V> Drop for Left<'_, V> {
+    fn drop(&mut self) {
+        // After a panic of one value: the rest. A second panic aborts, as in std's collections.
+        if std::thread::panicking() {
+            self.run();
+        }
+    }
+}
+
+/// The handle through which an [`OrderedMap`] is used; see [`OrderedMap::pin`].
+///
+/// It belongs to its thread. What it hands out lives as long as the handle.
+pub struct Pinned<'m, V> {
+    map: &'m OrderedMap<V>,
+    guard: Guard,
+    thread: usize,
+}
+
+crate::api::ordered_map_methods! {
+    OrderedMap,
+    insert: "The line of the key's bucket; of the key's leaf, which waits for a node of the prefix table that is mostly cached, \
+             four lines, at the same time: one to two waits. One insertion in some dozens copies a leaf, and reads its \
+             records.",
+    range: "The fetches of a [`get`](Self::get) and of the key's leaf to begin, or, if the first key is absent, two to three \
+            rounds of records; then a record for each entry, those of the next 16 asked for ahead, and a line for 16 entries.",
+}

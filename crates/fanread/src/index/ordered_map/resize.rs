@@ -1,0 +1,383 @@
+//! Leaves that are made anew, split and merged; segments of the directory that grow and shrink.
+//!
+//! A leaf is replaced by one or two whose entries are sorted. The old one is locked meanwhile, so nothing is added to it; readers
+//! stay in it, and what they find there is as true as ever, since each record says by itself whether it is an entry. Numbers of
+//! records that are *unnamed* are left out, and so their memory comes back.
+
+use super::layout::{MERGE_AT, MOST_SORTED, SLOTS, Shape};
+use super::raw::{Bucket, Garbage, Leaf, Memory, Number};
+use super::search::{BATCH, Segment, Table};
+use super::{OrderedMap, Pinned, State};
+use crate::arch::common_prefix;
+use crate::directory::Geometry;
+use crate::list::{Leaf as _, Leaves as _, Limits, slice_at};
+use crate::mem::AllocError;
+use crate::mem::record;
+use crate::sync::backoff::Backoff;
+use crate::sync::version::Locked;
+
+/// Which part of a leaf's entries, either way from the middle, a cut may be off it for a shorter border. Short borders
+/// make few nodes of the prefix table, and few keys that could be before or behind a border.
+const CUT_REACH: usize = 5;
+
+/// Records whose lines are asked for ahead.
+const AHEAD: usize = 16;
+
+/// An entry of a leaf on its way into another.
+#[derive(Clone, Copy)]
+pub(super) struct Entry {
+    /// Eight bytes of the key behind the leaf's prefix.
+    slice: u64,
+    pub(super) number: Number,
+}
+
+impl<V> OrderedMap<V> {
+    /// Orders two entries of one leaf.
+    #[inline]
+    fn compare(&self, a: &Entry, b: &Entry) -> core::cmp::Ordering {
+        let keys = || self.record(a.number).key().cmp(self.record(b.number).key());
+        a.slice.cmp(&b.slice).then_with(keys)
+    }
+
+    /// The entries of these numbers, with their lines asked for ahead; those that `keep` refuses are left out.
+    fn entries(
+        &self,
+        prefix_bytes: usize,
+        count: usize,
+        number: impl Fn(usize) -> Number,
+        mut keep: impl FnMut(Number, State) -> bool,
+    ) -> Vec<Entry> {
+        let ask = |at: usize| self.record(number(at)).ask(prefix_bytes + 8);
+        (0..count.min(AHEAD)).for_each(ask);
+        let mut entries = Vec::with_capacity(count);
+        for at in 0..count {
+            if at + AHEAD < count {
+                ask(at + AHEAD);
+            }
+            let number = number(at);
+            let record = self.record(number);
+            if keep(number, record.state()) {
+                entries.push(Entry { slice: slice_at(record.key(), prefix_bytes), number });
+            }
+        }
+        entries
+    }
+
+    /// The fresh entries of a leaf, the first `count` of them, sorted.
+    pub(super) fn fresh_entries(&self, leaf: Leaf<'_>, count: usize) -> Vec<Entry> {
+        let at = leaf.header().prefix_bytes();
+        let mut fresh = self.entries(at, count, |at| leaf.fresh_at(at), |_, _| true);
+        fresh.sort_unstable_by(|a, b| self.compare(a, b));
+        fresh
+    }
+
+    /// All entries of a locked leaf, sorted, but for those that are unnamed, which are garbage once the leaf is.
+    ///
+    /// A key has one record at most that is not: its window is locked while one comes or goes.
+    fn all_entries(&self, leaf: Leaf<'_>, unnamed: &mut Vec<Number>) -> Vec<Entry> {
+        let mut keep = |number, state| {
+            if state == State::Unnamed {
+                unnamed.push(number);
+            }
+            state != State::Unnamed
+        };
+        let at = leaf.header().prefix_bytes();
+        let mut fresh = self.entries(at, leaf.fresh(), |at| leaf.fresh_at(at), &mut keep);
+        let sorted = self.entries(at, leaf.sorted(), |at| leaf.sorted_at(at), keep);
+        if fresh.is_empty() {
+            return sorted;
+        }
+        fresh.sort_unstable_by(|a, b| self.compare(a, b));
+        let mut all = Vec::with_capacity(sorted.len() + fresh.len());
+        let mut sorted = sorted.iter();
+        for entry in fresh {
+            while let Some(next) = sorted.as_slice().first()
+                && self.compare(next, &entry).is_lt()
+            {
+                all.push(*next);
+                sorted.next();
+            }
+            all.push(entry);
+        }
+        all.extend_from_slice(sorted.as_slice());
+        all
+    }
+
+    /// Makes a leaf of sorted numbers that nobody else can see.
+    pub(super) fn new_leaf(
+        &self,
+        thread: usize,
+        limits: Limits<'_>,
+        sorted: &[impl Copy + Into<Number>],
+    ) -> Result<Leaf<'_>, AllocError> {
+        let shape = Shape::of(sorted.len());
+        let mut shard = self.shards.lock(thread);
+        let unit = match shard.free[shape.size()].pop() {
+            Some(unit) => unit,
+            None => self.memory.leaves.grow(shape.lines() as u64)?,
+        };
+        drop(shard);
+        let bytes = shape.lines() * crate::mem::LINE_BYTES;
+        let name = Memory::name(unit).ok_or(AllocError { bytes })?;
+        Ok(self.memory.format(name, shape, limits, sorted.iter().map(|number| (*number).into())))
+    }
+
+    /// Gives back a leaf that nobody else has seen.
+    pub(super) fn discard_leaf(&self, thread: usize, leaf: Leaf<'_>) {
+        let size = leaf.header().shape.size();
+        self.shards.lock(thread).free[size].push(Memory::unit(leaf.name()));
+    }
+
+    /// A record for a border.
+    pub(super) fn new_border(&self, thread: usize, border: &[u8]) -> Result<u64, AllocError> {
+        let units = record::Record::<()>::units(border.len());
+        let unit = self.shards.lock(thread).heap.allocate(&self.memory.records, units)?;
+        self.memory.write_border(unit, border);
+        Ok(unit)
+    }
+
+    fn discard_border(&self, thread: usize, unit: u64) {
+        let units = record::Record::<()>::units(self.memory.border(unit).len());
+        self.shards.lock(thread).heap.free(&self.memory.records, unit, units);
+    }
+
+    /// Makes a leaf anew: its entries sorted, in two leaves if they are too many for one.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory; the leaf is as it was.
+    pub(super) fn renew(
+        &self,
+        pinned: &Pinned<'_, V>,
+        leaf: Leaf<'_>,
+        locked: Locked<'_>,
+        garbage: &mut Vec<Garbage<V>>,
+    ) -> Result<(), AllocError> {
+        let mut unnamed = Vec::new();
+        let all = self.all_entries(leaf, &mut unnamed);
+        let limits = self.memory.limits(leaf);
+        if all.len() <= MOST_SORTED {
+            let new = self.new_leaf(pinned.thread, limits, &all)?;
+            self.list.renew(&self.memory, (leaf, locked), new);
+        } else {
+            self.split(pinned, (leaf, locked), &all, garbage)?;
+        }
+        retire_leaf(leaf, unnamed, garbage);
+        Ok(())
+    }
+
+    /// Makes two leaves of one.
+    fn split(
+        &self,
+        pinned: &Pinned<'_, V>,
+        (leaf, locked): (Leaf<'_>, Locked<'_>),
+        all: &[Entry],
+        garbage: &mut Vec<Garbage<V>>,
+    ) -> Result<(), AllocError> {
+        let thread = pinned.thread;
+        let limits = self.memory.limits(leaf);
+        let key = |at: usize| self.record(all[at].number).key();
+        let cut = self.cut(leaf, all);
+        let common = common_prefix(key(cut - 1), key(cut));
+        let anchor = &key(cut)[..=common];
+        let border = self.new_border(thread, anchor)?;
+        let halves = || {
+            let left = Limits { high: Some((border, anchor)), ..limits };
+            let right = Limits { low: (border, anchor), ..limits };
+            let left = self.new_leaf(thread, left, &all[..cut])?;
+            let right = self.new_leaf(thread, right, &all[cut..]);
+            right.map(|right| (left, right)).inspect_err(|_| self.discard_leaf(thread, left))
+        };
+        let piece = halves().and_then(|(left, right)| {
+            self.list.split(&self.memory, (leaf, locked), (left, right)).inspect_err(|_| {
+                self.discard_leaf(thread, left);
+                self.discard_leaf(thread, right);
+            })
+        });
+        let piece = piece.inspect_err(|_| self.discard_border(thread, border))?;
+        garbage.extend(piece.map(Garbage::Prefixes));
+        Ok(())
+    }
+
+    /// Where to cut the entries of a leaf: near the middle, where the separating border is shortest; near the end if the map
+    /// grows there.
+    fn cut(&self, leaf: Leaf<'_>, all: &[Entry]) -> usize {
+        let count = all.len();
+        let last_sorted = leaf.sorted().checked_sub(1).map(|at| leaf.sorted_at(at));
+        let ascends = !leaf.header().bounded
+            && last_sorted.is_some_and(|last| {
+                all.get(count - 1 - leaf.fresh()).is_some_and(|entry| entry.number == last)
+            });
+        if ascends {
+            return MOST_SORTED.min(count - 1);
+        }
+        let reach = count / CUT_REACH;
+        let common = |at: usize| {
+            let (a, b) = (&all[at - 1], &all[at]);
+            let differ = a.slice ^ b.slice;
+            if differ != 0 {
+                (differ.leading_zeros() / 8) as usize
+            } else {
+                common_prefix(self.record(a.number).key(), self.record(b.number).key())
+            }
+        };
+        (count / 2 - reach..=count / 2 + reach)
+            .min_by_key(|at| (common(*at), at.abs_diff(count / 2)))
+            .unwrap_or(count / 2)
+    }
+
+    /// Makes a leaf anew of which many records were removed, or merges it with a neighbour.
+    pub(super) fn clean(
+        &self,
+        pinned: &Pinned<'_, V>,
+        leaf: Leaf<'_>,
+        garbage: &mut Vec<Garbage<V>>,
+    ) {
+        let locked = leaf.header().version.lock();
+        if locked.is_dead() {
+            return;
+        }
+        let left = live(leaf);
+        let fits = |other: Leaf<'_>| match left {
+            0 => live(other) <= MOST_SORTED * 3 / 4,
+            _ => live(other) + left <= MERGE_AT,
+        };
+        // Locks are taken from left to right, so the next one may be waited for, and the one before may not.
+        if let Some(next) = leaf.header().next().map(|next| self.memory.leaf(next))
+            && fits(next)
+        {
+            let other = next.header().version.lock();
+            if leaf.header().next() == Some(next.name()) && !other.is_dead() {
+                self.merge(pinned, (leaf, locked), (next, other), garbage);
+                return;
+            }
+        } else if let Some(prev) = leaf.header().prev().map(|prev| self.memory.leaf(prev))
+            && fits(prev)
+            && let Some(other) = prev.header().version.try_lock()
+            && prev.header().next() == Some(leaf.name())
+            && !other.is_dead()
+        {
+            self.merge(pinned, (prev, other), (leaf, locked), garbage);
+            return;
+        }
+        // Without memory the leaf stays as it is.
+        let _ = self.renew(pinned, leaf, locked, garbage);
+    }
+
+    /// Makes one leaf of two neighbours.
+    fn merge(
+        &self,
+        pinned: &Pinned<'_, V>,
+        left: (Leaf<'_>, Locked<'_>),
+        right: (Leaf<'_>, Locked<'_>),
+        garbage: &mut Vec<Garbage<V>>,
+    ) {
+        let mut unnamed = [Vec::new(), Vec::new()];
+        let mut all = self.all_entries(left.0, &mut unnamed[0]);
+        all.extend(self.all_entries(right.0, &mut unnamed[1]));
+        let gone = right.0.border().low;
+        let limits =
+            Limits { high: self.memory.limits(right.0).high, ..self.memory.limits(left.0) };
+        if all.len() > MOST_SORTED {
+            return;
+        }
+        let Ok(merged) = self.new_leaf(pinned.thread, limits, &all) else { return };
+        let leaves = [left.0, right.0];
+        let piece = self.list.merge(&self.memory, left, right, merged);
+        garbage.extend(piece.map(Garbage::Prefixes));
+        for (leaf, unnamed) in leaves.into_iter().zip(unnamed) {
+            retire_leaf(leaf, unnamed, garbage);
+        }
+        garbage.push(Garbage::Border(gone));
+    }
+
+    /// Makes room for a hash whose segment is full, or waits until somebody has.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory; nothing has changed then.
+    pub(super) fn rebuild(
+        &self,
+        pinned: &Pinned<'_, V>,
+        hash: u64,
+        full: &Segment,
+        garbage: &mut Vec<Garbage<V>>,
+    ) -> Result<(), AllocError> {
+        self.add_shards();
+        if full.freeze() {
+            self.replace(pinned, hash, full, Table::roomier(full), garbage)
+        } else {
+            Backoff::new().wait();
+            Ok(())
+        }
+    }
+
+    /// Makes a segment smaller that has few entries left, if there is memory for that.
+    pub(super) fn shrink(
+        &self,
+        pinned: &Pinned<'_, V>,
+        hash: u64,
+        large: &Segment,
+        garbage: &mut Vec<Garbage<V>>,
+    ) {
+        if let Some(geometry) = Table::smaller(large)
+            && large.freeze()
+        {
+            let _ = self.replace(pinned, hash, large, geometry, garbage);
+        }
+    }
+
+    /// Replaces a frozen segment, or thaws it if there is no memory.
+    fn replace(
+        &self,
+        pinned: &Pinned<'_, V>,
+        hash: u64,
+        old: &Segment,
+        geometry: Geometry,
+        garbage: &mut Vec<Garbage<V>>,
+    ) -> Result<(), AllocError> {
+        // A slot does not tell the whole hash of its key: the records are read again.
+        let mut numbers = Vec::with_capacity(old.counts().entries);
+        for at in 0..old.buckets() {
+            numbers.extend(Self::numbers_in(old.bucket(at)));
+        }
+        let ask = |number: &Number| self.record(*number).ask(8);
+        numbers.iter().take(BATCH).for_each(ask);
+        let mut entries = Vec::with_capacity(numbers.len());
+        for (at, number) in numbers.iter().enumerate() {
+            numbers.get(at + BATCH).into_iter().for_each(ask);
+            entries.push((self.hash(self.record(*number).key()), *number));
+        }
+        let retire = |retired| garbage.push(Garbage::Directory(retired));
+        self.table
+            .replace(&pinned.guard, hash, geometry, || entries.iter().copied(), retire)
+            .inspect_err(|_| old.thaw())
+    }
+
+    /// The numbers in a bucket, if nobody is writing.
+    pub(super) fn numbers_in(bucket: &Bucket) -> impl Iterator<Item = Number> {
+        let mut taken = bucket.taken();
+        core::iter::from_fn(move || {
+            let slot = taken.trailing_zeros() as usize;
+            taken &= taken.wrapping_sub(1);
+            (slot < SLOTS).then(|| bucket.number(slot))
+        })
+    }
+}
+
+impl From<Entry> for Number {
+    fn from(entry: Entry) -> Self {
+        entry.number
+    }
+}
+
+/// How many entries a leaf has, about.
+fn live(leaf: Leaf<'_>) -> usize {
+    (leaf.sorted() + leaf.fresh()).saturating_sub(leaf.removed())
+}
+
+/// Hands over a replaced leaf, and the records that only it named.
+fn retire_leaf<V>(leaf: Leaf<'_>, unnamed: Vec<Number>, garbage: &mut Vec<Garbage<V>>) {
+    garbage.push(Garbage::Leaf(leaf.header().shape.size(), Memory::unit(leaf.name())));
+    garbage.extend(unnamed.into_iter().map(Garbage::Record));
+}

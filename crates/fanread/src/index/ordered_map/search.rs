@@ -1,0 +1,230 @@
+//! Points: the value of a key.
+//!
+//! The hash of a key names a bucket, a tag there a record, and the record has key and value. An entry does not move inside a
+//! segment of the directory, and what its record says is true: so a search needs no version, and repeats nothing.
+
+use super::layout::{FREE, SLOTS, tag_of};
+use super::raw::{Bucket, Leaf, Number, Record, read_value};
+use super::{OrderedMap, Pinned, Ref, State};
+use crate::arch::same;
+use crate::directory;
+use crate::directory::Bucket as _;
+use crate::list::Hint;
+use crate::mem::word::Read;
+use crate::prefix::Probe;
+use crate::sync::epoch::Guard;
+
+/// The directory: tags and numbers of records.
+pub(super) type Table = directory::Directory<Bucket>;
+/// A part of it.
+pub(super) type Segment = directory::Segment<Bucket>;
+
+/// How many keys of a batch are looked for at once.
+pub(super) const BATCH: usize = if cfg!(miri) { 2 } else { 16 };
+
+/// In place of a record's number: it takes a search to tell.
+const UNKNOWN: Number = Number::MAX;
+
+impl<V> OrderedMap<V> {
+    /// The hash of a key.
+    #[inline(always)]
+    pub(super) fn hash(&self, key: &[u8]) -> u64 {
+        self.list.table.seed().hash(key)
+    }
+
+    /// The record behind a number that was found.
+    #[inline(always)]
+    pub(super) fn record(&self, number: Number) -> Record<'_, V> {
+        self.memory.record(number)
+    }
+
+    /// Finds the value of a key.
+    #[inline(always)]
+    pub(super) fn find<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<Read<'g, V>> {
+        let hash = self.hash(key);
+        let (_, record) = self.find_record(self.table.segment(hash, guard)?, hash, key)?;
+        read_live(record)
+    }
+
+    /// Finds the record of a key that is in the directory, or was there a moment ago.
+    #[inline(always)]
+    pub(super) fn find_record<'g>(
+        &'g self,
+        segment: &Segment,
+        hash: u64,
+        key: &[u8],
+    ) -> Option<(Number, Record<'g, V>)> {
+        for at in segment.geometry.window(segment.geometry.home(hash)) {
+            let bucket = segment.bucket(at);
+            if let Some((slot, record)) = self.find_in(bucket, hash, key) {
+                return Some((slot.1, record));
+            }
+            if bucket.tagged(FREE) != 0 {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Finds the record of a key in a bucket, and its slot and number.
+    #[inline(always)]
+    pub(super) fn find_in<'g>(
+        &'g self,
+        bucket: &Bucket,
+        hash: u64,
+        key: &[u8],
+    ) -> Option<((usize, Number), Record<'g, V>)> {
+        let mut found = bucket.tagged(tag_of(hash));
+        while found != 0 {
+            let slot = found.trailing_zeros() as usize;
+            found &= found - 1;
+            let number = bucket.number(slot);
+            let record = self.record(number);
+            // All lines of a long record at once.
+            record.ask(key.len());
+            if same(record.key(), key) {
+                return Some(((slot, number), record));
+            }
+        }
+        None
+    }
+
+    /// Asks for the line of a key's bucket.
+    #[inline(always)]
+    pub(super) fn ask(&self, hash: u64, guard: &Guard) {
+        if let Some(segment) = self.table.segment(hash, guard) {
+            segment.ask(hash);
+        }
+    }
+
+    /// Where the list has a key, most likely; `None` in a map that never had an entry.
+    #[inline(always)]
+    pub(super) fn hint<'g>(&'g self, key: &[u8], probe: Probe<'_>) -> Option<Hint<Leaf<'g>>> {
+        self.list.hint(&self.memory, key, probe)
+    }
+}
+
+/// The value of a record, if it is an entry.
+///
+/// A record that is removed between the two loads was its key's entry until then, with this value.
+#[inline(always)]
+pub(super) fn read_live<'g, V>(record: Record<'g, V>) -> Option<Read<'g, V>> {
+    (record.state() == State::Live).then(|| read_value(record.word()))
+}
+
+impl<V> Pinned<'_, V> {
+    /// Returns the value of `key`.
+    ///
+    /// # Cost
+    ///
+    /// Two waits: the line of the key's bucket, then its record, of which all lines are asked for at once. A value with more than
+    /// 8 bytes, or with something to drop, is in a box of its own. An absent key costs one wait, and one key in twenty
+    /// another's record.
+    ///
+    /// # Concurrency
+    ///
+    /// Takes no lock, stores nothing, and waits for nobody. Takes effect at some instant of the call.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::OrderedMap;
+    ///
+    /// let map = OrderedMap::new();
+    /// let pinned = map.pin();
+    /// pinned.insert(b"wombat", 1);
+    /// assert_eq!(pinned.get(b"wombat").as_deref(), Some(&1));
+    /// assert!(pinned.get(b"womb").is_none());
+    /// ```
+    #[inline]
+    pub fn get(&self, key: &[u8]) -> Option<Ref<'_, V>> {
+        self.map.find(key, &self.guard).map(Ref::new)
+    }
+
+    /// Looks up all `keys` and stores the answer for `keys[i]` in `found[i]`.
+    ///
+    /// # Cost
+    ///
+    /// The line fetches of as many [`get`](Self::get)s, those of 16 keys at once. Allocates nothing.
+    ///
+    /// # Concurrency
+    ///
+    /// Each key's lookup takes effect by itself, as a `get` at some instant of the call.
+    ///
+    /// # Panics
+    ///
+    /// If the slices differ in length.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::OrderedMap;
+    ///
+    /// let map = OrderedMap::new();
+    /// let pinned = map.pin();
+    /// pinned.insert(b"a", 1);
+    /// let keys: [&[u8]; 2] = [b"a", b"b"];
+    /// let mut found = [None; 2];
+    /// pinned.get_batch(&keys, &mut found);
+    /// assert_eq!(found[0].as_deref(), Some(&1));
+    /// assert!(found[1].is_none());
+    /// ```
+    pub fn get_batch<'g>(&'g self, keys: &[&[u8]], found: &mut [Option<Ref<'g, V>>]) {
+        assert_eq!(keys.len(), found.len(), "as many answers as keys");
+        self.find_all(keys, |index, read| found[index] = read.map(Ref::new));
+    }
+
+    /// Looks up all `keys` and stores in `found[i]` whether `keys[i]` has a value; as [`get_batch`](Self::get_batch).
+    ///
+    /// # Panics
+    ///
+    /// If the slices differ in length.
+    pub fn contains_batch(&self, keys: &[&[u8]], found: &mut [bool]) {
+        assert_eq!(keys.len(), found.len(), "as many answers as keys");
+        self.find_all(keys, |index, read| found[index] = read.is_some());
+    }
+
+    /// Looks up keys, a few at a time: their buckets are asked for, then the records that have the right tags.
+    fn find_all<'g>(&'g self, keys: &[&[u8]], mut found: impl FnMut(usize, Option<Read<'g, V>>)) {
+        let map = self.map;
+        let Some(names) = map.table.names(&self.guard) else {
+            (0..keys.len()).for_each(|index| found(index, None));
+            return;
+        };
+        for (chunk, keys) in keys.chunks(BATCH).enumerate() {
+            let mut asked = [const { None::<(u64, &Segment)> }; BATCH];
+            // The record that has the right tag, most likely the key's; 0 if there is none, and so no entry.
+            let mut likely = [0; BATCH];
+            for (place, key) in asked.iter_mut().zip(keys) {
+                let hash = map.hash(key);
+                let segment = names.segment(hash, &self.guard);
+                segment.ask(hash);
+                *place = Some((hash, segment));
+            }
+            for ((likely, asked), key) in likely.iter_mut().zip(&asked).zip(keys) {
+                let Some((hash, segment)) = asked else { break };
+                let bucket = segment.bucket(segment.geometry.home(*hash));
+                let tagged = bucket.tagged(tag_of(*hash));
+                if tagged != 0 {
+                    *likely = bucket.number(tagged.trailing_zeros() as usize);
+                    map.record(*likely).ask(key.len());
+                } else if bucket.free() == 0 {
+                    *likely = UNKNOWN;
+                }
+            }
+            for (i, ((likely, asked), key)) in likely.iter().zip(&asked).zip(keys).enumerate() {
+                let Some((hash, segment)) = asked else { break };
+                let mut record = None;
+                if *likely != 0 {
+                    record = (*likely != UNKNOWN).then(|| map.record(*likely));
+                    if record.is_none_or(|record| !same(record.key(), key)) {
+                        record = map.find_record(segment, *hash, key).map(|found| found.1);
+                    }
+                }
+                found(chunk * BATCH + i, record.and_then(read_live));
+            }
+        }
+    }
+}
+
+const _: () = assert!(SLOTS <= 32);

@@ -1,0 +1,93 @@
+//! What cannot be seen or brought about from outside: memory that runs out at any moment, keys that are made to collide.
+
+use testkit::dummy::Counted;
+
+use super::{OrderedMap, OrderedMap as Map, Pinned};
+use crate::api::Options;
+
+/// Whether keys are numbers.
+const NUMBERS: bool = false;
+
+#[path = "../out_of_memory.rs"]
+#[allow(clippy::duplicate_mod, reason = "the same tests for every map")]
+mod out_of_memory;
+
+/// Keys of 8 bytes whose hashes under the map's seed are all `alike`.
+fn colliding_keys(map: &OrderedMap<u64>, count: usize, alike: fn(u64) -> bool) -> Vec<Vec<u8>> {
+    (0_u64..)
+        .map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec())
+        .filter(|key| alike(map.hash(key)))
+        .take(count)
+        .collect()
+}
+
+#[test]
+fn keys_whose_hashes_collide_are_found_and_take_no_more_memory() {
+    // The same bucket, however large the segment; and the same tag.
+    let alike: [fn(u64) -> bool; 2] = [|hash| hash >> 52 == 0, |hash| hash & 0xfff == 7];
+    for alike in alike {
+        let map = OrderedMap::with_options(Options::new().seed(42));
+        let pinned = map.pin();
+        let flood = colliding_keys(&map, 2_000, alike);
+        for (n, key) in (0..).zip(&flood) {
+            assert!(pinned.insert(key, n).is_none());
+        }
+        pinned.check().unwrap();
+        assert!((0..).zip(&flood).all(|(n, key)| pinned.get(key).is_some_and(|v| *v == n)));
+        let ordinary = OrderedMap::with_options(Options::new().seed(43));
+        for (n, key) in (0..).zip(&flood) {
+            ordinary.pin().insert(key, n);
+        }
+        let bytes = [&map, &ordinary].map(|map| map.memory_usage().total_bytes());
+        assert!(bytes[0] <= 2 * bytes[1], "{bytes:?}");
+        for key in &flood {
+            assert!(pinned.remove(key).is_some());
+        }
+        pinned.check().unwrap();
+    }
+}
+
+#[test]
+fn keys_that_come_and_go_leave_no_trace() {
+    let map = OrderedMap::<u64>::new();
+    for round in 0..40_u64 {
+        let keys = (0..2000_u64).map(|n| (n * 7919 + round * 1_000_003).to_be_bytes());
+        for (n, key) in (0..).zip(keys.clone()) {
+            map.pin().insert(&key, n);
+        }
+        map.pin().check().unwrap();
+        for key in keys {
+            assert!(map.pin().remove(&key).is_some());
+        }
+    }
+    map.pin().check().unwrap();
+    assert!(map.is_empty());
+    let usage = map.memory_usage();
+    assert!(usage.total_bytes() < 2_000_000, "{usage:?}");
+}
+
+#[test]
+fn one_key_that_comes_and_goes_fills_no_leaf() {
+    let map = OrderedMap::<u64>::new();
+    let pinned = map.pin();
+    for key in [b"a", b"b", b"c"] {
+        pinned.insert(key, 0);
+    }
+    for round in 0..20_000 {
+        assert!(pinned.insert(b"bb", round).is_none());
+        assert_eq!(pinned.remove(b"bb").as_deref(), Some(&round));
+    }
+    pinned.check().unwrap();
+    assert_eq!(pinned.iter().map(|(key, _)| key.to_vec()).collect::<Vec<_>>(), [b"a", b"b", b"c"]);
+}
+
+#[test]
+fn a_small_map_takes_less_than_a_kilobyte() {
+    let map = OrderedMap::<u64>::new();
+    assert_eq!(map.memory_usage().total_bytes(), 0);
+    for n in 0..10_u64 {
+        map.pin().insert(&(n * 7).to_be_bytes(), n);
+    }
+    let usage = map.memory_usage();
+    assert!(usage.total_bytes() <= 1024, "{usage:?}");
+}
