@@ -7,9 +7,10 @@
 //!
 //! | your keys | take | waits for a `get` |
 //! | --- | --- | --- |
-//! | byte strings, in order | [`Wormhole`] | 2, or 3 where the key is in a record of its own |
+//! | byte strings, in order | [`OrderedMap`] | 2 |
+//! | short ones, in the least memory | [`Wormhole`] | 2, or 3 where the key is in a record of its own |
 //! | the same, to compare | [`CuckooTrie`] | 2, and 1 more for each 8 levels of a long path |
-//! | anything typed, in order | [`Wormhole`] with the encoders of [`key`] | the same |
+//! | anything typed, in order | [`OrderedMap`] with the encoders of [`key`] | the same |
 //! | of any type with an order, with snapshots and fast scans | [`SkipList`] | some 12 at 10 M keys |
 //! | `u64`, or what fits one in order | [`U64Map`] | 1 |
 //! | the same, to ask for the next key behind absent ones | [`MlpIndex`] | 1, for keys on the usual levels |

@@ -32,6 +32,7 @@ pub(crate) enum Written<'g, V> {
 }
 
 /// What a write of a word did, in a map that keeps all values as words.
+#[derive(Clone, Copy)]
 pub(crate) enum Outcome {
     /// There was no value.
     New,
@@ -43,6 +44,10 @@ pub(crate) enum Outcome {
 
 impl Outcome {
     /// What the outcome is to who gave the value that `word` was made of.
+    ///
+    /// # Errors
+    ///
+    /// If there was no memory; the value comes back.
     #[inline(always)]
     pub(crate) fn written<'g, V>(
         outcome: Result<Self, AllocError>,

@@ -189,3 +189,30 @@ fn a_word_that_is_not_there_cannot_be_read() {
     words.scan(1, &[2], |last, item| last + item);
     let _ = words.get(2);
 }
+
+#[test]
+fn bytes_of_two_words_that_equal_one_are_found() {
+    for line in lines() {
+        for byte in [0, 1, 0x7f, 0x80, 0xff, line[0] as u8, (line[1] >> 56) as u8] {
+            let words = [line[0], line[1]];
+            let bytes = words.map(u64::to_le_bytes).concat();
+            let expected = (0..16).map(|i| u32::from(bytes[i] == byte) << i).sum::<u32>();
+            assert_eq!(portable::match_sixteen(words, byte), expected);
+            assert_eq!(super::match_sixteen(words, byte), expected);
+        }
+    }
+}
+
+#[test]
+fn keys_are_the_same_if_all_of_their_bytes_are() {
+    let key: Vec<u8> = (0..40).collect();
+    for len in 0..=key.len() {
+        assert!(super::same(&key[..len], &key[..len].to_vec()));
+        assert!(!super::same(&key[..len], &[&key[..len], &[7]].concat()));
+        for at in 0..len {
+            let mut other = key[..len].to_vec();
+            other[at] ^= 0x10;
+            assert!(!super::same(&key[..len], &other), "{len} {at}");
+        }
+    }
+}

@@ -22,6 +22,9 @@
 //! * **S3** `entries` and `gone` of a segment at rest are the numbers of its entries and of slots whose entries were removed
 //!   and that readers must go past.
 
+#![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
+#![allow(clippy::missing_errors_doc, reason = "inside, the error is that there is no memory")]
+
 mod layout;
 mod names;
 mod raw;

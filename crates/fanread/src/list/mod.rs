@@ -15,6 +15,9 @@
 //! * **L7** A dead leaf's `next` names a leaf with the same `low`, or one that has absorbed its range.
 //! * **L8** A reference found in the table, in a link or in a dead leaf names a leaf that is not freed while the finder is pinned.
 
+#![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
+#![allow(clippy::missing_errors_doc, reason = "inside, the error is that there is no memory")]
+
 mod borders;
 
 use core::cmp::Ordering as Order;

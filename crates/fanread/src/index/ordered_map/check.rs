@@ -29,7 +29,7 @@ impl<V> Pinned<'_, V> {
             if header.version.begin().is_dead() {
                 return Err(Broken::new("L7", format!("leaf {number} is linked and dead")));
             }
-            if header.prev() != before.map(|before| before.name()) {
+            if header.prev() != before.map(crate::list::Leaf::name) {
                 return Err(Broken::new("L2", format!("leaf {number} does not link back")));
             }
             let expected = before.map_or(&[][..], |before| map.memory.border(before.border().high));

@@ -28,6 +28,19 @@ impl<V: Send + Sync> OrderedMap<V> {
         value: V,
         rule: Rule,
     ) -> Result<Written<'g, V>, InsertError<V>> {
+        let probe = self.list.table.probe(key, &pinned.guard);
+        self.write_from(pinned, (key, probe), value, rule)
+    }
+
+    /// As `write`, for a key whose probe was made.
+    #[inline]
+    fn write_from<'g>(
+        &'g self,
+        pinned: &'g Pinned<'_, V>,
+        (key, probe): (&[u8], Probe<'_>),
+        value: V,
+        rule: Rule,
+    ) -> Result<Written<'g, V>, InsertError<V>> {
         if key.len() > MAX_KEY_BYTES {
             let (key_bytes, max_bytes) = (key.len(), MAX_KEY_BYTES);
             return Err(InsertError::KeyTooLong { key_bytes, max_bytes, value });
@@ -38,7 +51,6 @@ impl<V: Send + Sync> OrderedMap<V> {
                 return Err(InsertError::OutOfMemory { bytes, value });
             }
         };
-        let probe = self.list.table.probe(key, &pinned.guard);
         let mut garbage = Vec::new();
         let outcome = self.write_word(pinned, (key, probe), word, rule, &mut garbage);
         if let Ok(Outcome::Replaced(old)) = outcome {
@@ -415,9 +427,9 @@ impl<V: Send + Sync> Pinned<'_, V> {
                     leaf.ask();
                 }
             }
-            for entry in &mut batch {
-                let Some((key, value)) = entry.take() else { return };
-                if let Err(error) = map.write(self, key, value, Rule::Always) {
+            for (entry, probe) in batch.iter_mut().zip(probes) {
+                let (Some((key, value)), Some(probe)) = (entry.take(), probe) else { return };
+                if let Err(error) = map.write_from(self, (key, probe), value, Rule::Always) {
                     panic!("{error}");
                 }
             }

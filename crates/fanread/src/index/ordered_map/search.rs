@@ -108,7 +108,7 @@ impl<V> OrderedMap<V> {
 ///
 /// A record that is removed between the two loads was its key's entry until then, with this value.
 #[inline(always)]
-pub(super) fn read_live<'g, V>(record: Record<'g, V>) -> Option<Read<'g, V>> {
+pub(super) fn read_live<V>(record: Record<'_, V>) -> Option<Read<'_, V>> {
     (record.state() == State::Live).then(|| read_value(record.word()))
 }
 

@@ -1,7 +1,5 @@
 //! What cannot be seen or brought about from outside: memory that runs out at any moment, keys that are made to collide.
 
-use testkit::dummy::Counted;
-
 use super::{OrderedMap, OrderedMap as Map, Pinned};
 use crate::api::Options;
 

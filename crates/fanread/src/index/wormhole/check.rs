@@ -27,7 +27,7 @@ impl<V> Pinned<'_, V> {
             if leaf.header().version.begin().is_dead() {
                 return Err(Broken::new("L7", format!("leaf {number} is linked and dead")));
             }
-            if leaf.header().prev() != before.map(|before| before.name()) {
+            if leaf.header().prev() != before.map(crate::list::Leaf::name) {
                 return Err(Broken::new("L2", format!("leaf {number} does not link back")));
             }
             let expected = match before {

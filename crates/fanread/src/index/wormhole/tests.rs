@@ -5,6 +5,7 @@ use testkit::dummy::Counted;
 use super::layout::Tag;
 use super::{Pinned, Wormhole, Wormhole as Map};
 use crate::api::Options;
+use crate::list::{Leaf as _, Leaves as _};
 
 /// Whether keys are numbers.
 const NUMBERS: bool = false;
@@ -106,8 +107,8 @@ fn start_over_in_a_merged_leaf(backwards: bool) {
     for (n, key) in (0_u64..).zip(&keys) {
         assert!(pinned.insert(key, n).is_none());
     }
-    let mut leaf = map.first_leaf().unwrap();
-    while backwards && let Some(next) = leaf.next() {
+    let mut leaf = map.list.first(&map.memory).unwrap();
+    while backwards && let Some(next) = leaf.header().next() {
         leaf = map.memory.leaf(next);
     }
     let count = leaf.meta().count();
