@@ -80,8 +80,9 @@ impl<V: Send + Sync> U64Map<V> {
                 continue;
             };
             segment.ask(hash);
-            if ordered && let Some(run) = self.order.run(key, guard) {
-                // While the line of the table is on its way.
+            // While the line of the table is on its way.
+            let run = if ordered { self.order.run(key, guard) } else { None };
+            if let Some(run) = run {
                 run.ask_for_end();
             }
             let Ok(mut held) = segment.lock(hash) else {
@@ -110,7 +111,7 @@ impl<V: Send + Sync> U64Map<V> {
                 _ if matches!(rule, Rule::Same(_)) => return Ok(Outcome::Refused(None)),
                 Place::Free(at, gone) => {
                     if ordered {
-                        self.order.add(key, guard, garbage)?;
+                        self.order.add(key, run, guard, garbage)?;
                     }
                     segment.put(&held, at, gone, (hash, word));
                     drop(held);

@@ -140,7 +140,12 @@ impl<V> U64Map<V> {
     ) -> Result<Segment, AllocError> {
         loop {
             let mut segment = Segment::new(&self.blocks, geometry)?;
-            if entries().all(|entry| segment.add(entry)) {
+            let mut added = 0;
+            if entries().all(|entry| {
+                added += 1;
+                segment.add(entry)
+            }) {
+                segment.count(added);
                 return Ok(segment);
             }
             segment.memory.give_back(&self.blocks);

@@ -10,7 +10,7 @@
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use super::layout::{FREE, GONE, Geometry, REGION, SLOTS};
-use super::raw::{Blocks, Memory, Owned, Shared};
+use super::raw::{Blocks, Bucket, Memory, Owned, Shared};
 use crate::arch::prefetch;
 use crate::mem::AllocError;
 use crate::mem::word::Word;
@@ -39,68 +39,45 @@ pub(super) struct Slot {
 }
 
 /// What one line says of a hash.
-enum Look {
+pub(super) enum Look {
     Value(Word),
     Absent,
     Unknown,
 }
 
-/// Hashes that are looked for together, after their lines were asked for.
-#[derive(Debug)]
-pub(super) struct Asked<'g> {
-    hashes: [u64; MOST_ASKED],
-    segments: [Option<&'g Segment>; MOST_ASKED],
-    len: usize,
+/// Where a hash is looked for first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Home<'g> {
+    bucket: &'g Bucket,
+    version: &'g Version,
+    /// What the hash is in this bucket.
+    word: u64,
 }
 
-/// Hashes that are looked for together.
-///
-/// A line each. Fewer leave a long walk waiting; more fetch for nothing at its end.
-pub(super) const MOST_ASKED: usize = 24;
-
-impl<'g> Asked<'g> {
+impl Home<'_> {
+    /// Looks for the hash in the line that was asked for, and asks for the next line if that does not tell.
     #[inline(always)]
-    pub(super) const fn new() -> Self {
-        Self { hashes: [0; MOST_ASKED], segments: [None; MOST_ASKED], len: 0 }
-    }
-
-    #[inline(always)]
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
-    #[inline(always)]
-    pub(super) fn clear(&mut self) {
-        self.len = 0;
-    }
-
-    /// Asks for the line of one more.
-    #[inline(always)]
-    pub(super) fn ask(&mut self, segment: &'g Segment, hash: u64) {
-        segment.ask(hash);
-        (self.hashes[self.len], self.segments[self.len]) = (hash, Some(segment));
-        self.len += 1;
-    }
-
-    /// Finds the values of all, and hands each to `found` with its place.
-    ///
-    /// Few need another line than the first. These are asked for while the others are looked at.
-    #[inline(always)]
-    pub(super) fn resolve(&self, mut found: impl FnMut(usize, Option<Word>)) {
-        let mut late = 0_u32;
-        let all = self.hashes.iter().zip(&self.segments).take(self.len);
-        for (i, (hash, segment)) in all.enumerate() {
-            match segment.map_or(Look::Absent, |segment| segment.look(*hash)) {
-                Look::Value(word) => found(i, Some(word)),
-                Look::Absent => found(i, None),
-                Look::Unknown => late |= 1 << i,
-            }
+    pub(super) fn look(&self) -> Look {
+        let seen = self.version.begin();
+        let bucket = self.bucket;
+        let is_here = |slot: usize| bucket.word(slot) == self.word;
+        let slot = (0..SLOTS).fold(SLOTS, |at, slot| if is_here(slot) { slot } else { at });
+        if slot < SLOTS {
+            let value = bucket.value(slot);
+            let is_sure = self.version.end(seen).is_some();
+            return if is_sure { Look::Value(value) } else { Look::Unknown };
         }
-        while late != 0 {
-            let i = late.trailing_zeros() as usize;
-            late &= late - 1;
-            found(i, self.segments[i].and_then(|segment| segment.find(self.hashes[i])));
+        if bucket.matches(FREE) != 0 {
+            return Look::Absent;
         }
+        self.ask_next();
+        Look::Unknown
+    }
+
+    /// Asks for the line behind it.
+    #[inline(always)]
+    pub(super) fn ask_next(&self) {
+        prefetch(core::ptr::from_ref(self.bucket).wrapping_add(1));
     }
 }
 
@@ -159,23 +136,13 @@ impl Segment {
         prefetch(self.memory.bucket(self.geometry.home(hash)));
     }
 
-    /// Looks for a hash in the line that was asked for, and asks for the next line if that does not tell.
+    /// Where a hash is looked for first, a line which is asked for.
     #[inline(always)]
-    fn look(&self, hash: u64) -> Look {
+    pub(super) fn home(&self, hash: u64) -> Home<'_> {
         let home = self.geometry.home(hash);
-        let version = self.version(home);
-        let seen = version.begin();
         let bucket = self.memory.bucket(home);
-        let found = bucket.matches(hash ^ self.geometry.filler(home));
-        if found != 0 {
-            let value = bucket.value(found.trailing_zeros() as usize);
-            return if version.end(seen).is_some() { Look::Value(value) } else { Look::Unknown };
-        }
-        if bucket.matches(FREE) != 0 {
-            return Look::Absent;
-        }
-        prefetch(core::ptr::from_ref(bucket).wrapping_add(1));
-        Look::Unknown
+        prefetch(bucket);
+        Home { bucket, version: self.version(home), word: hash ^ self.geometry.filler(home) }
     }
 
     /// The version that covers the entries of a home.
@@ -310,6 +277,7 @@ impl Segment {
         self.counts.fetch_add(1_u64.wrapping_sub(if gone { ONE_GONE } else { 0 }), Relaxed);
     }
 
+    #[inline(always)]
     fn fill(&self, Slot { bucket, slot }: Slot, (hash, value): (u64, Word)) {
         let place = self.memory.bucket(bucket);
         place.set_value(slot, value);
@@ -325,17 +293,26 @@ impl Segment {
         self.counts.fetch_add((if gone { ONE_GONE } else { 0 }).wrapping_sub(1), Relaxed);
     }
 
-    /// Puts an entry into a segment that nobody else knows; tells whether it had room.
-    pub(super) fn add(&self, entry: (u64, Word)) -> bool {
-        for bucket in self.geometry.window(self.geometry.home(entry.0)) {
-            let free = self.memory.bucket(bucket).matches(FREE);
-            if free != 0 {
-                self.fill(Slot { bucket, slot: free.trailing_zeros() as usize }, entry);
-                self.counts.fetch_add(1, Relaxed);
+    /// Puts an entry into a segment that nobody else knows; tells whether it had room. Who adds counts.
+    #[inline(always)]
+    pub(super) fn add(&self, (hash, value): (u64, Word)) -> bool {
+        for at in self.geometry.window(self.geometry.home(hash)) {
+            let bucket = self.memory.bucket(at);
+            let is_free = |slot: usize| bucket.word(slot) == FREE;
+            let slot =
+                (0..SLOTS).rfold(SLOTS, |free, slot| if is_free(slot) { slot } else { free });
+            if slot < SLOTS {
+                self.fill(Slot { bucket: at, slot }, (hash, value));
                 return true;
             }
         }
         false
+    }
+
+    /// Counts the entries that were added.
+    pub(super) fn count(&self, entries: usize) {
+        // Relaxed: published with the segment.
+        self.counts.store(entries as u64, Relaxed);
     }
 
     /// All entries, if nobody is writing.
@@ -421,6 +398,12 @@ impl Names {
     #[inline(always)]
     pub(super) fn segment<'g>(&self, hash: u64, guard: &'g Guard) -> &'g Segment {
         self.segments[self.index(hash)].get(guard).expect("S2")
+    }
+
+    /// Where a hash is looked for first, a line which is asked for.
+    #[inline(always)]
+    pub(super) fn home<'g>(&self, hash: u64, guard: &'g Guard) -> Home<'g> {
+        self.segment(hash, guard).home(hash)
     }
 
     /// Each segment once.
