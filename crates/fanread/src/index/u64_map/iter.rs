@@ -30,7 +30,10 @@ const PIECE: usize = if cfg!(any(miri, small_leaves)) { 2 } else { 8 };
 /// Pieces that are on their way at most, with the one that is handed out next.
 ///
 /// Fewer leave a long walk waiting, more fetch for nothing at its end.
-const AHEAD: usize = 4;
+const AHEAD: usize = 3;
+
+/// Places of pieces: a power of two.
+const RING: usize = AHEAD.next_power_of_two();
 
 /// Keys that are looked for together.
 #[derive(Clone, Copy, Debug)]
@@ -109,7 +112,7 @@ struct Walk<'g, const UP: bool> {
     fresh: SmallVec<[u64; FEW_FRESH]>,
     /// Pieces by their numbers, as places are used again: those before `looked` were looked at, those before `asked` asked
     /// for.
-    pieces: [Piece<'g>; AHEAD],
+    pieces: [Piece<'g>; RING],
     asked: usize,
     looked: usize,
     /// The piece that is handed out next, and which keys of the one before are still to come.
@@ -129,7 +132,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
             at: 0,
             is_next_asked: false,
             fresh: SmallVec::new(),
-            pieces: [Piece::EMPTY; AHEAD],
+            pieces: [Piece::EMPTY; RING],
             asked: 0,
             looked: 0,
             next: 0,
@@ -146,7 +149,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
                 return None;
             }
         }
-        let piece = &self.pieces[self.next.wrapping_sub(1) % AHEAD];
+        let piece = &self.pieces[self.next.wrapping_sub(1) % RING];
         let at = self.ready.trailing_zeros() as usize % PIECE;
         self.ready &= self.ready - 1;
         Some((piece.keys[at], piece.values[at]))
@@ -157,27 +160,28 @@ impl<'g, const UP: bool> Walk<'g, UP> {
     fn fill<V>(&mut self, pinned: &'g Pinned<'g, V>) {
         while self.ready == 0 {
             // A walk that has just begun may be a short one.
-            let (before, ahead) = (self.asked, if self.next == 0 { AHEAD / 2 } else { AHEAD });
+            let (before, ahead) = (self.asked, if self.next == 0 { AHEAD - 1 } else { AHEAD });
             while self.asked < self.next + ahead {
                 let mut keys = [0; PIECE];
                 let len = self.keys(pinned, &mut keys);
                 if len == 0 {
                     break;
                 }
-                let piece = &mut self.pieces[self.asked % AHEAD];
+                let piece = &mut self.pieces[self.asked % RING];
                 (piece.keys, piece.len) = (keys, len);
                 piece.ask(pinned);
                 self.asked += 1;
+                self.ask_for_next_run(pinned);
             }
             if self.next == self.asked {
                 return;
             }
             // The piece behind the next one, too, if its lines have had time to come.
             while self.looked <= self.next || self.looked < before.min(self.next + 2) {
-                self.pieces[self.looked % AHEAD].look();
+                self.pieces[self.looked % RING].look();
                 self.looked += 1;
             }
-            let piece = &mut self.pieces[self.next % AHEAD];
+            let piece = &mut self.pieces[self.next % RING];
             piece.finish(pinned);
             self.ready = piece.ready;
             self.next += 1;
@@ -187,6 +191,36 @@ impl<'g, const UP: bool> Walk<'g, UP> {
     /// Takes the next keys of the order; returns how many.
     #[inline(always)]
     fn keys<V>(&mut self, pinned: &'g Pinned<'g, V>, keys: &mut [u64; PIECE]) -> usize {
+        let len = if self.take_all(keys) { PIECE } else { self.keys_of_runs(pinned, keys) };
+        if len > 0 && self.is_outside(keys[len - 1]) {
+            (self.run, self.from) = (None, None);
+            return keys[..len].partition_point(|key| !self.is_outside(*key));
+        }
+        len
+    }
+
+    /// Takes as many keys as there is room for, if the run has so many and no fresh ones.
+    #[inline(always)]
+    fn take_all(&mut self, keys: &mut [u64; PIECE]) -> bool {
+        let (Some(run), true) = (self.run, self.fresh.is_empty()) else { return false };
+        let words = run.sorted_words();
+        let words = if UP {
+            words.get(self.at..self.at + PIECE)
+        } else {
+            self.at.checked_sub(PIECE).and_then(|from| words.get(from..self.at))
+        };
+        let Some(words) = words else { return false };
+        for (i, word) in words.iter().enumerate() {
+            // Relaxed, here and below: sorted keys were published with the run.
+            keys[if UP { i } else { PIECE - 1 - i }] = word.load(Relaxed);
+        }
+        self.at = if UP { self.at + PIECE } else { self.at - PIECE };
+        true
+    }
+
+    /// Takes the next keys, from one run or more.
+    #[inline(never)]
+    fn keys_of_runs<V>(&mut self, pinned: &'g Pinned<'g, V>, keys: &mut [u64; PIECE]) -> usize {
         let mut len = 0;
         while len < PIECE {
             let Some(run) = self.run else {
@@ -196,25 +230,27 @@ impl<'g, const UP: bool> Walk<'g, UP> {
                 }
                 continue;
             };
-            let more = self.take(run, &mut keys[len..]);
+            let more = self.merge(run.sorted_words(), &mut keys[len..]);
             if more == 0 {
                 self.run = None;
                 self.from = self.behind(run);
             }
             len += more;
-            let left = if UP { run.sorted() - self.at } else { self.at };
-            if left < AHEAD * PIECE && !self.is_next_asked {
-                self.is_next_asked = true;
-                if let Some(from) = self.behind(run) {
-                    let _ = pinned.map.order.asked(from, &pinned.guard);
-                }
-            }
-        }
-        while len > 0 && self.is_outside(keys[len - 1]) {
-            (self.run, self.from) = (None, None);
-            len -= 1;
         }
         len
+    }
+
+    /// Asks for the lines of the next run when this one comes to its end.
+    #[inline(always)]
+    fn ask_for_next_run<V>(&mut self, pinned: &Pinned<'_, V>) {
+        let Some(run) = self.run else { return };
+        let left = if UP { run.sorted() - self.at } else { self.at };
+        if left < AHEAD * PIECE && !self.is_next_asked {
+            self.is_next_asked = true;
+            if let Some(from) = self.behind(run) {
+                let _ = pinned.map.order.asked(from, &pinned.guard);
+            }
+        }
     }
 
     /// Whether a key lies behind the end.
@@ -229,31 +265,8 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         from.filter(|from| !self.is_outside(*from))
     }
 
-    /// Takes the next keys of a run; returns how many.
+    /// Takes the next sorted and fresh keys; returns how many.
     #[inline(always)]
-    fn take(&mut self, run: &Run, keys: &mut [u64]) -> usize {
-        // Relaxed, here and below: sorted keys were published with the run.
-        let (words, mut len) = (run.sorted_words(), 0);
-        if !self.fresh.is_empty() {
-            return self.merge(words, keys);
-        }
-        if UP {
-            for (key, word) in keys.iter_mut().zip(&words[self.at..]) {
-                *key = word.load(Relaxed);
-                len += 1;
-            }
-            self.at += len;
-        } else {
-            for (key, word) in keys.iter_mut().zip(words[..self.at].iter().rev()) {
-                *key = word.load(Relaxed);
-                len += 1;
-            }
-            self.at -= len;
-        }
-        len
-    }
-
-    /// The same with fresh keys between them.
     fn merge(&mut self, words: &[AtomicU64], keys: &mut [u64]) -> usize {
         for (len, key) in keys.iter_mut().enumerate() {
             let sorted = if UP { words.get(self.at) } else { words[..self.at].last() };
@@ -278,8 +291,11 @@ impl<'g, const UP: bool> Walk<'g, UP> {
     /// Goes to the run where the walk goes on.
     fn enter<V>(&mut self, pinned: &'g Pinned<'g, V>) -> Option<&'g Run> {
         let from = self.from?;
-        let run = pinned.map.order.asked(from, &pinned.guard)?;
-        let run = pinned.settled(run, from)?;
+        let mut run = pinned.map.order.asked(from, &pinned.guard)?;
+        if run.is_to_be_settled() {
+            pinned.settle(run);
+            run = pinned.map.order.run(from, &pinned.guard)?;
+        }
         let is_ahead = |key: &u64| if UP { *key >= from } else { *key <= from };
         self.fresh.clear();
         self.fresh.extend(run.fresh().filter(is_ahead));
@@ -297,19 +313,9 @@ impl<'g, const UP: bool> Walk<'g, UP> {
 }
 
 impl<V> Pinned<'_, V> {
-    /// The run of a key, without many fresh keys if that can be.
-    #[inline(always)]
-    pub(super) fn settled<'g>(&'g self, run: &'g Run, key: u64) -> Option<&'g Run> {
-        if run.len() - run.sorted() <= FEW_FRESH {
-            return Some(run);
-        }
-        self.settle(run);
-        self.map.order.run(key, &self.guard)
-    }
-
     /// Brings the fresh keys of a run into order for all, if nobody else is at work there and there is memory.
     #[cold]
-    fn settle(&self, run: &Run) {
+    pub(super) fn settle(&self, run: &Run) {
         let Some(locked) = run.version.try_lock() else { return };
         if locked.is_dead() {
             return;

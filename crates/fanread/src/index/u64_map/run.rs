@@ -1,7 +1,7 @@
 //! A run: the keys of an interval, sorted ones and those that came since.
 //!
 //! ```text
-//! line 0   low, last, sorted, capacity, len, removed, version
+//! line 0   low, last, sorted, capacity, len, removed, merged, spread, version
 //! words    | sorted keys, ascending | fresh keys as they came | free |
 //!          0                     sorted                      len   capacity
 //! ```
@@ -30,6 +30,9 @@ pub(super) const MOST_WORDS: usize = if cfg!(any(shuttle, small_leaves, miri)) {
 
 /// Fresh keys that a reader sorts for itself; more make it bring them into order for all.
 pub(super) const FEW_FRESH: usize = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 32 };
+
+/// Fresh keys that walks sort for themselves in all, before one brings them into order for all: about as much work.
+const MUCH_MERGED: usize = if cfg!(any(shuttle, small_leaves, miri)) { 4 } else { 256 };
 
 /// How far a guess of a key's rank is off, mostly: there are some 18^2 keys, so it is off by 7 on average if they are random.
 const STEP: usize = 12;
@@ -111,6 +114,8 @@ pub(super) struct Run {
     len: AtomicU64,
     /// How many keys of the run were removed from the map since it was made.
     removed: AtomicU64,
+    /// How many fresh keys walks have sorted since.
+    merged: AtomicU64,
     spread: Spread,
     pub(super) version: Version,
 }
@@ -136,6 +141,7 @@ impl Run {
             capacity: capacity as u32,
             len: AtomicU64::new(keys.len() as u64),
             removed: AtomicU64::new(0),
+            merged: AtomicU64::new(0),
             spread: Spread::of(last - low, keys.len()),
             version: Version::default(),
         })?;
@@ -205,6 +211,19 @@ impl Run {
     pub(super) fn count_removed(&self) -> usize {
         // Relaxed: a figure to decide by.
         self.removed.fetch_add(1, Relaxed) as usize + 1
+    }
+
+    /// Whether fresh keys are to be brought into order for who walks along the run.
+    #[inline(always)]
+    pub(super) fn is_to_be_settled(&self) -> bool {
+        let fresh = self.len() - self.sorted();
+        if fresh == 0 || fresh > FEW_FRESH {
+            return fresh > 0;
+        }
+        // Relaxed: a figure to decide by; if one walk does not count, another will.
+        let merged = self.merged.load(Relaxed) as usize + fresh;
+        self.merged.store(merged as u64, Relaxed);
+        merged > MUCH_MERGED
     }
 
     /// The sorted keys, published with the run: Relaxed loads will do.
@@ -332,6 +351,21 @@ mod tests {
                     assert_eq!(run.get().rank(key), below, "{key} in {keys:?}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn the_nearest_key_is_found_among_sorted_and_fresh_ones() {
+        let run = Run::of((10, 99), &[13, 15, 90], 8).unwrap();
+        for key in [70, 13, 99, 20] {
+            assert!(run.get().push(key));
+        }
+        let keys = [13, 15, 20, 70, 90, 99];
+        for from in 10..=99 {
+            let above = keys.iter().copied().find(|key| *key >= from);
+            assert_eq!(run.get().nearest::<true>(from), above, "above {from}");
+            let below = keys.iter().copied().rfind(|key| *key <= from);
+            assert_eq!(run.get().nearest::<false>(from), below, "below {from}");
         }
     }
 

@@ -74,10 +74,11 @@ impl Home<'_> {
         Look::Unknown
     }
 
-    /// Asks for the line behind it.
+    /// Asks for the lines behind it.
     #[inline(always)]
     pub(super) fn ask_next(&self) {
         prefetch(core::ptr::from_ref(self.bucket).wrapping_add(1));
+        prefetch(core::ptr::from_ref(self.bucket).wrapping_add(2));
     }
 }
 
