@@ -100,7 +100,13 @@ impl<B: Bucket> Directory<B> {
     ) -> Result<Segment<B>, AllocError> {
         loop {
             let mut segment = Segment::new(&self.blocks, geometry)?;
-            if entries().all(|entry| segment.add(entry)) {
+            let mut added = 0;
+            let has_room = entries().all(|entry| {
+                added += 1;
+                segment.add(entry)
+            });
+            if has_room {
+                segment.count(added);
                 return Ok(segment);
             }
             segment.give_back(&self.blocks);

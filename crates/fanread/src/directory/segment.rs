@@ -207,18 +207,23 @@ impl<B: Bucket> Segment<B> {
         self.counts.fetch_add((if gone { ONE_GONE } else { 0 }).wrapping_sub(1), Relaxed);
     }
 
-    /// Puts an entry into a segment that nobody else knows; tells whether it had room.
+    /// Puts an entry into a segment that nobody else knows; tells whether it had room. Who adds counts.
+    #[inline(always)]
     pub(super) fn add(&self, entry: (u64, B::Entry)) -> bool {
         for bucket in self.geometry.window(self.geometry.home(entry.0)) {
             let free = self.bucket(bucket).free();
             if free != 0 {
                 self.set(Slot { bucket, slot: free.trailing_zeros() as usize }, entry);
-                // Relaxed: nobody else knows it.
-                self.counts.fetch_add(1, Relaxed);
                 return true;
             }
         }
         false
+    }
+
+    /// Counts the entries that were added.
+    pub(super) fn count(&self, entries: usize) {
+        // Relaxed: published with the segment.
+        self.counts.store(entries as u64, Relaxed);
     }
 
     /// How many entries and slots that are gone there are.

@@ -6,20 +6,13 @@
 use super::raw::{self, Garbage, read_value};
 use super::search::BATCH;
 use super::{Pinned, U64Map};
-use crate::api::{InsertError, LoadError, Rule, Written};
+use crate::api::{InsertError, LoadError, Outcome, Rule, Written};
 use crate::arch::prefetch;
 use crate::directory::Place;
 use crate::mem::AllocError;
 use crate::mem::boxed;
 use crate::mem::word::Word;
 use crate::sync::backoff::Backoff;
-
-/// What a write did.
-enum Outcome {
-    New,
-    Replaced(Word),
-    Refused(Option<Word>),
-}
 
 impl<V: Send + Sync> U64Map<V> {
     /// Maps `key` to `value` if the rule allows it.
@@ -46,16 +39,7 @@ impl<V: Send + Sync> U64Map<V> {
             // User code runs here, that panics or not: the write is done.
             self.retire(pinned, garbage);
         }
-        match outcome {
-            Ok(Outcome::New) => Ok(Written::New(read_value(word))),
-            Ok(Outcome::Replaced(old)) => Ok(Written::Replaced(read_value(old))),
-            Ok(Outcome::Refused(found)) => {
-                Ok(Written::Refused(found.map(read_value), boxed::value_of_word(word)))
-            }
-            Err(AllocError { bytes }) => {
-                Err(InsertError::OutOfMemory { bytes, value: boxed::value_of_word(word) })
-            }
-        }
+        Outcome::written(outcome, word, read_value)
     }
 
     /// Writes a word for a key, whose place in the order is seen to or not.
@@ -80,8 +64,9 @@ impl<V: Send + Sync> U64Map<V> {
                 continue;
             };
             segment.ask(hash);
-            if ordered && let Some(run) = self.order.run(key, guard) {
-                // While the line of the table is on its way.
+            // While the line of the table is on its way.
+            let run = if ordered { self.order.run(key, guard) } else { None };
+            if let Some(run) = run {
                 run.ask_for_end();
             }
             let Ok(mut held) = segment.lock(hash) else {
@@ -110,7 +95,7 @@ impl<V: Send + Sync> U64Map<V> {
                 _ if matches!(rule, Rule::Same(_)) => return Ok(Outcome::Refused(None)),
                 Place::Free(at, gone) => {
                     if ordered {
-                        self.order.add(key, guard, garbage)?;
+                        self.order.add(key, run, guard, garbage)?;
                     }
                     segment.put(&held, at, gone, (hash, word));
                     drop(held);

@@ -1,73 +1,142 @@
 //! Walking over the entries in order, from both ends.
 //!
-//! A walk goes along the keys of a run, sorted and fresh ones together, and from there to the run behind. It asks for the lines
-//! of the values of some next keys before it looks at the first; a key without a value is passed over.
+//! A walk goes along the keys of a run, sorted and fresh ones together, and from there to the run behind. It takes keys in
+//! pieces, and asks for the lines of the values of some pieces before it looks at the first:
+//!
+//! ```text
+//! piece    0                   1                 2           3
+//!          is handed out       was looked at,    its lines are on their way
+//!                              second lines
+//!                              are on their way
+//! ```
+//!
+//! A key without a value is passed over.
 
 use core::ops::Bound;
+use core::sync::atomic::Ordering::Relaxed;
 
 use smallvec::SmallVec;
 
 use super::raw::read_value;
 use super::run::{FEW_FRESH, Run};
-use super::table::{Asked, MOST_ASKED};
+use super::table::{Home, Look};
 use super::{Pinned, Ref};
 use crate::mem::word::Word;
+use crate::sync::shim::AtomicU64;
 
-/// Keys of a piece at first, and twice as many in each piece after it: short walks are many.
-const AT_FIRST: usize = 6;
+/// Keys of a piece: a line of a run.
+const PIECE: usize = if cfg!(any(miri, small_leaves)) { 2 } else { 8 };
+
+/// Pieces that are on their way at most, with the one that is handed out next.
+///
+/// Fewer leave a long walk waiting, more fetch for nothing at its end.
+const AHEAD: usize = 3;
+
+/// Places of pieces: a power of two.
+const RING: usize = AHEAD.next_power_of_two();
+
+/// Keys that are looked for together.
+#[derive(Clone, Copy, Debug)]
+struct Piece<'g> {
+    len: usize,
+    /// Which keys have values, and of which that is not known yet.
+    ready: u32,
+    late: u32,
+    keys: [u64; PIECE],
+    homes: [Option<Home<'g>>; PIECE],
+    values: [Word; PIECE],
+}
+
+impl<'g> Piece<'g> {
+    const EMPTY: Self = Self {
+        len: 0,
+        ready: 0,
+        late: 0,
+        keys: [0; PIECE],
+        homes: [None; PIECE],
+        values: [core::ptr::null_mut(); PIECE],
+    };
+
+    /// Asks for the lines of the keys.
+    #[inline(always)]
+    fn ask<V>(&mut self, pinned: &'g Pinned<'_, V>) {
+        let Some(names) = pinned.map.table.names(&pinned.guard) else { return };
+        for (home, key) in self.homes.iter_mut().zip(&self.keys).take(self.len) {
+            *home = Some(names.home(pinned.map.spelling.hash(*key), &pinned.guard));
+        }
+    }
+
+    /// Looks at the lines that were asked for, and asks for the next ones where they do not tell.
+    #[inline(always)]
+    fn look(&mut self) {
+        (self.ready, self.late) = (0, 0);
+        for (i, home) in self.homes.iter().enumerate().take(self.len) {
+            match home.as_ref().map_or(Look::Absent, Home::look) {
+                Look::Value(word) => {
+                    self.values[i] = word;
+                    self.ready |= 1 << i;
+                }
+                Look::Absent => {}
+                Look::Unknown => self.late |= 1 << i,
+            }
+        }
+    }
+
+    /// Looks at all lines that are left.
+    #[inline(always)]
+    fn finish<V>(&mut self, pinned: &'g Pinned<'_, V>) {
+        while self.late != 0 {
+            let i = self.late.trailing_zeros() as usize;
+            self.late &= self.late - 1;
+            if let Some(word) = pinned.map.find_word(self.keys[i], &pinned.guard) {
+                self.values[i] = word;
+                self.ready |= 1 << i;
+            }
+        }
+    }
+}
 
 /// A walk in one direction.
 #[derive(Debug)]
 struct Walk<'g, const UP: bool> {
     /// Where the next run is entered; `None` at the end.
     from: Option<u64>,
+    /// Where the walk ends.
+    until: u64,
     run: Option<&'g Run>,
+    /// Whether the lines of the run behind it were asked for.
+    is_next_asked: bool,
     /// How many sorted keys are before the walk, or, on the way down, behind it.
     at: usize,
     /// Fresh keys that are to come, the next one last.
     fresh: SmallVec<[u64; FEW_FRESH]>,
-    /// This piece and the next one, whose lines were asked for.
-    pieces: [Piece<'g>; 2],
-    /// Which of them is the next one.
+    /// Pieces by their numbers, as places are used again: those before `looked` were looked at, those before `asked` asked
+    /// for.
+    pieces: [Piece<'g>; RING],
+    asked: usize,
+    looked: usize,
+    /// The piece that is handed out next, and which keys of the one before are still to come.
     next: usize,
-    /// How many keys the piece after it has.
-    width: usize,
-    /// Which keys of this piece have values that are to come.
     ready: u32,
-    values: [Word; MOST_ASKED],
-}
-
-/// Keys that are looked for together.
-#[derive(Debug)]
-struct Piece<'g> {
-    keys: [u64; MOST_ASKED],
-    asked: Asked<'g>,
-}
-
-impl Piece<'_> {
-    const fn new() -> Self {
-        Self { keys: [0; MOST_ASKED], asked: Asked::new() }
-    }
 }
 
 impl<'g, const UP: bool> Walk<'g, UP> {
-    fn new(bound: Bound<u64>, width: usize) -> Self {
-        let from = match bound {
-            Bound::Included(key) => Some(key),
-            Bound::Excluded(key) if UP => key.checked_add(1),
-            Bound::Excluded(key) => key.checked_sub(1),
-            Bound::Unbounded => Some(if UP { 0 } else { u64::MAX }),
-        };
+    /// A walk between two keys, both included.
+    fn new(interval: Option<(u64, u64)>) -> Self {
+        let (first, last) = interval.unwrap_or_default();
+        let (from, until) = if UP { (first, last) } else { (last, first) };
         Self {
-            from,
+            from: interval.map(|_| from),
+            until,
             run: None,
             at: 0,
+            is_next_asked: false,
             fresh: SmallVec::new(),
-            pieces: [const { Piece::new() }; 2],
+            pieces: [Piece::EMPTY; RING],
+            asked: 0,
+            looked: 0,
             next: 0,
-            width,
             ready: 0,
-            values: [core::ptr::null_mut(); MOST_ASKED],
         }
     }
 
@@ -80,113 +149,165 @@ impl<'g, const UP: bool> Walk<'g, UP> {
                 return None;
             }
         }
-        let at = self.ready.trailing_zeros() as usize;
+        let piece = &self.pieces[self.next.wrapping_sub(1) % RING];
+        let at = self.ready.trailing_zeros() as usize % PIECE;
         self.ready &= self.ready - 1;
-        Some((self.pieces[1 - self.next].keys[at], self.values[at]))
+        Some((piece.keys[at], piece.values[at]))
     }
 
-    /// Finds the values of the next piece, and asks for those of the one after it; leaves nothing ready at the end.
+    /// Goes on to the next piece that has an entry; leaves nothing ready at the end.
     #[inline(never)]
     fn fill<V>(&mut self, pinned: &'g Pinned<'g, V>) {
         while self.ready == 0 {
-            if self.pieces[self.next].asked.len() == 0 {
-                self.ask(pinned);
-                if self.pieces[self.next].asked.len() == 0 {
-                    return;
+            // A walk that has just begun may be a short one.
+            let (before, ahead) = (self.asked, if self.next == 0 { AHEAD - 1 } else { AHEAD });
+            while self.asked < self.next + ahead {
+                let mut keys = [0; PIECE];
+                let len = self.keys(pinned, &mut keys);
+                if len == 0 {
+                    break;
                 }
+                let piece = &mut self.pieces[self.asked % RING];
+                (piece.keys, piece.len) = (keys, len);
+                piece.ask(pinned);
+                self.asked += 1;
+                self.ask_for_next_run(pinned);
             }
-            self.next = 1 - self.next;
-            self.pieces[self.next].asked.clear();
-            if self.width > 1 {
-                self.width = (2 * self.width).min(MOST_ASKED);
-                self.ask(pinned);
-            } else {
-                // One entry was wanted, and it is not there if this comes again.
-                self.width = AT_FIRST;
+            if self.next == self.asked {
+                return;
             }
-            let (values, mut ready) = (&mut self.values, 0);
-            self.pieces[1 - self.next].asked.resolve(|i, value| {
-                if let Some(value) = value {
-                    values[i] = value;
-                    ready |= 1 << i;
-                }
-            });
-            self.ready = ready;
+            // The piece behind the next one, too, if its lines have had time to come.
+            while self.looked <= self.next || self.looked < before.min(self.next + 2) {
+                self.pieces[self.looked % RING].look();
+                self.looked += 1;
+            }
+            let piece = &mut self.pieces[self.next % RING];
+            piece.finish(pinned);
+            self.ready = piece.ready;
+            self.next += 1;
         }
     }
 
-    /// Asks for the lines of the next keys.
+    /// Takes the next keys of the order; returns how many.
     #[inline(always)]
-    fn ask<V>(&mut self, pinned: &'g Pinned<'g, V>) {
-        let Some(names) = pinned.map.table.names(&pinned.guard) else { return };
-        for i in 0..self.width {
-            let Some(key) = self.next_key(pinned) else { return };
-            let hash = pinned.map.spelling.hash(key);
-            let piece = &mut self.pieces[self.next];
-            piece.keys[i] = key;
-            piece.asked.ask(names.segment(hash, &pinned.guard), hash);
+    fn keys<V>(&mut self, pinned: &'g Pinned<'g, V>, keys: &mut [u64; PIECE]) -> usize {
+        let len = if self.take_all(keys) { PIECE } else { self.keys_of_runs(pinned, keys) };
+        if len > 0 && self.is_outside(keys[len - 1]) {
+            (self.run, self.from) = (None, None);
+            return keys[..len].partition_point(|key| !self.is_outside(*key));
         }
+        len
     }
 
-    /// The next key of the order.
+    /// Takes as many keys as there is room for, if the run has so many and no fresh ones.
     #[inline(always)]
-    fn next_key<V>(&mut self, pinned: &'g Pinned<'g, V>) -> Option<u64> {
-        loop {
+    fn take_all(&mut self, keys: &mut [u64; PIECE]) -> bool {
+        let (Some(run), true) = (self.run, self.fresh.is_empty()) else { return false };
+        let words = run.sorted_words();
+        let words = if UP {
+            words.get(self.at..self.at + PIECE)
+        } else {
+            self.at.checked_sub(PIECE).and_then(|from| words.get(from..self.at))
+        };
+        let Some(words) = words else { return false };
+        for (i, word) in words.iter().enumerate() {
+            // Relaxed, here and below: sorted keys were published with the run.
+            keys[if UP { i } else { PIECE - 1 - i }] = word.load(Relaxed);
+        }
+        self.at = if UP { self.at + PIECE } else { self.at - PIECE };
+        true
+    }
+
+    /// Takes the next keys, from one run or more.
+    #[inline(never)]
+    fn keys_of_runs<V>(&mut self, pinned: &'g Pinned<'g, V>, keys: &mut [u64; PIECE]) -> usize {
+        let mut len = 0;
+        while len < PIECE {
             let Some(run) = self.run else {
-                self.run = Some(self.enter(pinned)?);
+                self.run = self.enter(pinned);
+                if self.run.is_none() {
+                    break;
+                }
                 continue;
             };
-            let sorted = if UP {
-                (self.at < run.sorted()).then(|| run.key(self.at))
-            } else {
-                self.at.checked_sub(1).map(|at| run.key(at))
-            };
+            let more = self.merge(run.sorted_words(), &mut keys[len..]);
+            if more == 0 {
+                self.run = None;
+                self.from = self.behind(run);
+            }
+            len += more;
+        }
+        len
+    }
+
+    /// Asks for the lines of the next run when this one comes to its end.
+    #[inline(always)]
+    fn ask_for_next_run<V>(&mut self, pinned: &Pinned<'_, V>) {
+        let Some(run) = self.run else { return };
+        let left = if UP { run.sorted() - self.at } else { self.at };
+        if left < AHEAD * PIECE && !self.is_next_asked {
+            self.is_next_asked = true;
+            if let Some(from) = self.behind(run) {
+                let _ = pinned.map.order.asked(from, &pinned.guard);
+            }
+        }
+    }
+
+    /// Whether a key lies behind the end.
+    #[inline(always)]
+    fn is_outside(&self, key: u64) -> bool {
+        if UP { key > self.until } else { key < self.until }
+    }
+
+    /// Where the run behind a run is entered, if that is not outside.
+    fn behind(&self, run: &Run) -> Option<u64> {
+        let from = if UP { run.last().checked_add(1) } else { run.low().checked_sub(1) };
+        from.filter(|from| !self.is_outside(*from))
+    }
+
+    /// Takes the next sorted and fresh keys; returns how many.
+    #[inline(always)]
+    fn merge(&mut self, words: &[AtomicU64], keys: &mut [u64]) -> usize {
+        for (len, key) in keys.iter_mut().enumerate() {
+            let sorted = if UP { words.get(self.at) } else { words[..self.at].last() };
+            let sorted = sorted.map(|word| word.load(Relaxed));
             let fresh = self.fresh.last().copied();
-            let is_before = |a: u64, b: u64| if UP { a < b } else { a > b };
-            let next = match (sorted, fresh) {
-                (Some(sorted), Some(fresh)) if is_before(fresh, sorted) => fresh,
-                (Some(sorted), _) => sorted,
-                (None, Some(fresh)) => fresh,
-                (None, None) => {
-                    self.run = None;
-                    self.from =
-                        if UP { run.last().checked_add(1) } else { run.low().checked_sub(1) };
-                    continue;
-                }
+            *key = match (sorted, fresh) {
+                (Some(sorted), Some(fresh)) if UP => sorted.min(fresh),
+                (Some(sorted), Some(fresh)) => sorted.max(fresh),
+                (Some(one), None) | (None, Some(one)) => one,
+                (None, None) => return len,
             };
-            if sorted == Some(next) {
+            if sorted == Some(*key) {
                 self.at = if UP { self.at + 1 } else { self.at - 1 };
             }
-            if fresh == Some(next) {
+            if fresh == Some(*key) {
                 self.fresh.pop();
             }
-            return Some(next);
         }
+        keys.len()
     }
 
     /// Goes to the run where the walk goes on.
     fn enter<V>(&mut self, pinned: &'g Pinned<'g, V>) -> Option<&'g Run> {
         let from = self.from?;
-        let (order, guard) = (&pinned.map.order, &pinned.guard);
-        let mut run = order.run(from, guard)?;
-        run.ask(from);
-        if run.len() - run.sorted() > FEW_FRESH {
+        let mut run = pinned.map.order.asked(from, &pinned.guard)?;
+        if run.is_to_be_settled() {
             pinned.settle(run);
-            run = order.run(from, guard)?;
+            run = pinned.map.order.run(from, &pinned.guard)?;
         }
         let is_ahead = |key: &u64| if UP { *key >= from } else { *key <= from };
         self.fresh.clear();
         self.fresh.extend(run.fresh().filter(is_ahead));
-        self.fresh.sort_unstable();
-        if UP {
-            self.fresh.reverse();
+        if !self.fresh.is_empty() {
+            self.fresh.sort_unstable();
+            if UP {
+                self.fresh.reverse();
+            }
+            self.fresh.dedup();
         }
-        self.fresh.dedup();
-        self.at = match from.checked_add(1) {
-            _ if UP => run.rank(from),
-            Some(above) => run.rank(above),
-            None => run.sorted(),
-        };
+        self.at = run.split::<UP>(from);
+        self.is_next_asked = false;
         Some(run)
     }
 }
@@ -194,7 +315,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
 impl<V> Pinned<'_, V> {
     /// Brings the fresh keys of a run into order for all, if nobody else is at work there and there is memory.
     #[cold]
-    fn settle(&self, run: &Run) {
+    pub(super) fn settle(&self, run: &Run) {
         let Some(locked) = run.version.try_lock() else { return };
         if locked.is_dead() {
             return;
@@ -209,6 +330,21 @@ impl<V> Pinned<'_, V> {
     }
 }
 
+/// The first and the last key between two bounds; `None` if there are none.
+fn interval(start: Bound<u64>, end: Bound<u64>) -> Option<(u64, u64)> {
+    let first = match start {
+        Bound::Included(key) => key,
+        Bound::Excluded(key) => key.checked_add(1)?,
+        Bound::Unbounded => 0,
+    };
+    let last = match end {
+        Bound::Included(key) => key,
+        Bound::Excluded(key) => key.checked_sub(1)?,
+        Bound::Unbounded => u64::MAX,
+    };
+    (first <= last).then_some((first, last))
+}
+
 /// Entries between two bounds, in key order, from both ends; see [`Pinned::range`].
 #[derive(Debug)]
 pub struct Range<'g, V> {
@@ -216,44 +352,17 @@ pub struct Range<'g, V> {
     front: Walk<'g, true>,
     /// Made when it is first needed, which is seldom.
     back: Option<Box<Walk<'g, false>>>,
-    width: usize,
-    /// What is still to come lies between these.
-    start: Bound<u64>,
-    end: Bound<u64>,
+    interval: Option<(u64, u64)>,
+    /// The last key from either end: they do not go past each other.
+    from_front: Option<u64>,
+    from_back: Option<u64>,
 }
 
 impl<'g, V> Range<'g, V> {
     pub(super) fn new(pinned: &'g Pinned<'_, V>, start: Bound<u64>, end: Bound<u64>) -> Self {
-        Self::of_width(pinned, start, end, AT_FIRST)
-    }
-
-    /// A range of which one entry is wanted.
-    pub(super) fn of_one(pinned: &'g Pinned<'_, V>, start: Bound<u64>, end: Bound<u64>) -> Self {
-        Self::of_width(pinned, start, end, 1)
-    }
-
-    fn of_width(
-        pinned: &'g Pinned<'_, V>,
-        start: Bound<u64>,
-        end: Bound<u64>,
-        width: usize,
-    ) -> Self {
-        Self { pinned, front: Walk::new(start, width), back: None, width, start, end }
-    }
-
-    /// Whether a key lies between the bounds.
-    #[inline]
-    fn is_inside(&self, key: u64) -> bool {
-        let from = match self.start {
-            Bound::Included(start) => key >= start,
-            Bound::Excluded(start) => key > start,
-            Bound::Unbounded => true,
-        };
-        from && match self.end {
-            Bound::Included(end) => key <= end,
-            Bound::Excluded(end) => key < end,
-            Bound::Unbounded => true,
-        }
+        let interval = interval(start, end);
+        let front = Walk::new(interval);
+        Self { pinned, front, back: None, interval, from_front: None, from_back: None }
     }
 }
 
@@ -263,10 +372,10 @@ impl<'g, V> Iterator for Range<'g, V> {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let (key, word) = self.front.next(self.pinned)?;
-        if !self.is_inside(key) {
+        if self.from_back.is_some_and(|back| key >= back) {
             return None;
         }
-        self.start = Bound::Excluded(key);
+        self.from_front = Some(key);
         Some((key, Ref::new(read_value(word))))
     }
 }
@@ -274,13 +383,13 @@ impl<'g, V> Iterator for Range<'g, V> {
 impl<V> DoubleEndedIterator for Range<'_, V> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
-        let (end, width) = (self.end, self.width);
-        let back = self.back.get_or_insert_with(|| Box::new(Walk::new(end, width)));
+        let interval = self.interval;
+        let back = self.back.get_or_insert_with(|| Box::new(Walk::new(interval)));
         let (key, word) = back.next(self.pinned)?;
-        if !self.is_inside(key) {
+        if self.from_front.is_some_and(|front| key <= front) {
             return None;
         }
-        self.end = Bound::Excluded(key);
+        self.from_back = Some(key);
         Some((key, Ref::new(read_value(word))))
     }
 }

@@ -276,7 +276,8 @@ crate::api::u64_map_methods! {
     U64Map,
     insert: "The line of the key's hash, and the lines of the end of a run of keys, which are mostly cached: one wait. One \
              insertion in some hundreds copies a run, and one in many a segment of the table.",
-    range: "The fetches of [`lower_bound`](Self::lower_bound) to begin; then a line for each entry, those of the next entries \
-            asked for ahead, up to 24 of them, and one for eight keys.",
-    bound: "The lines of a run of keys, of which two wait for each other, then the line of the value: three waits.",
+    range: "The lines of a run of keys to begin; then a line for each entry, those of the next 16 to 24 entries asked for \
+            ahead, and one for eight keys.",
+    bound: "The line of the key itself and some lines of a run of keys, all at once, and if the key is not there, the line of \
+            its neighbour's value: one wait or two.",
 }

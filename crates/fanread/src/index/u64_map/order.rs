@@ -18,7 +18,7 @@
 //! * **O2** A run that was replaced is dead before another key is added to what replaces it.
 
 use super::raw::Garbage;
-use super::run::{MOST_WORDS, Run};
+use super::run::{Hint, MOST_WORDS, Run};
 use crate::mem::AllocError;
 use crate::sync::epoch::Guard;
 use crate::sync::lock::Lock;
@@ -28,11 +28,12 @@ use crate::sync::version::Locked;
 /// Runs of a chunk, at most.
 const MOST_RUNS: usize = if cfg!(any(shuttle, small_leaves, miri)) { 4 } else { 256 };
 
-/// The first keys of runs, and the runs.
+/// The first keys of runs, the runs, and where their keys are.
 #[derive(Debug)]
 pub(super) struct Chunk {
     lows: Box<[u64]>,
     runs: Box<[Shared<Run>]>,
+    hints: Box<[Hint]>,
 }
 
 /// The first keys of chunks, and the chunks.
@@ -48,14 +49,37 @@ fn index(lows: &[u64], key: u64) -> usize {
     lows.partition_point(|low| *low <= key) - 1
 }
 
+/// A run in the list: its first key, where it is, and where its keys are.
+#[derive(Debug)]
+struct Listed {
+    low: u64,
+    run: Shared<Run>,
+    hint: Hint,
+}
+
+impl Listed {
+    fn of(run: Owned<Run>) -> Self {
+        let (low, hint) = (run.get().low(), Hint::of(run.get()));
+        Self { low, run: Shared::new(run), hint }
+    }
+}
+
 impl Chunk {
-    fn of(runs: Vec<(u64, Shared<Run>)>) -> Owned<Self> {
-        let (lows, runs): (Vec<_>, Vec<_>) = runs.into_iter().unzip();
-        Owned::new(Self { lows: lows.into(), runs: runs.into() })
+    fn of(list: Vec<Listed>) -> Owned<Self> {
+        let mut lows = Vec::with_capacity(list.len());
+        let mut hints = Vec::with_capacity(list.len());
+        let runs = list.into_iter().map(|Listed { low, run, hint }| {
+            lows.push(low);
+            hints.push(hint);
+            run
+        });
+        let runs = runs.collect();
+        Owned::new(Self { lows: lows.into(), runs, hints: hints.into() })
     }
 
-    fn list(&self) -> impl Iterator<Item = (u64, Shared<Run>)> {
-        self.lows.iter().zip(&self.runs).map(|(low, run)| (*low, run.alias()))
+    fn list(&self) -> impl Iterator<Item = Listed> {
+        let all = self.lows.iter().zip(&self.runs).zip(&self.hints);
+        all.map(|((low, run), hint)| Listed { low: *low, run: run.alias(), hint: hint.copy() })
     }
 }
 
@@ -81,46 +105,64 @@ impl Order {
         let run = Run::of((0, u64::MAX), &[], MOST_WORDS.min(16))?;
         let _held = self.structure.lock();
         if self.top.get(guard).is_none() {
-            let chunk = Chunk::of(vec![(0, Shared::new(run))]);
+            let chunk = Chunk::of(vec![Listed::of(run)]);
             let top = Top { lows: Box::new([0]), chunks: Box::new([Shared::new(chunk)]) };
             self.top.point_to(&Shared::new(Owned::new(top)));
         }
         Ok(())
     }
 
+    /// Where the run of a key is; `None` in a map that never had an entry.
+    #[inline(always)]
+    fn place<'g>(&self, key: u64, guard: &'g Guard) -> Option<(&'g Chunk, usize)> {
+        let top = self.top.get(guard)?;
+        let chunk = top.chunks[index(&top.lows, key)].get(guard)?;
+        Some((chunk, index(&chunk.lows, key)))
+    }
+
     /// The run of a key; `None` in a map that never had an entry.
     #[inline(always)]
     pub(super) fn run<'g>(&self, key: u64, guard: &'g Guard) -> Option<&'g Run> {
-        let top = self.top.get(guard)?;
-        let chunk = top.chunks[index(&top.lows, key)].get(guard)?;
-        chunk.runs[index(&chunk.lows, key)].get(guard)
+        let (chunk, at) = self.place(key, guard)?;
+        chunk.runs[at].get(guard)
     }
 
-    /// Adds a key.
+    /// The same, whose lines are asked for, all at once.
+    #[inline(always)]
+    pub(super) fn asked<'g>(&self, key: u64, guard: &'g Guard) -> Option<&'g Run> {
+        let (chunk, at) = self.place(key, guard)?;
+        let run = chunk.runs[at].get(guard)?;
+        chunk.hints[at].ask(run, key - chunk.lows[at]);
+        Some(run)
+    }
+
+    /// Adds a key, whose run is the one that the caller has found, if it is still in the list.
     ///
     /// # Errors
     ///
     /// If there is no memory.
     #[inline]
-    pub(super) fn add<V>(
+    pub(super) fn add<'g, V>(
         &self,
         key: u64,
-        guard: &Guard,
+        mut run: Option<&'g Run>,
+        guard: &'g Guard,
         garbage: &mut Vec<Garbage<V>>,
     ) -> Result<(), AllocError> {
         loop {
-            let Some(run) = self.run(key, guard) else {
-                self.make_first(guard)?;
-                continue;
-            };
-            let locked = run.version.lock();
-            if locked.is_dead() {
-                continue;
+            match run {
+                None => self.make_first(guard)?,
+                Some(run) => {
+                    let locked = run.version.lock();
+                    if !locked.is_dead() {
+                        if run.push(key) {
+                            return Ok(());
+                        }
+                        self.renew(run, locked, guard, |_| true, garbage)?;
+                    }
+                }
             }
-            if run.push(key) {
-                return Ok(());
-            }
-            self.renew(run, locked, guard, |_| true, garbage)?;
+            run = self.run(key, guard);
         }
     }
 
@@ -180,6 +222,7 @@ impl Order {
         debug_assert!(chunk.runs[at].is(run), "a run is replaced by who holds its lock");
         if let (1, None) = (new.len(), next) {
             let new = new.into_iter().next().expect("one");
+            chunk.hints[at].set(new.get());
             garbage.extend(chunk.runs[at].replace(new).map(Garbage::Run));
             return;
         }
@@ -193,9 +236,8 @@ impl Order {
             chunks.end += 1;
         }
         let old = at..at + 1 + usize::from(next.is_some());
-        let new = new.into_iter().map(|new| (new.get().low(), Shared::new(new)));
-        for (_, run) in list.splice(old, new) {
-            garbage.extend(run.retire().map(Garbage::Run));
+        for old in list.splice(old, new.into_iter().map(Listed::of)) {
+            garbage.extend(old.run.retire().map(Garbage::Run));
         }
         let mut pieces = Vec::new();
         while list.len() > MOST_RUNS {
@@ -204,7 +246,7 @@ impl Order {
         pieces.push(list);
         pieces.reverse();
         let mut new: Vec<_> =
-            pieces.into_iter().map(|piece| (piece[0].0, Chunk::of(piece))).collect();
+            pieces.into_iter().map(|piece| (piece[0].low, Chunk::of(piece))).collect();
         if new.len() == 1 && chunks.len() == 1 {
             let (_, new) = new.swap_remove(0);
             garbage.extend(top.chunks[at_chunk].replace(new).map(Garbage::Chunk));
@@ -232,7 +274,7 @@ impl Order {
     pub(super) fn list_bytes(&self, guard: &Guard) -> usize {
         let Some(top) = self.top.get(guard) else { return 0 };
         let chunks = top.chunks.iter().filter_map(|chunk| chunk.get(guard));
-        let lists = chunks.map(|chunk| size_of::<Chunk>() + 16 * chunk.lows.len());
+        let lists = chunks.map(|chunk| size_of::<Chunk>() + 24 * chunk.lows.len());
         size_of::<Top>() + 16 * top.lows.len() + lists.sum::<usize>()
     }
 
@@ -276,7 +318,7 @@ pub(super) struct Builder {
     keys: Vec<u64>,
     low: u64,
     chunks: Vec<(u64, Shared<Chunk>)>,
-    runs: Vec<(u64, Shared<Run>)>,
+    runs: Vec<Listed>,
 }
 
 impl Builder {
@@ -295,7 +337,7 @@ impl Builder {
 
     fn close_run(&mut self, last: u64) -> Result<(), AllocError> {
         let run = Run::of((self.low, last), &self.keys, self.keys.len().max(16))?;
-        self.runs.push((self.low, Shared::new(run)));
+        self.runs.push(Listed::of(run));
         self.keys.clear();
         self.low = last.wrapping_add(1);
         if self.runs.len() == MOST_RUNS * 3 / 4 {
@@ -305,8 +347,8 @@ impl Builder {
     }
 
     fn close_chunk(&mut self) {
-        if let Some((low, _)) = self.runs.first() {
-            let low = *low;
+        if let Some(first) = self.runs.first() {
+            let low = first.low;
             let chunk = Chunk::of(core::mem::take(&mut self.runs));
             self.chunks.push((low, Shared::new(chunk)));
         }
@@ -332,8 +374,8 @@ impl Drop for Builder {
     fn drop(&mut self) {
         // What was made for nothing.
         let guard = crate::sync::epoch::pin();
-        for (_, run) in &self.runs {
-            drop(run.retire());
+        for listed in &self.runs {
+            drop(listed.run.retire());
         }
         for (_, place) in &self.chunks {
             for run in place.get(&guard).into_iter().flat_map(|chunk| &chunk.runs) {

@@ -1,7 +1,7 @@
 //! A run: the keys of an interval, sorted ones and those that came since.
 //!
 //! ```text
-//! line 0   low, last, sorted, capacity, len, removed, version
+//! line 0   low, last, sorted, capacity, len, removed, merged, spread, version
 //! words    | sorted keys, ascending | fresh keys as they came | free |
 //!          0                     sorted                      len   capacity
 //! ```
@@ -31,6 +31,12 @@ pub(super) const MOST_WORDS: usize = if cfg!(any(shuttle, small_leaves, miri)) {
 /// Fresh keys that a reader sorts for itself; more make it bring them into order for all.
 pub(super) const FEW_FRESH: usize = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 32 };
 
+/// Fresh keys that walks sort for themselves in all, before one brings them into order for all: about as much work.
+const MUCH_MERGED: usize = if cfg!(any(shuttle, small_leaves, miri)) { 4 } else { 256 };
+
+/// How far a guess of a key's rank is off, mostly: there are some 18^2 keys, so it is off by 7 on average if they are random.
+const STEP: usize = 12;
+
 /// Where a key is among others if all are spread evenly between the borders, without a division.
 #[derive(Clone, Copy, Debug)]
 struct Spread {
@@ -50,6 +56,53 @@ impl Spread {
     }
 }
 
+/// Where the keys of a run are, as the list of runs remembers it: what there is to say before the run's first line has come.
+///
+/// It may be that of the run that was there before. Lines are asked for by it, and nothing else.
+#[derive(Debug)]
+pub(super) struct Hint(AtomicU64);
+
+impl Hint {
+    /// Bits of the number of sorted keys; the others are those of the factor, whose lowest ones do not matter.
+    const COUNT: u64 = 511;
+
+    pub(super) fn of(run: &Run) -> Self {
+        let hint = Self(AtomicU64::new(0));
+        hint.set(run);
+        hint
+    }
+
+    /// Describes another run.
+    pub(super) fn set(&self, run: &Run) {
+        // Relaxed: a guess.
+        self.0.store(run.spread.factor & !Self::COUNT | u64::from(run.sorted), Relaxed);
+    }
+
+    pub(super) fn copy(&self) -> Self {
+        // Relaxed: as above.
+        Self(AtomicU64::new(self.0.load(Relaxed)))
+    }
+
+    /// Asks for the lines of a run of which a search for a key needs some: the first, those where the key should be, and those
+    /// of fresh keys.
+    #[inline(always)]
+    pub(super) fn ask(&self, run: &Run, place: u64) {
+        // Relaxed: as above.
+        let hint = self.0.load(Relaxed);
+        prefetch(run);
+        let words = core::ptr::from_ref(run).wrapping_add(1).cast::<u64>();
+        let guess = Spread { factor: hint }.guess(place);
+        let fresh = (hint & Self::COUNT) as usize;
+        // A guess that is off by a line or two.
+        let near = [guess.saturating_sub(STEP), guess.saturating_sub(4), guess + 4, guess + STEP];
+        for at in near.into_iter().chain([fresh, fresh + 8]) {
+            prefetch(words.wrapping_add(at));
+        }
+    }
+}
+
+const _: () = assert!(MOST_WORDS as u64 <= Hint::COUNT);
+
 /// Keys of an interval; see the module.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -61,6 +114,8 @@ pub(super) struct Run {
     len: AtomicU64,
     /// How many keys of the run were removed from the map since it was made.
     removed: AtomicU64,
+    /// How many fresh keys walks have sorted since.
+    merged: AtomicU64,
     spread: Spread,
     pub(super) version: Version,
 }
@@ -86,6 +141,7 @@ impl Run {
             capacity: capacity as u32,
             len: AtomicU64::new(keys.len() as u64),
             removed: AtomicU64::new(0),
+            merged: AtomicU64::new(0),
             spread: Spread::of(last - low, keys.len()),
             version: Version::default(),
         }
@@ -158,7 +214,27 @@ impl Run {
         self.removed.fetch_add(1, Relaxed) as usize + 1
     }
 
+    /// Whether fresh keys are to be brought into order for who walks along the run.
+    #[inline(always)]
+    pub(super) fn is_to_be_settled(&self) -> bool {
+        let fresh = self.len() - self.sorted();
+        if fresh == 0 || fresh > FEW_FRESH {
+            return fresh > 0;
+        }
+        // Relaxed: a figure to decide by; if one walk does not count, another will.
+        let merged = self.merged.load(Relaxed) as usize + fresh;
+        self.merged.store(merged as u64, Relaxed);
+        merged > MUCH_MERGED
+    }
+
+    /// The sorted keys, published with the run: Relaxed loads will do.
+    #[inline(always)]
+    pub(super) fn sorted_words(&self) -> &[AtomicU64] {
+        &self.words()[..self.sorted()]
+    }
+
     /// The fresh keys.
+    #[inline(always)]
     pub(super) fn fresh(&self) -> impl Iterator<Item = u64> {
         self.words()[self.sorted()..self.len()].iter().map(|word| word.load(Relaxed))
     }
@@ -175,7 +251,7 @@ impl Run {
             return 0;
         }
         let guess = self.spread.guess(key - self.low).min(count - 1);
-        let mut step = 8;
+        let mut step = STEP;
         let (from, to) = if below(guess) {
             // All up to `from` are below; nothing is known from `to` on.
             let mut from = guess;
@@ -195,33 +271,50 @@ impl Run {
         from + words[from..to].partition_point(|word| word.load(Relaxed) < key)
     }
 
-    /// Asks for the lines where `rank` is going to look first, and for the fresh keys.
-    #[inline]
-    pub(super) fn ask(&self, key: u64) {
-        let words = self.words().as_ptr();
-        let guess = self.spread.guess(key.saturating_sub(self.low));
-        for at in [guess, guess.saturating_sub(8), guess + 8, self.sorted(), self.sorted() + 8] {
-            prefetch(words.wrapping_add(at));
+    /// How many of the sorted keys are behind a walk that is to begin at `from`: below it on the way up, or else, before it
+    /// on the way down, at or below.
+    #[inline(always)]
+    pub(super) fn split<const UP: bool>(&self, from: u64) -> usize {
+        match from.checked_add(1) {
+            _ if UP => self.rank(from),
+            Some(above) => self.rank(above),
+            None => self.sorted(),
         }
+    }
+
+    /// The key at `from` or nearest to it, above or below. In a run of all numbers it may be one that is not there, the last.
+    #[inline]
+    pub(super) fn nearest<const UP: bool>(&self, from: u64) -> Option<u64> {
+        // Keys on the wrong side are further away than the run's border.
+        let distance = |key: u64| if UP { key.wrapping_sub(from) } else { from.wrapping_sub(key) };
+        let (at, words) = (self.split::<UP>(from), self.sorted_words());
+        let sorted = if UP { words.get(at) } else { words[..at].last() };
+        // Relaxed: published with the run.
+        let sorted = sorted.map_or(u64::MAX, |word| distance(word.load(Relaxed)));
+        let least = self.fresh().fold(sorted, |least, key| least.min(distance(key)));
+        let border = distance(if UP { self.last } else { self.low });
+        (least <= border).then(|| if UP { from + least } else { from - least })
     }
 
     /// All keys, ascending, each once.
     pub(super) fn collect(&self) -> Vec<u64> {
-        let len = self.len();
-        let mut fresh: Vec<u64> = (self.sorted()..len).map(|at| self.key(at)).collect();
+        let mut fresh: Vec<u64> = self.fresh().collect();
         fresh.sort_unstable();
-        let mut all = Vec::with_capacity(len);
-        let (mut at, sorted) = (0, self.sorted());
+        // Relaxed: published with the run.
+        let mut sorted = self.sorted_words().iter().map(|word| word.load(Relaxed));
+        let mut all = Vec::with_capacity(sorted.len() + fresh.len());
+        let mut next = sorted.next();
         for key in fresh {
-            while at < sorted && self.key(at) < key {
-                all.push(self.key(at));
-                at += 1;
+            while let Some(before) = next.filter(|next| *next < key) {
+                all.push(before);
+                next = sorted.next();
             }
-            if (at == sorted || self.key(at) != key) && all.last() != Some(&key) {
+            if next != Some(key) && all.last() != Some(&key) {
                 all.push(key);
             }
         }
-        all.extend((at..sorted).map(|at| self.key(at)));
+        all.extend(next);
+        all.extend(sorted);
         all
     }
 
@@ -259,6 +352,21 @@ mod tests {
                     assert_eq!(run.get().rank(key), below, "{key} in {keys:?}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn the_nearest_key_is_found_among_sorted_and_fresh_ones() {
+        let run = Run::of((10, 99), &[13, 15, 90], 8).unwrap();
+        for key in [70, 13, 99, 20] {
+            assert!(run.get().push(key));
+        }
+        let keys = [13, 15, 20, 70, 90, 99];
+        for from in 10..=99 {
+            let above = keys.iter().copied().find(|key| *key >= from);
+            assert_eq!(run.get().nearest::<true>(from), above, "above {from}");
+            let below = keys.iter().copied().rfind(|key| *key <= from);
+            assert_eq!(run.get().nearest::<false>(from), below, "below {from}");
         }
     }
 

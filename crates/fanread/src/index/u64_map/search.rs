@@ -3,9 +3,10 @@
 use core::ops::Bound;
 
 use super::raw::read_value;
-use super::table::{Asked, MOST_ASKED, Segment};
+use super::run::FEW_FRESH;
+use super::table::{Home, Look, Segment};
 use super::{Pinned, Range, Ref, U64Map};
-use crate::mem::word::Read;
+use crate::mem::word::{Read, Word};
 use crate::sync::epoch::Guard;
 
 /// How many keys of a batch are looked for at once.
@@ -13,8 +14,6 @@ use crate::sync::epoch::Guard;
 /// A line each, seldom two: 16 keep the fill buffers of a core busy. More push lines out of L1 before they are looked at where
 /// a core is busy with two threads.
 pub(super) const BATCH: usize = if cfg!(miri) { 2 } else { 16 };
-
-const _: () = assert!(BATCH <= MOST_ASKED);
 
 impl<V> U64Map<V> {
     /// The segment of a hash; `None` in a map that never had an entry.
@@ -26,8 +25,20 @@ impl<V> U64Map<V> {
     /// Finds the value of a key.
     #[inline(always)]
     pub(super) fn find<'g>(&self, key: u64, guard: &'g Guard) -> Option<Read<'g, V>> {
+        self.find_word(key, guard).map(read_value)
+    }
+
+    /// Finds the value word of a key.
+    #[inline(always)]
+    pub(super) fn find_word(&self, key: u64, guard: &Guard) -> Option<Word> {
         let hash = self.spelling.hash(key);
-        self.segment(hash, guard)?.find(hash).map(read_value)
+        self.segment(hash, guard)?.find(hash)
+    }
+
+    /// Where a key is looked for first, a line which is asked for.
+    #[inline(always)]
+    pub(super) fn home<'g>(&self, key: u64, guard: &'g Guard) -> Option<Home<'g>> {
+        Some(self.table.names(guard)?.home(self.spelling.hash(key), guard))
     }
 
     /// Asks for the line of a key.
@@ -117,24 +128,78 @@ impl<V> Pinned<'_, V> {
             (0..keys.len()).for_each(|index| found(index, None));
             return;
         };
-        let mut asked = Asked::new();
         for (at, keys) in keys.chunks(BATCH).enumerate() {
-            asked.clear();
-            for key in keys {
-                let hash = map.spelling.hash(*key);
-                asked.ask(names.segment(hash, &self.guard), hash);
+            let mut homes: [Option<Home<'_>>; BATCH] = [None; BATCH];
+            for (home, key) in homes.iter_mut().zip(keys) {
+                *home = Some(names.home(map.spelling.hash(*key), &self.guard));
             }
-            asked.resolve(|i, word| found(at * BATCH + i, word.map(read_value)));
+            let mut late = 0_u32;
+            for (i, home) in homes.iter().take(keys.len()).enumerate() {
+                match home.as_ref().map_or(Look::Absent, Home::look) {
+                    Look::Value(word) => found(at * BATCH + i, Some(read_value(word))),
+                    Look::Absent => found(at * BATCH + i, None),
+                    Look::Unknown => late |= 1 << i,
+                }
+            }
+            // Few need another line than the first. These were asked for while the others were looked at.
+            while late != 0 {
+                let i = late.trailing_zeros() as usize;
+                late &= late - 1;
+                found(at * BATCH + i, map.find(keys[i], &self.guard));
+            }
         }
     }
 
     /// The first entry at or above a bound.
+    #[inline]
     pub(super) fn first_from(&self, bound: Bound<u64>) -> Option<(u64, Ref<'_, V>)> {
-        Range::of_one(self, bound, Bound::Unbounded).next()
+        self.nearest::<true>(match bound {
+            Bound::Included(key) => key,
+            Bound::Excluded(key) => key.checked_add(1)?,
+            Bound::Unbounded => 0,
+        })
     }
 
     /// The last entry at or below a bound.
+    #[inline]
     pub(super) fn last_up_to(&self, bound: Bound<u64>) -> Option<(u64, Ref<'_, V>)> {
-        Range::of_one(self, Bound::Unbounded, bound).next_back()
+        self.nearest::<false>(match bound {
+            Bound::Included(key) => key,
+            Bound::Excluded(key) => key.checked_sub(1)?,
+            Bound::Unbounded => u64::MAX,
+        })
+    }
+
+    /// The entry of a key, or the one nearest to it, above or below.
+    fn nearest<const UP: bool>(&self, from: u64) -> Option<(u64, Ref<'_, V>)> {
+        let (map, guard) = (self.map, &self.guard);
+        let home = map.home(from, guard)?;
+        // All lines of the first wait are asked for before one of them is looked at.
+        let run = map.order.asked(from, guard);
+        if let Look::Value(word) = home.look() {
+            return Some((from, Ref::new(read_value(word))));
+        }
+        let mut run = run?;
+        if run.len() - run.sorted() > FEW_FRESH {
+            self.settle(run);
+            run = map.order.run(from, guard)?;
+        }
+        if let Some(key) = run.nearest::<UP>(from) {
+            map.home(key, guard)?.ask_next();
+            if let Some(read) = map.find(key, guard) {
+                return Some((key, Ref::new(read)));
+            }
+        }
+        self.far::<UP>(from)
+    }
+
+    /// The same by a walk: the nearest key is gone, or in another run, or an insertion of it is under way.
+    #[cold]
+    fn far<const UP: bool>(&self, from: u64) -> Option<(u64, Ref<'_, V>)> {
+        if UP {
+            Range::new(self, Bound::Included(from), Bound::Unbounded).next()
+        } else {
+            Range::new(self, Bound::Unbounded, Bound::Included(from)).next_back()
+        }
     }
 }

@@ -5,6 +5,8 @@ use super::raw::Bucket;
 use crate::arch::prefetch;
 use crate::directory;
 use crate::mem::word::Word;
+use crate::sync::epoch::Guard;
+use crate::sync::version::Version;
 
 /// The table: whole hashes with values.
 pub(super) type Table = directory::Directory<Bucket>;
@@ -12,89 +14,57 @@ pub(super) type Table = directory::Directory<Bucket>;
 pub(super) type Segment = directory::Segment<Bucket>;
 
 /// What one line says of a hash.
-enum Look {
+pub(super) enum Look {
     Value(Word),
     Absent,
     Unknown,
 }
 
-/// Hashes that are looked for together, after their lines were asked for.
-#[derive(Debug)]
-pub(super) struct Asked<'g> {
-    hashes: [u64; MOST_ASKED],
-    segments: [Option<&'g Segment>; MOST_ASKED],
-    len: usize,
+/// Where a hash is looked for first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Home<'g> {
+    bucket: &'g Bucket,
+    version: &'g Version,
+    /// What the hash is in this bucket.
+    word: u64,
 }
 
-/// Hashes that are looked for together.
-///
-/// A line each. Fewer leave a long walk waiting; more fetch for nothing at its end.
-pub(super) const MOST_ASKED: usize = 24;
-
-impl<'g> Asked<'g> {
+impl Home<'_> {
+    /// Looks for the hash in the line that was asked for, and asks for the next line if that does not tell.
     #[inline(always)]
-    pub(super) const fn new() -> Self {
-        Self { hashes: [0; MOST_ASKED], segments: [None; MOST_ASKED], len: 0 }
-    }
-
-    #[inline(always)]
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
-    #[inline(always)]
-    pub(super) fn clear(&mut self) {
-        self.len = 0;
-    }
-
-    /// Asks for the line of one more.
-    #[inline(always)]
-    pub(super) fn ask(&mut self, segment: &'g Segment, hash: u64) {
-        segment.ask(hash);
-        (self.hashes[self.len], self.segments[self.len]) = (hash, Some(segment));
-        self.len += 1;
-    }
-
-    /// Finds the values of all, and hands each to `found` with its place.
-    ///
-    /// Few need another line than the first. These are asked for while the others are looked at.
-    #[inline(always)]
-    pub(super) fn resolve(&self, mut found: impl FnMut(usize, Option<Word>)) {
-        let mut late = 0_u32;
-        let all = self.hashes.iter().zip(&self.segments).take(self.len);
-        for (i, (hash, segment)) in all.enumerate() {
-            match segment.map_or(Look::Absent, |segment| segment.look(*hash)) {
-                Look::Value(word) => found(i, Some(word)),
-                Look::Absent => found(i, None),
-                Look::Unknown => late |= 1 << i,
-            }
-        }
-        while late != 0 {
-            let i = late.trailing_zeros() as usize;
-            late &= late - 1;
-            found(i, self.segments[i].and_then(|segment| segment.find(self.hashes[i])));
-        }
-    }
-}
-
-impl Segment {
-    /// Looks for a hash in the line that was asked for, and asks for the next line if that does not tell.
-    #[inline(always)]
-    fn look(&self, hash: u64) -> Look {
-        let home = self.geometry.home(hash);
-        let version = self.version(home);
-        let seen = version.begin();
-        let bucket = self.bucket(home);
-        let found = bucket.matches(hash ^ self.geometry.filler(home));
-        if found != 0 {
-            let value = bucket.value(found.trailing_zeros() as usize);
-            return if version.end(seen).is_some() { Look::Value(value) } else { Look::Unknown };
+    pub(super) fn look(&self) -> Look {
+        let seen = self.version.begin();
+        let bucket = self.bucket;
+        let is_here = |slot: usize| bucket.word(slot) == self.word;
+        let slot = (0..SLOTS).fold(SLOTS, |at, slot| if is_here(slot) { slot } else { at });
+        if slot < SLOTS {
+            let value = bucket.value(slot);
+            let is_sure = self.version.end(seen).is_some();
+            return if is_sure { Look::Value(value) } else { Look::Unknown };
         }
         if bucket.matches(FREE) != 0 {
             return Look::Absent;
         }
-        prefetch(core::ptr::from_ref(bucket).wrapping_add(1));
+        self.ask_next();
         Look::Unknown
+    }
+
+    /// Asks for the lines behind it.
+    #[inline(always)]
+    pub(super) fn ask_next(&self) {
+        prefetch(core::ptr::from_ref(self.bucket).wrapping_add(1));
+        prefetch(core::ptr::from_ref(self.bucket).wrapping_add(2));
+    }
+}
+
+impl Segment {
+    /// Where a hash is looked for first, a line which is asked for.
+    #[inline(always)]
+    pub(super) fn home(&self, hash: u64) -> Home<'_> {
+        let home = self.geometry.home(hash);
+        let bucket = self.bucket(home);
+        prefetch(bucket);
+        Home { bucket, version: self.version(home), word: hash ^ self.geometry.filler(home) }
     }
 
     /// Finds the value of a hash. No lock is taken, and nothing waited for.
@@ -166,5 +136,13 @@ impl Segment {
                 word => Some((word ^ self.geometry.filler(at), bucket.value(slot))),
             })
         })
+    }
+}
+
+impl directory::Names<Bucket> {
+    /// Where a hash is looked for first, a line which is asked for.
+    #[inline(always)]
+    pub(super) fn home<'g>(&self, hash: u64, guard: &'g Guard) -> Home<'g> {
+        self.segment(hash, guard).home(hash)
     }
 }

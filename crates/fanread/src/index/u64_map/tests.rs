@@ -75,3 +75,92 @@ mod collisions {
         assert!(usage.leaf_bytes + usage.table_bytes < 1_000_000, "{usage:?}");
     }
 }
+
+mod order {
+    //! Walks and bounds where runs have fresh keys, and keys that are gone.
+
+    use std::collections::BTreeMap;
+    use std::ops::Bound::{self, Excluded, Included, Unbounded};
+
+    use testkit::Rng;
+
+    use crate::index::u64_map::U64Map;
+
+    fn key(rng: &mut Rng, shape: usize) -> u64 {
+        match shape {
+            0 => rng.next_u64(),
+            1 => rng.next_u64() % 3000,
+            2 => u64::MAX - rng.next_u64() % 3000,
+            _ => 1 << (rng.next_u64() % 64) | rng.next_u64() % 300,
+        }
+    }
+
+    fn bound(rng: &mut Rng, shape: usize) -> Bound<u64> {
+        let key = key(rng, shape);
+        [Included(key), Included(key), Excluded(key), Unbounded][rng.next_u64() as usize % 4]
+    }
+
+    #[test]
+    fn bounds_and_walks_from_both_ends_are_those_of_a_btree_map() {
+        for shape in 0..4 {
+            let mut rng = Rng::new(shape as u64);
+            let (map, mut model) = (U64Map::new(), BTreeMap::new());
+            for step in 0..20_000_u64 {
+                let pinned = map.pin();
+                match rng.next_u64() % 8 {
+                    0..3 => {
+                        let key = key(&mut rng, shape);
+                        pinned.insert(key, step);
+                        model.insert(key, step);
+                    }
+                    3 => {
+                        let from = key(&mut rng, shape);
+                        let found = model.range(from..).next().map(|(key, _)| *key);
+                        for key in found.into_iter().chain([from]) {
+                            assert_eq!(pinned.remove(key).as_deref().copied(), model.remove(&key));
+                        }
+                    }
+                    4..6 => {
+                        let bound = bound(&mut rng, shape);
+                        let first = model.range((bound, Unbounded)).next();
+                        let found = pinned.lower_bound(bound);
+                        assert_eq!(found.as_ref().map(|(key, value)| (key, &**value)), first);
+                        let last = model.range((Unbounded, bound)).next_back();
+                        let found = pinned.upper_bound(bound);
+                        assert_eq!(found.as_ref().map(|(key, value)| (key, &**value)), last);
+                    }
+                    _ => {
+                        let (low, high) = (key(&mut rng, shape), key(&mut rng, shape));
+                        let (low, high) = (low.min(high), low.max(high));
+                        let mut range = pinned.range(low..=high);
+                        let mut expected = model.range(low..=high);
+                        for _ in 0..rng.next_u64() % 100 {
+                            let (found, next) = if rng.next_u64() % (2 + low % 3) == 0 {
+                                (range.next_back(), expected.next_back())
+                            } else {
+                                (range.next(), expected.next())
+                            };
+                            assert_eq!(found.as_ref().map(|(key, value)| (key, &**value)), next);
+                        }
+                    }
+                }
+            }
+            map.pin().check().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_bound_finds_the_end_of_a_queue() {
+        let map = U64Map::new();
+        let pinned = map.pin();
+        for key in 0..3000_u64 {
+            pinned.insert(key * 7, key);
+        }
+        for key in 0..3000_u64 {
+            assert_eq!(pinned.first_key_value().map(|(key, _)| key), Some(key * 7));
+            assert_eq!(pinned.upper_bound(Excluded(key * 7)).map(|(key, _)| key), None);
+            pinned.remove(key * 7);
+        }
+        assert!(pinned.first_key_value().is_none() && pinned.last_key_value().is_none());
+    }
+}
