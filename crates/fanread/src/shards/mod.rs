@@ -109,10 +109,19 @@ impl<F, G> Shards<F, G> {
         unlinked: impl IntoIterator<Item = G>,
     ) -> Vec<G> {
         let mut shard = self.lock(thread);
+        let mut count = 0;
         for item in unlinked {
             shard.limbo.retire(item, guard);
+            count += 1;
         }
-        shard.limbo.collect().unwrap_or_default()
+        let mut free = shard.limbo.collect().unwrap_or_default();
+        // Who hands over much takes much, or what waits would become ever more.
+        while free.len() < count
+            && let Some(more) = shard.limbo.collect()
+        {
+            free.extend(more);
+        }
+        free
     }
 
     /// Takes out everything unlinked. The caller makes sure that nobody is reading.
