@@ -52,7 +52,7 @@ use crate::sync::thread;
 pub use iter::Range;
 use layout::SLOTS;
 use order::{Builder, Order};
-use raw::{Blocks, Garbage, Shared};
+use raw::{Blocks, Garbage, Heap, Shared};
 use table::Names;
 
 /// An ordered map on `u64`: one wait for a point, order for a range.
@@ -153,7 +153,7 @@ impl<V> U64Map<V> {
         V: Send + Sync,
     {
         let map = Self::new();
-        let mut order = Builder::default();
+        let mut order = Builder::new(&map.order);
         let mut last = None;
         let mut some = Vec::with_capacity(search::BATCH);
         for (index, (key, value)) in entries.into_iter().enumerate() {
@@ -169,7 +169,9 @@ impl<V> U64Map<V> {
         }
         map.pin().load(&mut some)?;
         if last.is_some() {
-            order.finish(&map.order)?;
+            order.finish()?;
+        } else {
+            drop(order);
         }
         Ok(map)
     }
@@ -209,10 +211,10 @@ impl<V> U64Map<V> {
                 slots += segment.memory.buckets() * SLOTS;
             }
         }
-        let runs: usize = self.order.runs(&guard).map(|run| run::Run::bytes(run.capacity())).sum();
+        let runs: usize = self.order.runs(&guard).map(run::Run::own_bytes).sum();
         let idle = slots.saturating_sub(self.len()) * (mem::LINE_BYTES / SLOTS);
         MemoryUsage {
-            leaf_bytes: runs + self.order.list_bytes(&guard),
+            leaf_bytes: runs + self.order.heap.bytes() + self.order.list_bytes(&guard),
             record_bytes: boxes,
             table_bytes: own + self.blocks.bytes(),
             idle_bytes: idle,
@@ -234,20 +236,21 @@ impl<V> U64Map<V> {
         garbage: impl IntoIterator<Item = Garbage<V>>,
     ) -> Recycle<'_, V> {
         let free = self.shards.exchange(pinned.thread, &pinned.guard, garbage);
-        Recycle { blocks: &self.blocks, free }
+        Recycle { blocks: &self.blocks, heap: &self.order.heap, free }
     }
 }
 
 /// Garbage that nobody reads any more: freed one by one, all of it even if the drop of a value panics.
 struct Recycle<'m, V> {
     blocks: &'m Blocks,
+    heap: &'m Heap,
     free: Vec<Garbage<V>>,
 }
 
 impl<V> Recycle<'_, V> {
     fn run(&mut self) {
         while let Some(item) = self.free.pop() {
-            item.free(self.blocks);
+            item.free(self.blocks, self.heap);
         }
     }
 }
@@ -276,7 +279,7 @@ impl<V> Drop for U64Map<V> {
             free.extend(self.names.retire().map(Garbage::Names));
         }
         free.append(&mut values);
-        Recycle { blocks: &self.blocks, free }.run();
+        Recycle { blocks: &self.blocks, heap: &self.order.heap, free }.run();
     }
 }
 

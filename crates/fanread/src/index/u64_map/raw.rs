@@ -4,7 +4,8 @@
 //!
 //! * **M1** The memory of a segment is zeroed at first, made of whole buckets, lives as long as the segment, and is only accessed
 //!   as [`Bucket`]s, which are made of atomics.
-//! * **M2** The memory of a run is a [`Run`] and, behind it, as many words as the run says; they are made of atomics.
+//! * **M2** The memory of a run is a [`Run`] and, behind it, as many words as the run says; they are made of atomics. It is a
+//!   piece of a [`Heap`], which has one owner at a time and is given back by `Garbage::free`, or a block of its own if it is small.
 //! * **M3** What a [`Shared`] points to was handed over to it, or to another it is an alias of. It is handed out once, as
 //!   [`Retired`], after nobody can find it any more, and freed when every guard of that time is gone.
 //! * **M4** A value word of a map whose values are not inline is the address of a box; the word is taken out of the map
@@ -13,14 +14,13 @@
 //! The sanitizer runs and the drop-counting tests watch M2 to M4.
 
 #![expect(unsafe_code, reason = "views memory as buckets and runs, and follows pointers")]
-#![expect(clippy::cast_ptr_alignment, reason = "blocks of memory are aligned to a line")]
 
 use core::ptr::{self, NonNull};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::layout::{BLOCK_BUCKETS, BLOCK_SHIFT, FREE, SLOTS};
 use super::order::{Chunk, Top};
-use super::run::Run;
+use super::run::{MOST_WORDS, Run};
 use super::table::{Names, Segment};
 use crate::mem::arena::Arena;
 use crate::mem::boxed::Boxed;
@@ -202,6 +202,58 @@ impl Memory {
     }
 }
 
+/// The base-2 logarithm of the bytes of a heap's unit.
+const UNIT_SHIFT: u32 = if cfg!(any(shuttle, small_leaves, miri)) { 6 } else { 10 };
+
+/// Units of the largest piece.
+const MOST_UNITS: usize = 4;
+
+const _: () = assert!(Run::bytes(MOST_WORDS) <= MOST_UNITS << UNIT_SHIFT);
+
+/// Memory for runs that are not small: on large pages, which the allocator's are not.
+#[derive(Debug)]
+pub(super) struct Heap {
+    arena: Arena<UNIT_SHIFT, 2>,
+    /// Pieces that were given back, by their size.
+    free: [Lock<Vec<Piece>>; MOST_UNITS],
+}
+
+/// A piece of a heap that nobody uses.
+#[derive(Debug)]
+struct Piece(NonNull<u8>);
+
+// SAFETY: memory without thread affinity, that belongs to who has the piece (M2).
+unsafe impl Send for Piece {}
+
+impl Heap {
+    pub(super) const fn new() -> Self {
+        Self { arena: Arena::new(), free: [const { Lock::new(Vec::new()) }; MOST_UNITS] }
+    }
+
+    /// How many units a run has; `None` if it is too small to be in a heap.
+    const fn units(bytes: usize) -> Option<usize> {
+        if bytes < 1 << UNIT_SHIFT { None } else { Some(bytes.div_ceil(1 << UNIT_SHIFT)) }
+    }
+
+    /// Hands out a piece: zeroed, or used before by another run.
+    fn take(&self, units: usize) -> Result<NonNull<u8>, AllocError> {
+        #[cfg(test)]
+        if crate::mem::failing::fails_now() {
+            return Err(AllocError { bytes: units << UNIT_SHIFT });
+        }
+        if let Some(piece) = self.free[units - 1].lock().pop() {
+            return Ok(piece.0);
+        }
+        let unit = self.arena.grow(units as u64)?;
+        Ok(NonNull::new(self.arena.at(unit)).expect("a unit that was handed out"))
+    }
+
+    /// Bytes of all pieces, those that wait included. What was never handed out was never touched.
+    pub(super) fn bytes(&self) -> usize {
+        self.arena.used_bytes()
+    }
+}
+
 /// Something that lies in memory by itself.
 pub(super) trait Place: Sized {
     /// Frees the memory.
@@ -223,8 +275,11 @@ impl Place for Run {
     unsafe fn free(this: NonNull<Self>) {
         // SAFETY: alive until here.
         let bytes = Self::bytes(unsafe { this.as_ref() }.capacity());
-        // SAFETY: made in `Owned::run` with as many bytes; a run has nothing to drop.
-        drop(unsafe { Pages::from_raw(this.cast(), bytes) });
+        if Heap::units(bytes).is_none() {
+            // SAFETY: made in `Owned::run` with as many bytes; a run has nothing to drop.
+            drop(unsafe { Pages::from_raw(this.cast(), bytes) });
+        }
+        // A piece of the heap that was not given back goes with the heap.
     }
 }
 
@@ -258,12 +313,21 @@ impl Owned<Run> {
     /// # Errors
     ///
     /// If there is no memory.
-    pub(super) fn run(run: Run) -> Result<Self, AllocError> {
-        let pages = Pages::zeroed(Run::bytes(run.capacity()))?;
-        let place = NonNull::new(pages.into_raw().cast::<Run>()).expect("a block of memory");
-        // SAFETY: the block has room for the run and its words, and is aligned to a line.
+    pub(super) fn run(heap: &Heap, run: Run) -> Result<Self, AllocError> {
+        let bytes = Run::bytes(run.capacity());
+        let place = match Heap::units(bytes) {
+            Some(units) => heap.take(units)?,
+            None => NonNull::new(Pages::zeroed(bytes)?.into_raw()).expect("a block of memory"),
+        };
+        let place = place.cast::<Run>();
+        // SAFETY: the memory has room for the run and its words, is aligned to a line, and nobody else's.
         unsafe { place.write(run) };
         Ok(Self(place))
+    }
+
+    /// Gives the memory back to the heap it is from.
+    pub(super) fn give_back(self, heap: &Heap) {
+        Retired(NonNull::new(self.into_raw()).expect("a run")).give_back(heap);
     }
 }
 
@@ -276,8 +340,20 @@ impl<T: Place> Drop for Owned<T> {
 
 impl Run {
     /// Bytes of a run with its words.
-    pub(super) fn bytes(capacity: usize) -> usize {
+    pub(super) const fn bytes(capacity: usize) -> usize {
         size_of::<Self>() + capacity * size_of::<u64>()
+    }
+
+    /// The same without those of the heap.
+    pub(super) fn own_bytes(&self) -> usize {
+        let bytes = Self::bytes(self.capacity());
+        if Heap::units(bytes).is_some() { 0 } else { bytes }
+    }
+
+    /// How many words there is room for where so many are.
+    pub(super) fn whole(capacity: usize) -> usize {
+        let bytes = Heap::units(Self::bytes(capacity)).map(|units| units << UNIT_SHIFT);
+        bytes.map_or(capacity, |bytes| (bytes - size_of::<Self>()) / size_of::<u64>())
     }
 
     /// The words.
@@ -365,6 +441,20 @@ impl<T: Place> Retired<T> {
     }
 }
 
+impl Retired<Run> {
+    /// Gives the memory back to the heap it is from.
+    fn give_back(self, heap: &Heap) {
+        // SAFETY: alive until here; only asked when nobody reads it any more.
+        let bytes = Run::bytes(unsafe { self.0.as_ref() }.capacity());
+        if let Some(units) = Heap::units(bytes) {
+            let piece = Piece(self.0.cast());
+            // From here on it is the heap's.
+            core::mem::forget(self);
+            heap.free[units - 1].lock().push(piece);
+        }
+    }
+}
+
 impl<T: Place> Drop for Retired<T> {
     fn drop(&mut self) {
         // SAFETY: dropped when nobody can be reading it (M3).
@@ -378,7 +468,7 @@ impl<T: Place> Drop for Retired<T> {
 pub(super) enum Garbage<V> {
     Segment(Retired<Segment>),
     Names(#[expect(dead_code, reason = "kept to be dropped")] Retired<Names>),
-    Run(#[expect(dead_code, reason = "kept to be dropped")] Retired<Run>),
+    Run(Retired<Run>),
     Chunk(#[expect(dead_code, reason = "kept to be dropped")] Retired<Chunk>),
     Top(#[expect(dead_code, reason = "kept to be dropped")] Retired<Top>),
     Value(#[expect(dead_code, reason = "kept to be dropped")] Boxed<V>),
@@ -386,9 +476,11 @@ pub(super) enum Garbage<V> {
 
 impl<V> Garbage<V> {
     /// Frees it. Nobody reads it any more.
-    pub(super) fn free(mut self, blocks: &Blocks) {
-        if let Self::Segment(segment) = &mut self {
-            segment.get_mut().memory.give_back(blocks);
+    pub(super) fn free(self, blocks: &Blocks, heap: &Heap) {
+        match self {
+            Self::Segment(mut segment) => segment.get_mut().memory.give_back(blocks),
+            Self::Run(run) => run.give_back(heap),
+            other => drop(other),
         }
     }
 }
