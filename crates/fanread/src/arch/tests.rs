@@ -207,7 +207,7 @@ fn bytes_of_two_words_that_equal_one_are_found() {
 fn keys_are_the_same_if_all_of_their_bytes_are() {
     let key: Vec<u8> = (0..40).collect();
     for len in 0..=key.len() {
-        assert!(super::same(&key[..len], &key[..len].to_vec()));
+        assert!(super::same(&key[..len], &key.clone()[..len]));
         assert!(!super::same(&key[..len], &[&key[..len], &[7]].concat()));
         for at in 0..len {
             let mut other = key[..len].to_vec();

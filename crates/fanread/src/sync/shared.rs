@@ -55,8 +55,9 @@ impl<T: Place> Owned<T> {
         unsafe { self.0.as_ref() }
     }
 
-    fn into_raw(self) -> *mut T {
-        let raw = self.0.as_ptr();
+    /// Where it lies, for who gives the memory back in another way.
+    pub(crate) fn into_raw(self) -> NonNull<T> {
+        let raw = self.0;
         core::mem::forget(self);
         raw
     }
@@ -79,7 +80,7 @@ impl<T: Place> Shared<T> {
     }
 
     pub(crate) fn new(value: Owned<T>) -> Self {
-        Self(AtomicPtr::new(value.into_raw()))
+        Self(AtomicPtr::new(value.into_raw().as_ptr()))
     }
 
     /// Another pointer to the same. The caller excludes stores.
@@ -142,6 +143,13 @@ impl<T: Place> Retired<T> {
     pub(crate) fn get_mut(&mut self) -> &mut T {
         // SAFETY: the caller is the only one left.
         unsafe { self.0.as_mut() }
+    }
+
+    /// As [`Owned::into_raw`].
+    pub(crate) fn into_raw(self) -> NonNull<T> {
+        let raw = self.0;
+        core::mem::forget(self);
+        raw
     }
 }
 

@@ -51,7 +51,7 @@ use crate::sync::thread;
 pub use iter::Range;
 use layout::SLOTS;
 use order::{Builder, Order};
-use raw::Garbage;
+use raw::{Garbage, Heap};
 use table::Table;
 
 /// An ordered map on `u64`: one wait for a point, order for a range.
@@ -147,7 +147,7 @@ impl<V> U64Map<V> {
         V: Send + Sync,
     {
         let map = Self::new();
-        let mut order = Builder::default();
+        let mut order = Builder::new(&map.order);
         let mut last = None;
         let mut some = Vec::with_capacity(search::BATCH);
         for (index, (key, value)) in entries.into_iter().enumerate() {
@@ -163,7 +163,9 @@ impl<V> U64Map<V> {
         }
         map.pin().load(&mut some)?;
         if last.is_some() {
-            order.finish(&map.order)?;
+            order.finish()?;
+        } else {
+            drop(order);
         }
         Ok(map)
     }
@@ -196,10 +198,10 @@ impl<V> U64Map<V> {
         let guard = epoch::pin();
         let boxes = if const { word::is_inline::<V>() } { 0 } else { self.len() * size_of::<V>() };
         let (table, slots) = self.table.bytes(&guard);
-        let runs: usize = self.order.runs(&guard).map(|run| run::Run::bytes(run.capacity())).sum();
+        let runs: usize = self.order.runs(&guard).map(run::Run::own_bytes).sum();
         let idle = slots.saturating_sub(self.len() * (mem::LINE_BYTES / SLOTS));
         MemoryUsage {
-            leaf_bytes: runs + self.order.list_bytes(&guard),
+            leaf_bytes: runs + self.order.heap.bytes() + self.order.list_bytes(&guard),
             record_bytes: boxes,
             table_bytes: table,
             idle_bytes: idle,
@@ -221,20 +223,21 @@ impl<V> U64Map<V> {
         garbage: impl IntoIterator<Item = Garbage<V>>,
     ) -> Recycle<'_, V> {
         let free = self.shards.exchange(pinned.thread, &pinned.guard, garbage);
-        Recycle { table: &self.table, free }
+        Recycle { table: &self.table, heap: &self.order.heap, free }
     }
 }
 
 /// Garbage that nobody reads any more: freed one by one, all of it even if the drop of a value panics.
 struct Recycle<'m, V> {
     table: &'m Table,
+    heap: &'m Heap,
     free: Vec<Garbage<V>>,
 }
 
 impl<V> Recycle<'_, V> {
     fn run(&mut self) {
         while let Some(item) = self.free.pop() {
-            item.free(self.table);
+            item.free(self.table, self.heap);
         }
     }
 }
@@ -259,7 +262,7 @@ impl<V> Drop for U64Map<V> {
         });
         free.extend(table.into_iter().map(Garbage::Table));
         free.append(&mut values);
-        Recycle { table: &self.table, free }.run();
+        Recycle { table: &self.table, heap: &self.order.heap, free }.run();
     }
 }
 

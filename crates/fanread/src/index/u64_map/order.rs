@@ -17,8 +17,9 @@
 //! * **O1** The intervals of the runs follow each other without a gap, from 0 to the largest number.
 //! * **O2** A run that was replaced is dead before another key is added to what replaces it.
 
-use super::raw::Garbage;
+use super::raw::{self, Garbage, Heap};
 use super::run::{Hint, MOST_WORDS, Run};
+use crate::hash::mix::stream;
 use crate::mem::AllocError;
 use crate::sync::epoch::Guard;
 use crate::sync::lock::Lock;
@@ -87,13 +88,14 @@ impl Chunk {
 #[derive(Debug)]
 pub(super) struct Order {
     top: Shared<Top>,
+    pub(super) heap: Heap,
     /// Held by who replaces runs, chunks or the top.
     structure: Lock<()>,
 }
 
 impl Order {
     pub(super) const fn new() -> Self {
-        Self { top: Shared::none(), structure: Lock::new(()) }
+        Self { top: Shared::none(), heap: Heap::new(), structure: Lock::new(()) }
     }
 
     /// Makes the first run.
@@ -102,7 +104,7 @@ impl Order {
     ///
     /// If there is no memory.
     pub(super) fn make_first(&self, guard: &Guard) -> Result<(), AllocError> {
-        let run = Run::of((0, u64::MAX), &[], MOST_WORDS.min(16))?;
+        let run = Run::of(&self.heap, (0, u64::MAX), &[], MOST_WORDS.min(16))?;
         let _held = self.structure.lock();
         if self.top.get(guard).is_none() {
             let chunk = Chunk::of(vec![Listed::of(run)]);
@@ -195,7 +197,7 @@ impl Order {
                 last = next.last();
             }
         }
-        let new = parts(run, (run.low(), last), &keys)?;
+        let new = self.parts(run, (run.low(), last), &keys)?;
         let old = next.as_ref().map(|(next, _)| *next);
         self.publish((run, old), new, guard, garbage);
         // O2: marked while they are still locked.
@@ -204,6 +206,36 @@ impl Order {
             locked.retire();
         }
         Ok(())
+    }
+
+    /// Makes runs of keys from `low` to `last`: one, or two if there are many.
+    fn parts(
+        &self,
+        old: &Run,
+        (low, last): (u64, u64),
+        keys: &[u64],
+    ) -> Result<Vec<Owned<Run>>, AllocError> {
+        let (heap, len) = (&self.heap, keys.len());
+        // Three eighths more, so a run is copied twice before it is split: runs have 2, 3 and 4 KB.
+        let roomy = |len: usize| (len + len * 3 / 8).clamp(MOST_WORDS.min(16), MOST_WORDS);
+        if len <= MOST_WORDS * 3 / 4 {
+            return Ok(vec![Run::of(heap, (low, last), keys, roomy(len))?]);
+        }
+        // Keys that ascend leave a run behind that gets no more of them.
+        let ascends = old.ascends();
+        // Others part near the middle, not in it: runs of random keys would all come to be full at the same time.
+        let near = len * 3 / 8 + stream(keys[0], 0) as usize % (len / 4).max(1);
+        let at = if ascends { len - (len / 8).max(1) } else { near.max(1) };
+        let (left, right) = keys.split_at(at);
+        let room = if ascends { at } else { roomy(at) };
+        let right_run = Run::of(heap, (right[0], last), right, roomy(len - at))?;
+        match Run::of(heap, (low, right[0] - 1), left, room) {
+            Ok(left_run) => Ok(vec![left_run, right_run]),
+            Err(error) => {
+                raw::discard(right_run, heap);
+                Err(error)
+            }
+        }
     }
 
     /// Puts new runs in the place of one, or of one and the next.
@@ -294,34 +326,22 @@ impl Order {
     }
 }
 
-/// Makes runs of keys from `low` to `last`: one, or two if there are many.
-fn parts(old: &Run, (low, last): (u64, u64), keys: &[u64]) -> Result<Vec<Owned<Run>>, AllocError> {
-    let len = keys.len();
-    // A half more, so a run is copied twice before it is split.
-    let roomy = |len: usize| (len + len / 2).clamp(MOST_WORDS.min(16), MOST_WORDS);
-    if len <= MOST_WORDS * 3 / 4 {
-        return Ok(vec![Run::of((low, last), keys, roomy(len))?]);
-    }
-    // Keys that ascend leave a run behind that gets no more of them.
-    let ascends = old.ascends();
-    let at = if ascends { len - (len / 8).max(1) } else { len / 2 };
-    let (left, right) = keys.split_at(at);
-    let room = if ascends { at } else { roomy(at) };
-    let left = Run::of((low, right[0] - 1), left, room)?;
-    let right = Run::of((right[0], last), right, roomy(len - at))?;
-    Ok(vec![left, right])
-}
-
 /// Makes the order of keys that come in ascending order.
-#[derive(Debug, Default)]
-pub(super) struct Builder {
+#[derive(Debug)]
+pub(super) struct Builder<'m> {
+    order: &'m Order,
     keys: Vec<u64>,
     low: u64,
     chunks: Vec<(u64, Shared<Chunk>)>,
     runs: Vec<Listed>,
 }
 
-impl Builder {
+impl<'m> Builder<'m> {
+    /// One for a map that has no order yet.
+    pub(super) fn new(order: &'m Order) -> Self {
+        Self { order, keys: Vec::new(), low: 0, chunks: Vec::new(), runs: Vec::new() }
+    }
+
     /// Adds the next key.
     ///
     /// # Errors
@@ -336,7 +356,8 @@ impl Builder {
     }
 
     fn close_run(&mut self, last: u64) -> Result<(), AllocError> {
-        let run = Run::of((self.low, last), &self.keys, self.keys.len().max(16))?;
+        let room = self.keys.len().max(16);
+        let run = Run::of(&self.order.heap, (self.low, last), &self.keys, room)?;
         self.runs.push(Listed::of(run));
         self.keys.clear();
         self.low = last.wrapping_add(1);
@@ -354,23 +375,23 @@ impl Builder {
         }
     }
 
-    /// Makes the order, which a map takes that has none yet.
+    /// Makes the order.
     ///
     /// # Errors
     ///
     /// If there is no memory.
-    pub(super) fn finish(mut self, order: &Order) -> Result<(), AllocError> {
+    pub(super) fn finish(mut self) -> Result<(), AllocError> {
         self.close_run(u64::MAX)?;
         self.close_chunk();
         let (lows, chunks): (Vec<_>, Vec<_>) =
             core::mem::take(&mut self.chunks).into_iter().unzip();
         let top = Top { lows: lows.into(), chunks: chunks.into() };
-        order.top.point_to(&Shared::new(Owned::new(top)));
+        self.order.top.point_to(&Shared::new(Owned::new(top)));
         Ok(())
     }
 }
 
-impl Drop for Builder {
+impl Drop for Builder<'_> {
     fn drop(&mut self) {
         // What was made for nothing.
         let guard = crate::sync::epoch::pin();

@@ -2,27 +2,29 @@
 //!
 //! # Invariants
 //!
-//! * **M2** The memory of a run is a [`Run`] and, behind it, as many words as the run says; they are made of atomics.
+//! * **M2** The memory of a run is a [`Run`] and, behind it, as many words as the run says; they are made of atomics. It is a
+//!   piece of a [`Heap`], which has one owner at a time and is given back by `Garbage::free`, or a block of its own if it is small.
 //! * **M4** A value word of a map whose values are not inline is the address of a box; the word is taken out of the map
 //!   once, and the box freed when nobody can be reading it.
 //!
 //! The sanitizer runs and the drop-counting tests watch them.
 
 #![expect(unsafe_code, reason = "views memory as runs, and follows pointers")]
-#![expect(clippy::cast_ptr_alignment, reason = "blocks of memory are aligned to a line")]
 
 use core::ptr::{self, NonNull};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::layout::{FREE, GONE, MOST_BLOCKS, SLOTS};
 use super::order::{Chunk, Top};
-use super::run::Run;
+use super::run::{MOST_WORDS, Run};
 use super::table::Table;
 use crate::directory;
+use crate::mem::arena::Arena;
 use crate::mem::boxed::Boxed;
 use crate::mem::pages::Pages;
 use crate::mem::word::{self, Read, Word};
 use crate::mem::{AllocError, LINE_BYTES};
+use crate::sync::lock::Lock;
 use crate::sync::shared::{Owned, Place, Retired};
 use crate::sync::shim::{AtomicPtr, AtomicU64};
 
@@ -111,14 +113,69 @@ unsafe impl directory::Bucket for Bucket {
     }
 }
 
+/// The base-2 logarithm of the bytes of a heap's unit.
+const UNIT_SHIFT: u32 = if cfg!(any(shuttle, small_leaves, miri)) { 6 } else { 10 };
+
+/// Units of the largest piece.
+const MOST_UNITS: usize = 4;
+
+const _: () = assert!(Run::bytes(MOST_WORDS) <= MOST_UNITS << UNIT_SHIFT);
+
+/// Memory for runs that are not small: on large pages, which the allocator's are not.
+#[derive(Debug)]
+pub(super) struct Heap {
+    arena: Arena<UNIT_SHIFT, 2>,
+    /// Pieces that were given back, by their size.
+    free: [Lock<Vec<Piece>>; MOST_UNITS],
+}
+
+/// A piece of a heap that nobody uses.
+#[derive(Debug)]
+struct Piece(NonNull<u8>);
+
+// SAFETY: memory without thread affinity, that belongs to who has the piece (M2).
+unsafe impl Send for Piece {}
+
+impl Heap {
+    pub(super) const fn new() -> Self {
+        Self { arena: Arena::new(), free: [const { Lock::new(Vec::new()) }; MOST_UNITS] }
+    }
+
+    /// How many units a run has; `None` if it is too small to be in a heap.
+    const fn units(bytes: usize) -> Option<usize> {
+        if bytes < 1 << UNIT_SHIFT { None } else { Some(bytes.div_ceil(1 << UNIT_SHIFT)) }
+    }
+
+    /// Hands out a piece: zeroed, or used before by another run.
+    fn take(&self, units: usize) -> Result<NonNull<u8>, AllocError> {
+        #[cfg(test)]
+        if crate::mem::failing::fails_now() {
+            return Err(AllocError { bytes: units << UNIT_SHIFT });
+        }
+        if let Some(piece) = self.free[units - 1].lock().pop() {
+            return Ok(piece.0);
+        }
+        let unit = self.arena.grow(units as u64)?;
+        Ok(NonNull::new(self.arena.at(unit)).expect("a unit that was handed out"))
+    }
+
+    /// Bytes of all pieces, those that wait included. What was never handed out was never touched.
+    pub(super) fn bytes(&self) -> usize {
+        self.arena.used_bytes()
+    }
+}
+
 impl Place for Top {}
 impl Place for Chunk {}
 impl Place for Run {
     unsafe fn free(this: NonNull<Self>) {
         // SAFETY: alive until here.
         let bytes = Self::bytes(unsafe { this.as_ref() }.capacity());
-        // SAFETY: made in `Run::place` with as many bytes; a run has nothing to drop.
-        drop(unsafe { Pages::from_raw(this.cast(), bytes) });
+        if Heap::units(bytes).is_none() {
+            // SAFETY: made in `Run::put` with as many bytes; a run has nothing to drop.
+            drop(unsafe { Pages::from_raw(this.cast(), bytes) });
+        }
+        // A piece of the heap that was not given back goes with the heap.
     }
 }
 
@@ -128,10 +185,14 @@ impl Run {
     /// # Errors
     ///
     /// If there is no memory.
-    pub(super) fn put(self) -> Result<Owned<Self>, AllocError> {
-        let pages = Pages::zeroed(Self::bytes(self.capacity()))?;
-        let place = NonNull::new(pages.into_raw().cast::<Self>()).expect("a block of memory");
-        // SAFETY: the block has room for the run and its words, and is aligned to a line.
+    pub(super) fn put(self, heap: &Heap) -> Result<Owned<Self>, AllocError> {
+        let bytes = Self::bytes(self.capacity());
+        let place = match Heap::units(bytes) {
+            Some(units) => heap.take(units)?,
+            None => NonNull::new(Pages::zeroed(bytes)?.into_raw()).expect("a block of memory"),
+        };
+        let place = place.cast::<Self>();
+        // SAFETY: the memory has room for the run and its words, is aligned to a line, and nobody else's.
         unsafe { place.write(self) };
         // SAFETY: it is ours alone, and freed as it was made.
         Ok(unsafe { Owned::from_raw(place) })
@@ -140,8 +201,20 @@ impl Run {
 
 impl Run {
     /// Bytes of a run with its words.
-    pub(super) fn bytes(capacity: usize) -> usize {
+    pub(super) const fn bytes(capacity: usize) -> usize {
         size_of::<Self>() + capacity * size_of::<u64>()
+    }
+
+    /// The same without those of the heap.
+    pub(super) fn own_bytes(&self) -> usize {
+        let bytes = Self::bytes(self.capacity());
+        if Heap::units(bytes).is_some() { 0 } else { bytes }
+    }
+
+    /// How many words there is room for where so many are.
+    pub(super) fn whole(capacity: usize) -> usize {
+        let bytes = Heap::units(Self::bytes(capacity)).map(|units| units << UNIT_SHIFT);
+        bytes.map_or(capacity, |bytes| (bytes - size_of::<Self>()) / size_of::<u64>())
     }
 
     /// The words.
@@ -158,17 +231,35 @@ impl Run {
 #[must_use = "readers may still be there: put it into the limbo"]
 pub(super) enum Garbage<V> {
     Table(directory::Garbage<Bucket>),
-    Run(#[expect(dead_code, reason = "kept to be dropped")] Retired<Run>),
+    Run(Retired<Run>),
     Chunk(#[expect(dead_code, reason = "kept to be dropped")] Retired<Chunk>),
     Top(#[expect(dead_code, reason = "kept to be dropped")] Retired<Top>),
     Value(#[expect(dead_code, reason = "kept to be dropped")] Boxed<V>),
 }
 
+/// Gives the memory of a run, which nobody uses any more, back to the heap it is from.
+fn give_back(run: NonNull<Run>, heap: &Heap) {
+    // SAFETY: alive until here.
+    let bytes = Run::bytes(unsafe { run.as_ref() }.capacity());
+    match Heap::units(bytes) {
+        Some(units) => heap.free[units - 1].lock().push(Piece(run.cast())),
+        // SAFETY: made in `Run::put` and freed once; a small run has a block of its own.
+        None => unsafe { Run::free(run) },
+    }
+}
+
+/// Gives the memory of a run back that nobody else has seen.
+pub(super) fn discard(run: Owned<Run>, heap: &Heap) {
+    give_back(run.into_raw(), heap);
+}
+
 impl<V> Garbage<V> {
     /// Frees it. Nobody reads it any more.
-    pub(super) fn free(self, table: &Table) {
-        if let Self::Table(garbage) = self {
-            table.free(garbage);
+    pub(super) fn free(self, table: &Table, heap: &Heap) {
+        match self {
+            Self::Table(garbage) => table.free(garbage),
+            Self::Run(run) => give_back(run.into_raw(), heap),
+            other => drop(other),
         }
     }
 }

@@ -16,6 +16,7 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use super::raw::Heap;
 use crate::arch::prefetch;
 use crate::mem::AllocError;
 use crate::sync::shared::Owned;
@@ -25,8 +26,8 @@ use crate::sync::version::Version;
 /// Words of the largest run.
 ///
 /// Twice as many halve the list of runs, and make a lookup in a run, and its copies, longer. With the line before them they
-/// stay below 4 KB.
-pub(super) const MOST_WORDS: usize = if cfg!(any(shuttle, small_leaves, miri)) { 8 } else { 496 };
+/// have 4 KB.
+pub(super) const MOST_WORDS: usize = if cfg!(any(shuttle, small_leaves, miri)) { 8 } else { 504 };
 
 /// Fresh keys that a reader sorts for itself; more make it bring them into order for all.
 pub(super) const FEW_FRESH: usize = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 32 };
@@ -123,12 +124,13 @@ pub(super) struct Run {
 const _: () = assert!(size_of::<Run>() == 64);
 
 impl Run {
-    /// Makes a run of sorted keys with room for more.
+    /// Makes a run of sorted keys with room for more: for as many as are asked for, and what is left of its memory.
     ///
     /// # Errors
     ///
     /// If there is no memory.
     pub(super) fn of(
+        heap: &Heap,
         (low, last): (u64, u64),
         keys: &[u64],
         capacity: usize,
@@ -138,14 +140,14 @@ impl Run {
             low,
             last,
             sorted: keys.len() as u32,
-            capacity: capacity as u32,
+            capacity: Self::whole(capacity) as u32,
             len: AtomicU64::new(keys.len() as u64),
             removed: AtomicU64::new(0),
             merged: AtomicU64::new(0),
             spread: Spread::of(last - low, keys.len()),
             version: Version::default(),
-        }
-        .put()?;
+        };
+        let run = run.put(heap)?;
         for (word, key) in run.get().words().iter().zip(keys) {
             // Relaxed: published with the run.
             word.store(*key, Relaxed);
@@ -345,7 +347,8 @@ mod tests {
                     .collect();
                 keys.sort_unstable();
                 keys.dedup();
-                let run = Run::of((0, u64::MAX), &keys, keys.len()).unwrap();
+                let heap = Heap::new();
+                let run = Run::of(&heap, (0, u64::MAX), &keys, keys.len()).unwrap();
                 let near = keys.iter().flat_map(|k| [k.saturating_sub(1), *k, k.saturating_add(1)]);
                 for key in near.chain([0, u64::MAX, 1 << 40]) {
                     let below = keys.iter().filter(|k| **k < key).count();
@@ -357,7 +360,8 @@ mod tests {
 
     #[test]
     fn the_nearest_key_is_found_among_sorted_and_fresh_ones() {
-        let run = Run::of((10, 99), &[13, 15, 90], 8).unwrap();
+        let heap = Heap::new();
+        let run = Run::of(&heap, (10, 99), &[13, 15, 90], 8).unwrap();
         for key in [70, 13, 99, 20] {
             assert!(run.get().push(key));
         }
@@ -372,7 +376,8 @@ mod tests {
 
     #[test]
     fn all_keys_are_collected_once_in_order() {
-        let run = Run::of((0, 99), &[3, 5, 9], 8).unwrap();
+        let heap = Heap::new();
+        let run = Run::of(&heap, (0, 99), &[3, 5, 9], 8).unwrap();
         for key in [7, 3, 99, 0, 7] {
             assert!(run.get().push(key));
         }

@@ -91,7 +91,7 @@ mod order {
             0 => rng.next_u64(),
             1 => rng.next_u64() % 3000,
             2 => u64::MAX - rng.next_u64() % 3000,
-            _ => 1 << (rng.next_u64() % 64) | rng.next_u64() % 300,
+            _ => (1 << (rng.next_u64() % 64)) | (rng.next_u64() % 300),
         }
     }
 
@@ -135,7 +135,7 @@ mod order {
                         let mut range = pinned.range(low..=high);
                         let mut expected = model.range(low..=high);
                         for _ in 0..rng.next_u64() % 100 {
-                            let (found, next) = if rng.next_u64() % (2 + low % 3) == 0 {
+                            let (found, next) = if rng.next_u64().is_multiple_of(2 + low % 3) {
                                 (range.next_back(), expected.next_back())
                             } else {
                                 (range.next(), expected.next())
