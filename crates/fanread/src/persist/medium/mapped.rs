@@ -8,6 +8,8 @@ use core::ptr::NonNull;
 use std::fs::File;
 use std::io;
 
+use super::checkpoint::{Call, Checkpoints};
+use super::storage::{Storage, allocate};
 use super::{Durability, LINE_WORDS, LineAt, LineRef, Medium, WordAt};
 use crate::mem::LINE_BYTES;
 use crate::sync::lock::Lock;
@@ -42,6 +44,8 @@ enum Kind {
     Memory,
     /// The page cache of a file.
     File(File),
+    /// The page cache of a working copy, and its checkpoints.
+    Copy(File, Box<Checkpoints<File>>),
 }
 
 // SAFETY: the mapping belongs to no thread, and its words are atomics.
@@ -66,14 +70,19 @@ impl Mapped {
     /// anything. Whoever else writes to the file changes words under the map, which are atomics; who cuts it ends the process
     /// by a signal.
     pub(crate) fn file(file: File) -> io::Result<Self> {
-        let bytes = file.metadata()?.len();
-        let (base, reserved) = reserve(Some(&file))?;
-        if bytes > reserved as u64 {
-            unmap(base, reserved);
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        let lines = AtomicU64::new(bytes / LINE_BYTES as u64);
+        let (base, reserved, lines) = map(&file)?;
         Ok(Self { base, lines, reserved, kind: Kind::File(file), growing: Lock::new(()) })
+    }
+
+    /// The whole lines of a working copy, whose checkpoints survive power cuts.
+    pub(crate) fn copy(work: File, checkpoints: Checkpoints<File>) -> io::Result<Self> {
+        let (base, reserved, lines) = map(&work)?;
+        let kind = Kind::Copy(work, Box::new(checkpoints));
+        let mapped = Self { base, lines, reserved, kind, growing: Lock::new(()) };
+        if let Kind::Copy(_, checkpoints) = &mapped.kind {
+            checkpoints.grow(mapped.lines())?;
+        }
+        Ok(mapped)
     }
 
     /// What the contents survive.
@@ -81,6 +90,23 @@ impl Mapped {
         match self.kind {
             Kind::Memory => Durability::None,
             Kind::File(_) => Durability::Process,
+            Kind::Copy(..) => Durability::Checkpoint,
+        }
+    }
+
+    /// Makes what was stored so far safe, as far as that can be.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        match &self.kind {
+            Kind::Memory => Ok(()),
+            Kind::File(file) => file.sync(),
+            Kind::Copy(_, checkpoints) => checkpoints.sync(self),
+        }
+    }
+
+    /// Says that what is stored here is a map; before, it never becomes a checkpoint.
+    pub(crate) fn confirm(&self) {
+        if let Kind::Copy(_, checkpoints) = &self.kind {
+            checkpoints.confirm();
         }
     }
 
@@ -117,8 +143,11 @@ impl Medium for Mapped {
     }
 
     #[inline(always)]
-    fn flush(&self, _: LineAt) {
+    fn flush(&self, at: LineAt) {
         // Memory and the page cache survive all that they can survive without.
+        if let Kind::Copy(_, checkpoints) = &self.kind {
+            checkpoints.mark(at);
+        }
     }
 
     #[inline(always)]
@@ -131,17 +160,31 @@ impl Medium for Mapped {
         }
         let bytes = lines.checked_mul(LINE_BYTES).filter(|bytes| *bytes <= self.reserved);
         let bytes = bytes.ok_or(io::ErrorKind::FileTooLarge)?;
-        if let Kind::File(file) = &self.kind {
-            allocate(file, self.lines() * LINE_BYTES, bytes)?;
+        if let Kind::File(file) | Kind::Copy(file, _) = &self.kind {
+            allocate(file, (self.lines() * LINE_BYTES) as u64, bytes as u64)?;
+        }
+        if let Kind::Copy(_, checkpoints) = &self.kind {
+            checkpoints.grow(lines)?;
         }
         // ORDER: Release, pairs with the Acquire load in `lines`.
         self.lines.store(lines as u64, Release);
         Ok(())
     }
+
+    #[inline(always)]
+    fn enter(&self) -> Call<'_> {
+        match &self.kind {
+            Kind::Copy(_, checkpoints) => checkpoints.enter(),
+            Kind::Memory | Kind::File(_) => Call::free(),
+        }
+    }
 }
 
 impl Drop for Mapped {
     fn drop(&mut self) {
+        if let Kind::Copy(_, checkpoints) = &self.kind {
+            checkpoints.close(self);
+        }
         unmap(self.base, self.reserved);
     }
 }
@@ -175,24 +218,18 @@ fn reserve(file: Option<&File>) -> io::Result<(NonNull<AtomicU64>, usize)> {
     Err(failed)
 }
 
+/// Maps a file, and counts its whole lines.
+fn map(file: &File) -> io::Result<(NonNull<AtomicU64>, usize, AtomicU64)> {
+    let bytes = file.metadata()?.len();
+    let (base, reserved) = reserve(Some(file))?;
+    if bytes > reserved as u64 {
+        unmap(base, reserved);
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok((base, reserved, AtomicU64::new(bytes / LINE_BYTES as u64)))
+}
+
 fn unmap(base: NonNull<AtomicU64>, bytes: usize) {
     // SAFETY: `reserve` mapped these bytes, and nobody uses them any more.
     let _ = unsafe { rustix::mm::munmap(base.as_ptr().cast(), bytes) };
-}
-
-/// Gives a file its blocks up to byte `to`, so that no store into the mapping finds a full disk.
-fn allocate(file: &File, from: usize, to: usize) -> io::Result<()> {
-    use rustix::fs::{FallocateFlags, fallocate};
-    use std::os::unix::fs::FileExt;
-    match fallocate(file, FallocateFlags::empty(), from as u64, (to - from) as u64) {
-        Err(rustix::io::Errno::OPNOTSUPP) => {
-            // Slower, and the same.
-            let zeros = vec![0; 1 << 16];
-            for at in (from..to).step_by(zeros.len()) {
-                file.write_all_at(&zeros[..zeros.len().min(to - at)], at as u64)?;
-            }
-            Ok(())
-        }
-        other => Ok(other?),
-    }
 }
