@@ -52,6 +52,8 @@ pub enum Durability {
     Process,
     /// That, and of a power cut, at any moment, what the last checkpoint has: the map's `sync`, or the end of its use.
     Checkpoint,
+    /// All that a call had returned survives a power cut too: they are in persistent memory, whose mapping the system has granted as such.
+    Persistent,
 }
 
 /// Words of a line.
