@@ -132,6 +132,17 @@ fn many_small_runs_take_no_more_room_than_one() {
 }
 
 #[test]
+fn a_store_with_checkpoints_needs_its_working_copy_only_while_it_is_open() {
+    let folder = Folder::new();
+    assert_eq!(folder.run(&["create", "--checkpoints", "a.store"], ""), done(""));
+    assert_eq!(folder.run(&["put", "a.store", "kiwi", "3"], ""), done(""));
+    fs::remove_file(folder.0.path().join("a.store.work")).unwrap();
+    assert_eq!(folder.run(&["get", "a.store", "kiwi"], ""), done("kiwi\t3\n"));
+    fs::remove_file(folder.0.path().join("a.store.journal")).unwrap();
+    assert_eq!(folder.run(&["get", "a.store", "kiwi"], "").status, 2);
+}
+
+#[test]
 fn what_is_wrong_is_told_in_one_line() {
     let folder = Folder::fruit();
     let path = folder.0.path().join("a.store");

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{env, fs, thread};
 
@@ -42,13 +43,14 @@ impl Map {
         let options = CcehOptions::new().segment_bytes(1024);
         match kind {
             "numbers" => drop(Cceh::create(path, options).unwrap()),
+            "checkpoints" => drop(Cceh::create(path, options.checkpoints(true)).unwrap()),
             _ => drop(Store::create(path, options).unwrap()),
         }
     }
 
     fn open(kind: &str, path: &Path) -> Self {
         match kind {
-            "numbers" => Self::Numbers(Box::new(Cceh::open(path).unwrap())),
+            "numbers" | "checkpoints" => Self::Numbers(Box::new(Cceh::open(path).unwrap())),
             _ => Self::Strings(Box::new(Store::open(path).unwrap())),
         }
     }
@@ -64,6 +66,13 @@ impl Map {
         match self {
             Self::Numbers(map) => _ = map.remove(key),
             Self::Strings(map) => _ = map.remove(&key.to_le_bytes()),
+        }
+    }
+
+    fn sync(&self) {
+        match self {
+            Self::Numbers(map) => map.sync().unwrap(),
+            Self::Strings(map) => map.sync().unwrap(),
         }
     }
 
@@ -83,6 +92,13 @@ impl Map {
             }
         }
     }
+}
+
+/// Lets one thread at a time start a process, or have a map open: a process that is being started has all files of this one for
+/// a moment, and with them their locks.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn folder(name: &str) -> PathBuf {
@@ -113,6 +129,13 @@ fn killed_process() {
     let seed: u64 = seed.parse().unwrap();
     let map = Map::open(kind, Path::new(path));
     thread::scope(|scope| {
+        if kind == "checkpoints" {
+            scope.spawn(|| {
+                loop {
+                    map.sync();
+                }
+            });
+        }
         for thread in 0..THREADS {
             let map = &map;
             scope.spawn(move || {
@@ -140,15 +163,23 @@ fn a_killed_process_loses_no_strings_it_had_acknowledged() {
     kill_again_and_again("strings");
 }
 
+#[test]
+fn a_process_that_is_killed_beside_its_checkpoints_loses_nothing_it_had_acknowledged() {
+    kill_again_and_again("checkpoints");
+}
+
 fn kill_again_and_again(kind: &str) {
     let kills = env::var("FANREAD_KILLS").ok().map_or(20, |n| n.parse::<u64>().unwrap());
     let folder = folder(&format!("killed-{kind}"));
     let path = folder.join("map");
+    let held = alone();
     Map::create(kind, &path);
+    drop(held);
     let mut contents = BTreeMap::new();
     let mut random = Rng::new(17);
     let mut calls = 0;
     for seed in 0..kills {
+        let held = alone();
         let mut child = Command::new(env::current_exe().unwrap())
             .args(["killed_process", "--exact", "--nocapture", "--test-threads=1"])
             .env(CHILD, format!("{seed}:{kind}:{}", path.display()))
@@ -156,6 +187,7 @@ fn kill_again_and_again(kind: &str) {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
+        drop(held);
         let mut acknowledged = child.stderr.take().unwrap();
         let reader = thread::spawn(move || {
             let mut bytes = Vec::new();
@@ -166,7 +198,10 @@ fn kill_again_and_again(kind: &str) {
         child.wait().unwrap();
         let bytes = reader.join().unwrap().unwrap();
         calls += bytes.len();
-        let found = Map::open(kind, &path).contents();
+        let found = {
+            let _held = alone();
+            Map::open(kind, &path).contents()
+        };
         for thread in 0..THREADS {
             let of_thread = |map: &BTreeMap<u64, u64>| -> BTreeMap<u64, u64> {
                 map.iter()
@@ -198,6 +233,7 @@ fn kill_again_and_again(kind: &str) {
 
 #[test]
 fn a_map_is_open_once_and_made_where_nothing_is() {
+    let _held = alone();
     let folder = folder("once");
     let path = folder.join("map");
     let map = Cceh::create(&path, CcehOptions::new()).unwrap();
@@ -227,7 +263,83 @@ fn files_in(folder: &Path) -> usize {
 }
 
 #[test]
+fn a_map_with_checkpoints_is_three_files_of_which_the_working_copy_may_be_gone() {
+    let _held = alone();
+    let folder = folder("checkpoints");
+    let path = folder.join("map");
+    let map = Cceh::create(&path, CcehOptions::new().checkpoints(true)).unwrap();
+    assert_eq!(map.durability(), Durability::Checkpoint);
+    (0..100_000).for_each(|key| assert!(map.insert(key, key).unwrap().is_none()));
+    map.sync().unwrap();
+    // What a loss of power leaves: not the working copy.
+    let copy = folder.join("copy");
+    fs::copy(&path, &copy).unwrap();
+    let beside = |path: &Path, what: &str| PathBuf::from(format!("{}.{what}", path.display()));
+    fs::copy(beside(&path, "journal"), beside(&copy, "journal")).unwrap();
+    (0..1000).for_each(|key| assert!(map.remove(key).is_some()));
+    let other = Cceh::open(&copy).unwrap();
+    other.check().unwrap();
+    assert_eq!(other.len(), 100_000);
+    drop(other);
+    drop(map);
+    assert_eq!(files_in(&folder), 6);
+    let map = Cceh::open(&path).unwrap();
+    assert_eq!((map.len(), map.durability()), (99_000, Durability::Checkpoint));
+    drop(map);
+    // It was closed, so the file alone has all.
+    fs::remove_file(beside(&path, "work")).unwrap();
+    let map = Cceh::open(&path).unwrap();
+    assert_eq!(map.len(), 99_000);
+    map.check().unwrap();
+    drop(map);
+    fs::rename(beside(&copy, "journal"), beside(&path, "journal")).unwrap();
+    let refused = Cceh::open(&path);
+    assert!(matches!(refused, Err(CcehError::Journal)), "{refused:?}");
+    fs::remove_file(beside(&path, "journal")).unwrap();
+    assert!(matches!(Cceh::open(&path), Err(CcehError::Io(_))));
+    assert!(Cceh::create(&path, CcehOptions::new().checkpoints(true)).is_err());
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn checkpoints_are_taken_while_others_write() {
+    let _held = alone();
+    let folder = folder("writers");
+    let path = folder.join("map");
+    let options = CcehOptions::new().segment_bytes(1024).checkpoints(true);
+    let store = Store::create(&path, options).unwrap();
+    thread::scope(|scope| {
+        let writers: Vec<_> = (0..2_u64)
+            .map(|writer| {
+                let store = &store;
+                scope.spawn(move || {
+                    for n in 0..20_000_u64 {
+                        let key = (n % 3000 * 2 + writer).to_le_bytes();
+                        if n % 5 == 0 {
+                            store.remove(&key);
+                        } else {
+                            store.insert(&key, &body(n)).unwrap();
+                        }
+                    }
+                })
+            })
+            .collect();
+        while !writers.iter().all(thread::ScopedJoinHandle::is_finished) {
+            store.sync().unwrap();
+        }
+    });
+    let entries: BTreeMap<_, _> = store.iter().collect();
+    drop(store);
+    fs::remove_file(folder.join("map.work")).unwrap();
+    let store = Store::open(&path).unwrap();
+    store.check().unwrap();
+    assert_eq!(store.iter().collect::<BTreeMap<_, _>>(), entries);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn a_file_that_is_no_map_is_refused_and_left_alone() {
+    let _held = alone();
     let folder = folder("refused");
     let path = folder.join("map");
     drop(Cceh::create(&path, CcehOptions::new().segment_bytes(256)).unwrap());

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use comfy_table::{Table, presets::NOTHING};
 use fanread::Store;
+use fanread::persist::Durability;
 use fanread::persist::cceh::{CcehError, CcehOptions};
 
 use super::table::Texts;
@@ -16,8 +17,10 @@ use crate::failure::Failure;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A store maps byte strings to byte strings. What a command has done survives the
-end of the process at any moment; a power cut may lose it. One process has a
-store open at a time. Exit status: 0 done, 1 not found or damaged, 2 misuse.
+end of the process at any moment; a power cut may lose it, or the store, unless
+it was created with --checkpoints: then what a command has done that has ended
+survives that too. One process has a store open at a time. Exit status: 0 done,
+1 not found or damaged, 2 misuse.
 
 Examples:
   fanread store create prices.store
@@ -56,7 +59,11 @@ enum Verb {
 #[command(after_help = "\
 Examples:
   fanread store create prices.store
-  fanread store create --segment-bytes 4096 small.store")]
+  fanread store create --segment-bytes 4096 small.store
+  fanread store create --checkpoints lasting.store
+
+With --checkpoints a store is three files, which belong together: FILE,
+FILE.journal and FILE.work.")]
 struct CreateArgs {
     /// Store to make; there must be no such file
     file: PathBuf,
@@ -64,6 +71,10 @@ struct CreateArgs {
     /// Bytes of a segment: a power of two from 256 to 4194304
     #[arg(long, value_name = "N", default_value_t = 16_384)]
     segment_bytes: usize,
+
+    /// Survives power cuts, at the price of a second copy of the store on the disk
+    #[arg(long)]
+    checkpoints: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -191,7 +202,7 @@ fn create(args: &CreateArgs) -> Result<(), Failure> {
         let why = format!("a segment of {bytes} bytes is no power of two from 256 to 4194304");
         return Err(Failure::misuse(why));
     }
-    let options = CcehOptions::new().segment_bytes(bytes);
+    let options = CcehOptions::new().segment_bytes(bytes).checkpoints(args.checkpoints);
     match Store::create(&args.file, options) {
         Ok(_) => Ok(()),
         Err(e) => Err(Failure::misuse(told("make", &args.file, &e))),
@@ -223,14 +234,25 @@ fn open(file: &Path) -> Result<Store, Failure> {
     })
 }
 
+/// Lets what was written survive what it can.
+fn sync(store: &Store, file: &Path) -> Result<(), Failure> {
+    let kept = match store.durability() {
+        Durability::Checkpoint => store.sync(),
+        _ => Ok(()),
+    };
+    kept.map_err(|e| Failure::failed(told("write to", file, &e)))
+}
+
 fn put(args: &PutArgs) -> Result<(), Failure> {
     let parse = |text: &OsString, form: super::table::text::Form| {
         form.parse(text.as_encoded_bytes()).map_err(Failure::misuse)
     };
     if let (Some(key), Some(value)) = (&args.key, &args.value) {
         let (key, value) = (parse(key, args.texts.keys)?, parse(value, args.texts.values)?);
-        let put = open(&args.file)?.insert(&key, &value);
-        return put.map(drop).map_err(|e| Failure::failed(told("write to", &args.file, &e)));
+        let store = open(&args.file)?;
+        let put = store.insert(&key, &value);
+        put.map_err(|e| Failure::failed(told("write to", &args.file, &e)))?;
+        return sync(&store, &args.file);
     }
     let store = open(&args.file)?;
     let columns = Columns {
@@ -263,6 +285,7 @@ fn put(args: &PutArgs) -> Result<(), Failure> {
         return Err(Failure::failed(full));
     }
     read?;
+    sync(&store, &args.file)?;
     writeln!(io::stdout(), "{new} new, {replaced} replaced")?;
     Ok(())
 }
@@ -313,7 +336,9 @@ fn get(args: &KeysArgs) -> Result<(), Failure> {
 
 fn del(args: &KeysArgs) -> Result<(), Failure> {
     let store = open(&args.file)?;
-    each_key(args, |key| Ok(store.remove(key).is_some()))
+    let removed = each_key(args, |key| Ok(store.remove(key).is_some()));
+    sync(&store, &args.file)?;
+    removed
 }
 
 fn scan(args: &ScanArgs) -> Result<(), Failure> {

@@ -16,12 +16,13 @@
 #![allow(clippy::inline_always, reason = "kernels of a few instructions, called from hot loops")]
 #![expect(
     unsafe_code,
-    reason = "prefetch, vector loads of shared words, and words that start uninitialised"
+    reason = "prefetch, flushes, vector loads of shared words, and words that start uninitialised"
 )]
 
 use core::mem::MaybeUninit;
 use core::sync::atomic::AtomicU64;
 
+mod flush;
 #[cfg_attr(
     all(target_arch = "x86_64", not(any(miri, loom, shuttle)), not(test)),
     allow(dead_code, reason = "there it defines what the twins in use have to return")
@@ -35,6 +36,7 @@ mod x86_64;
 mod tests;
 
 pub(crate) use best::Avx512;
+pub(crate) use flush::Flush;
 pub(crate) use words::Words;
 
 #[cfg(not(all(target_arch = "x86_64", not(any(miri, loom, shuttle)))))]

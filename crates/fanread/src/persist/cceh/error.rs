@@ -34,6 +34,8 @@ pub enum CcehError {
         /// What it says.
         found: u64,
     },
+    /// The journal beside the file is damaged, or is not that of the map as it is.
+    Journal,
     /// A key, or a value, is longer than it may be.
     TooLong {
         /// How long it is, in bytes.
@@ -58,6 +60,7 @@ impl fmt::Display for CcehError {
             Self::Damaged { offset, found } => {
                 write!(f, "damaged map: the word at byte {offset} is {found:#018x}")
             }
+            Self::Journal => f.write_str("the journal beside the file is not that of this map"),
             Self::TooLong { bytes } => write!(f, "a key or value of {bytes} bytes is too long"),
             Self::Crowded => f.write_str("too many keys have nearly the same hash"),
         }

@@ -10,6 +10,7 @@
 //!      3       checksum of words 0 to 2
 //!      8       root          block where the directory begins in bits 0 to 47, its depth G in 56 to 63
 //!      16      heap          of byte strings: block of the first list of extents, or 0 (`heap.rs`)
+//!      24      home          "fanCHECK" and the number of the last one, if the file has checkpoints (`file.rs`)
 //!
 //! directory    2^G words, one for each value of a hash's top G bits:
 //!              block of the segment in bits 0 to 47, its depth L in 56 to 63
@@ -50,6 +51,10 @@ pub(super) const KEY_AT: WordAt = WordAt(2);
 pub(super) const CHECKSUM_AT: WordAt = WordAt(3);
 pub(super) const ROOT_AT: WordAt = WordAt(8);
 pub(super) const HEAP_AT: WordAt = WordAt(16);
+pub(super) const HOME_AT: WordAt = WordAt(24);
+
+/// "fanCHECK", the same: a file that has checkpoints.
+pub(super) const HOME_MARK: u64 = u64::from_le_bytes(*b"fanCHECK");
 
 /// The depths that a directory may have.
 ///

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::iter::Walk;
 use super::strings::Strings;
-use super::{Broken, CcehError, CcehOptions, SplitPolicy, make_file, open_file};
-use crate::persist::medium::{Durability, Mapped};
+use super::{Broken, CcehError, CcehOptions, SplitPolicy, file};
+use crate::persist::medium::{Durability, Mapped, Medium};
 use crate::sync::epoch::{Guard, pin};
 
 /// A hash map of byte strings to byte strings, in a file or in memory, that a crash at any instruction leaves whole.
@@ -72,7 +72,12 @@ impl Store {
     ///
     /// [`CcehError::Io`] if there is a file of that name, or none can be made; no file is left then.
     pub fn create(path: impl AsRef<Path>, options: CcehOptions) -> Result<Self, CcehError> {
-        let strings = make_file(path.as_ref(), |medium| Strings::create(medium, options))?;
+        let strings = file::make(
+            path.as_ref(),
+            options.checkpoints,
+            |medium| Strings::create(medium, options),
+            |medium| Strings::open_file(medium, options.policy),
+        )?;
         Ok(Self { strings })
     }
 
@@ -88,7 +93,17 @@ impl Store {
     /// As [`Cceh::open`](super::Cceh::open). What is not read by opening may be damaged: an entry that names no record of its key counts as
     /// none, and [`check`](Self::check) tells.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, CcehError> {
-        Ok(Self { strings: Strings::open(open_file(path.as_ref())?, SplitPolicy::InPlace)? })
+        let strings = Strings::open_file(file::open(path.as_ref())?, SplitPolicy::InPlace)?;
+        Ok(Self { strings })
+    }
+
+    /// Makes a checkpoint, as [`Cceh::sync`](super::Cceh::sync) does.
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    pub fn sync(&self) -> Result<(), CcehError> {
+        Ok(self.strings.map.medium.sync()?)
     }
 
     /// Returns what the contents survive.
@@ -126,11 +141,13 @@ impl Store {
     /// [`CcehError::TooLong`], [`CcehError::Io`] if the file cannot grow, [`CcehError::Crowded`] if too many keys have nearly the
     /// same hash. The map is unchanged.
     pub fn insert(&self, key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>, CcehError> {
+        let _call = self.strings.map.medium.enter();
         self.strings.insert(key, value)
     }
 
     /// Removes `key` and returns its value.
     pub fn remove(&self, key: &[u8]) -> Option<Vec<u8>> {
+        let _call = self.strings.map.medium.enter();
         self.strings.remove(key)
     }
 
@@ -173,7 +190,17 @@ impl Store {
     ///
     /// The first invariant that does not hold, and where.
     pub fn check(&self) -> Result<(), Broken> {
+        let _call = self.strings.map.medium.enter();
         self.strings.check()
+    }
+}
+
+impl Strings<Mapped> {
+    /// Opens the map of a file.
+    fn open_file(medium: Mapped, policy: SplitPolicy) -> Result<Self, CcehError> {
+        let strings = Self::open(medium, policy)?;
+        strings.map.medium.confirm();
+        Ok(strings)
     }
 }
 

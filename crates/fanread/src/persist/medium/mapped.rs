@@ -8,7 +8,10 @@ use core::ptr::NonNull;
 use std::fs::File;
 use std::io;
 
+use super::checkpoint::{Call, Checkpoints};
+use super::storage::{Storage, allocate};
 use super::{Durability, LINE_WORDS, LineAt, LineRef, Medium, WordAt};
+use crate::arch::Flush;
 use crate::mem::LINE_BYTES;
 use crate::sync::lock::Lock;
 use crate::sync::shim::{
@@ -33,6 +36,8 @@ pub(crate) struct Mapped {
     lines: AtomicU64,
     reserved: usize,
     kind: Kind,
+    /// What makes a line durable, if it takes more than a store.
+    flush: Option<Flush>,
     growing: Lock<()>,
 }
 
@@ -42,6 +47,8 @@ enum Kind {
     Memory,
     /// The page cache of a file.
     File(File),
+    /// The page cache of a working copy, and its checkpoints.
+    Copy(File, Box<Checkpoints<File>>),
 }
 
 // SAFETY: the mapping belongs to no thread, and its words are atomics.
@@ -52,35 +59,66 @@ unsafe impl Sync for Mapped {}
 impl Mapped {
     /// Memory of the process, of no lines yet; in huge pages, if the system has them and they are wanted.
     pub(crate) fn memory(huge_pages: bool) -> io::Result<Self> {
-        let (base, reserved) = reserve(None)?;
+        let (base, reserved) = reserve(Backing::None)?;
         let lines = AtomicU64::new(0);
         if huge_pages {
             use rustix::mm::{Advice, madvise};
             // SAFETY: the mapping was just made. Refused where the kernel has no huge pages.
             let _ = unsafe { madvise(base.as_ptr().cast(), reserved, Advice::LinuxHugepage) };
         }
-        Ok(Self { base, lines, reserved, kind: Kind::Memory, growing: Lock::new(()) })
+        let growing = Lock::new(());
+        Ok(Self { base, lines, reserved, kind: Kind::Memory, flush: None, growing })
     }
 
     /// The whole lines of a file, whose mapping the page cache keeps: a killed process loses nothing, a power cut may lose
     /// anything. Whoever else writes to the file changes words under the map, which are atomics; who cuts it ends the process
     /// by a signal.
     pub(crate) fn file(file: File) -> io::Result<Self> {
-        let bytes = file.metadata()?.len();
-        let (base, reserved) = reserve(Some(&file))?;
-        if bytes > reserved as u64 {
-            unmap(base, reserved);
-            return Err(io::ErrorKind::FileTooLarge.into());
+        // Persistent memory, if the file is in such and the processor can write to it; else the page cache.
+        let flush = Flush::detect();
+        let persistent = flush.and_then(|_| map(Backing::Persistent(&file)).ok());
+        let flush = flush.filter(|_| persistent.is_some());
+        let mapped = persistent.map_or_else(|| map(Backing::Cache(&file)), Ok)?;
+        let (base, reserved, lines) = mapped;
+        let growing = Lock::new(());
+        Ok(Self { base, lines, reserved, kind: Kind::File(file), flush, growing })
+    }
+
+    /// The whole lines of a working copy, whose checkpoints survive power cuts.
+    pub(crate) fn copy(work: File, checkpoints: Checkpoints<File>) -> io::Result<Self> {
+        let (base, reserved, lines) = map(Backing::Cache(&work))?;
+        let kind = Kind::Copy(work, Box::new(checkpoints));
+        let growing = Lock::new(());
+        let mapped = Self { base, lines, reserved, kind, flush: None, growing };
+        if let Kind::Copy(_, checkpoints) = &mapped.kind {
+            checkpoints.grow(mapped.lines())?;
         }
-        let lines = AtomicU64::new(bytes / LINE_BYTES as u64);
-        Ok(Self { base, lines, reserved, kind: Kind::File(file), growing: Lock::new(()) })
+        Ok(mapped)
     }
 
     /// What the contents survive.
     pub(crate) fn durability(&self) -> Durability {
         match self.kind {
             Kind::Memory => Durability::None,
+            Kind::File(_) if self.flush.is_some() => Durability::Persistent,
             Kind::File(_) => Durability::Process,
+            Kind::Copy(..) => Durability::Checkpoint,
+        }
+    }
+
+    /// Makes what was stored so far safe, as far as that can be.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        match &self.kind {
+            Kind::Memory => Ok(()),
+            Kind::File(file) => file.sync(),
+            Kind::Copy(_, checkpoints) => checkpoints.sync(self),
+        }
+    }
+
+    /// Says that what is stored here is a map; before, it never becomes a checkpoint.
+    pub(crate) fn confirm(&self) {
+        if let Kind::Copy(_, checkpoints) = &self.kind {
+            checkpoints.confirm();
         }
     }
 
@@ -117,12 +155,22 @@ impl Medium for Mapped {
     }
 
     #[inline(always)]
-    fn flush(&self, _: LineAt) {
+    fn flush(&self, at: LineAt) {
         // Memory and the page cache survive all that they can survive without.
+        if let Kind::Copy(_, checkpoints) = &self.kind {
+            checkpoints.mark(at);
+        }
+        if let Some(flush) = self.flush {
+            flush.line(crate::sync::shim::line(self.line(at).0).first().expect("a line has words"));
+        }
     }
 
     #[inline(always)]
-    fn fence(&self) {}
+    fn fence(&self) {
+        if self.flush.is_some() {
+            Flush::fence();
+        }
+    }
 
     fn grow(&self, lines: usize) -> io::Result<()> {
         let _growing = self.growing.lock();
@@ -131,32 +179,61 @@ impl Medium for Mapped {
         }
         let bytes = lines.checked_mul(LINE_BYTES).filter(|bytes| *bytes <= self.reserved);
         let bytes = bytes.ok_or(io::ErrorKind::FileTooLarge)?;
-        if let Kind::File(file) = &self.kind {
-            allocate(file, self.lines() * LINE_BYTES, bytes)?;
+        if let Kind::File(file) | Kind::Copy(file, _) = &self.kind {
+            allocate(file, (self.lines() * LINE_BYTES) as u64, bytes as u64)?;
+        }
+        if let Kind::Copy(_, checkpoints) = &self.kind {
+            checkpoints.grow(lines)?;
         }
         // ORDER: Release, pairs with the Acquire load in `lines`.
         self.lines.store(lines as u64, Release);
         Ok(())
     }
+
+    #[inline(always)]
+    fn enter(&self) -> Call<'_> {
+        match &self.kind {
+            Kind::Copy(_, checkpoints) => checkpoints.enter(),
+            Kind::Memory | Kind::File(_) => Call::free(),
+        }
+    }
 }
 
 impl Drop for Mapped {
     fn drop(&mut self) {
+        if let Kind::Copy(_, checkpoints) = &self.kind {
+            checkpoints.close(self);
+        }
         unmap(self.base, self.reserved);
     }
 }
 
+/// What is behind a mapping.
+#[derive(Clone, Copy, Debug)]
+enum Backing<'a> {
+    /// Memory of the process.
+    None,
+    /// The page cache of a file.
+    Cache(&'a File),
+    /// The file itself, in persistent memory: what is flushed is durable, and the file's own blocks are.
+    Persistent(&'a File),
+}
+
 /// Reserves addresses for a medium.
-fn reserve(file: Option<&File>) -> io::Result<(NonNull<AtomicU64>, usize)> {
+fn reserve(backing: Backing<'_>) -> io::Result<(NonNull<AtomicU64>, usize)> {
     use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous};
     let mut failed = io::ErrorKind::OutOfMemory.into();
     let access = ProtFlags::READ | ProtFlags::WRITE;
     for bytes in RESERVED_BYTES {
         // SAFETY: a new mapping at an address of the kernel's choice touches nothing of ours.
         let mapped = unsafe {
-            match file {
-                Some(file) => mmap(core::ptr::null_mut(), bytes, access, MapFlags::SHARED, file, 0),
-                None => mmap_anonymous(
+            let shared = |flags, file| mmap(core::ptr::null_mut(), bytes, access, flags, file, 0);
+            match backing {
+                Backing::Cache(file) => shared(MapFlags::SHARED, file),
+                Backing::Persistent(file) => {
+                    shared(MapFlags::SHARED_VALIDATE | MapFlags::SYNC, file)
+                }
+                Backing::None => mmap_anonymous(
                     core::ptr::null_mut(),
                     bytes,
                     access,
@@ -175,24 +252,55 @@ fn reserve(file: Option<&File>) -> io::Result<(NonNull<AtomicU64>, usize)> {
     Err(failed)
 }
 
+/// Maps a file, and counts its whole lines.
+fn map(backing: Backing<'_>) -> io::Result<(NonNull<AtomicU64>, usize, AtomicU64)> {
+    let bytes = match backing {
+        Backing::None => 0,
+        Backing::Cache(file) | Backing::Persistent(file) => file.metadata()?.len(),
+    };
+    let (base, reserved) = reserve(backing)?;
+    if bytes > reserved as u64 {
+        unmap(base, reserved);
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok((base, reserved, AtomicU64::new(bytes / LINE_BYTES as u64)))
+}
+
 fn unmap(base: NonNull<AtomicU64>, bytes: usize) {
     // SAFETY: `reserve` mapped these bytes, and nobody uses them any more.
     let _ = unsafe { rustix::mm::munmap(base.as_ptr().cast(), bytes) };
 }
 
-/// Gives a file its blocks up to byte `to`, so that no store into the mapping finds a full disk.
-fn allocate(file: &File, from: usize, to: usize) -> io::Result<()> {
-    use rustix::fs::{FallocateFlags, fallocate};
-    use std::os::unix::fs::FileExt;
-    match fallocate(file, FallocateFlags::empty(), from as u64, (to - from) as u64) {
-        Err(rustix::io::Errno::OPNOTSUPP) => {
-            // Slower, and the same.
-            let zeros = vec![0; 1 << 16];
-            for at in (from..to).step_by(zeros.len()) {
-                file.write_all_at(&zeros[..zeros.len().min(to - at)], at as u64)?;
-            }
-            Ok(())
+#[cfg(all(test, target_arch = "x86_64", not(any(miri, loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::persist::medium::WordAt;
+    use crate::sync::shim::Ordering::Relaxed;
+
+    #[test]
+    fn a_medium_that_flushes_keeps_what_is_stored() {
+        let mut medium = Mapped::memory(false).unwrap();
+        medium.flush = Flush::detect();
+        assert!(medium.flush.is_some());
+        medium.grow(100).unwrap();
+        for at in 0..800 {
+            medium.store(WordAt(at), at as u64, Relaxed);
+            medium.persist(WordAt(at).line());
         }
-        other => Ok(other?),
+        assert!((0..800).all(|at| medium.load(WordAt(at), Relaxed) == at as u64));
+    }
+
+    #[test]
+    fn a_file_that_is_not_in_persistent_memory_does_not_count_as_such() {
+        let path = std::env::temp_dir().join(format!("fanread-mapped-{}", std::process::id()));
+        let mut options = std::fs::OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let is_persistent = map(Backing::Persistent(&file))
+            .map(|(base, reserved, _)| unmap(base, reserved))
+            .is_ok();
+        let medium = Mapped::file(file).unwrap();
+        let level = if is_persistent { Durability::Persistent } else { Durability::Process };
+        assert_eq!(medium.durability(), level);
     }
 }

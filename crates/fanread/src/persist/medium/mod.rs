@@ -16,11 +16,24 @@
 #![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
 #![allow(clippy::missing_errors_doc, reason = "the errors are those of the system")]
 
+mod checkpoint;
+#[cfg(test)]
+pub(crate) mod disk;
+mod journal;
 mod mapped;
+mod marks;
 #[cfg(test)]
 pub(crate) mod sim;
+mod storage;
 
+#[cfg(test)]
+pub(crate) use checkpoint::Origin;
+pub(crate) use checkpoint::{Call, Checkpoints, Home, boot};
+pub(crate) use journal::Boot;
+#[cfg(test)]
+pub(crate) use journal::faults::TRUSTS;
 pub(crate) use mapped::Mapped;
+pub(crate) use storage::Storage;
 
 use std::io;
 
@@ -37,6 +50,10 @@ pub enum Durability {
     /// The end of the process, whatever ends it. They are in the system's page cache; a power cut, or an end of the system that is
     /// not orderly, may lose or tear them.
     Process,
+    /// That, and of a power cut, at any moment, what the last checkpoint has: the map's `sync`, or the end of its use.
+    Checkpoint,
+    /// All that a call had returned survives a power cut too: they are in persistent memory, whose mapping the system has granted as such.
+    Persistent,
 }
 
 /// Words of a line.
@@ -142,6 +159,12 @@ pub(crate) trait Medium: Send + Sync {
     ///
     /// That of the system; the medium is as long as before.
     fn grow(&self, lines: usize) -> io::Result<()>;
+
+    /// Begins a call of the map that may store. Checkpoints are taken between such calls.
+    #[inline(always)]
+    fn enter(&self) -> Call<'_> {
+        Call::free()
+    }
 
     /// Loads a word.
     #[inline(always)]

@@ -271,53 +271,65 @@ impl Replay {
         choices
     }
 
-    /// Calls `f` with states that a crash now may leave: with all of them if there are at most `limit`, else with
-    /// nothing kept, all kept, each choice alone kept, each alone dropped, and random ones.
+    /// Calls `f` with states that a crash now may leave, as [`each_choice`] picks them.
     pub(crate) fn images(&self, limit: usize, seed: u64, mut f: impl FnMut(&Image)) {
         let choices = self.choices();
-        let count = choices.iter().try_fold(1_usize, |n, options| n.checked_mul(options.len()));
+        let options: Vec<_> = choices.iter().map(Vec::len).collect();
         let mut image = self.durable.clone();
-        let mut show = |picks: &mut dyn FnMut(usize, usize) -> usize| {
+        each_choice(&options, limit, seed, |picks| {
             image.copy_from_slice(&self.durable);
-            for (at, options) in choices.iter().enumerate() {
-                for (place, value) in &options[picks(at, options.len())] {
+            for (options, pick) in choices.iter().zip(picks) {
+                for (place, value) in &options[*pick] {
                     image[*place] = *value;
                 }
             }
             f(&image);
-        };
-        if let Some(count) = count.filter(|count| *count <= limit) {
-            for mut n in 0..count {
-                show(&mut |_, options| {
-                    let pick = n % options;
-                    n /= options;
-                    pick
-                });
-            }
-            return;
+        });
+    }
+}
+
+/// Calls `f` with one of the options of each choice, by their numbers: in all ways if there are at most `limit`, else with the
+/// first of each, the last of each, the last of each alone, of all but each, and at random.
+pub(crate) fn each_choice(options: &[usize], limit: usize, seed: u64, mut f: impl FnMut(&[usize])) {
+    let count = options.iter().try_fold(1_usize, |n, options| n.checked_mul(*options));
+    let mut picks = vec![0; options.len()];
+    let mut show = |pick: &mut dyn FnMut(usize, usize) -> usize| {
+        for (at, (place, options)) in picks.iter_mut().zip(options).enumerate() {
+            *place = pick(at, *options);
         }
-        let mut left = limit;
-        let mut show = |picks: &mut dyn FnMut(usize, usize) -> usize| {
-            if left > 0 {
-                left -= 1;
-                show(picks);
-            }
-        };
-        show(&mut |_, _| 0);
-        show(&mut |_, options| options - 1);
-        let mut random = seed | 1;
-        for alone in 0..choices.len() {
-            show(&mut |at, options| if at == alone { options - 1 } else { 0 });
-            show(&mut |at, options| if at == alone { 0 } else { options - 1 });
-        }
-        for _ in 0..limit {
+        f(&picks);
+    };
+    if let Some(count) = count.filter(|count| *count <= limit) {
+        for mut n in 0..count {
             show(&mut |_, options| {
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
-                (random >> 33) as usize % options
+                let pick = n % options;
+                n /= options;
+                pick
             });
         }
+        return;
+    }
+    let mut left = limit;
+    let mut show = |pick: &mut dyn FnMut(usize, usize) -> usize| {
+        if left > 0 {
+            left -= 1;
+            show(pick);
+        }
+    };
+    show(&mut |_, _| 0);
+    show(&mut |_, options| options - 1);
+    let mut random = seed | 1;
+    for alone in 0..options.len() {
+        show(&mut |at, options| if at == alone { options - 1 } else { 0 });
+        show(&mut |at, options| if at == alone { 0 } else { options - 1 });
+    }
+    for _ in 0..limit {
+        show(&mut |_, options| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            (random >> 33) as usize % options
+        });
     }
 }
 

@@ -1,0 +1,89 @@
+//! Files as checkpoints use them: what is written is safe after the next `sync`, and may be lost, in part or as a whole, before.
+
+#![expect(clippy::missing_errors_doc, reason = "the errors are those of the system")]
+
+use std::fs::File;
+use std::io;
+
+/// How many bytes are copied at once from one file to another.
+const COPIED_BYTES: usize = 1 << 20;
+
+/// A file; see the module. Lengths only grow, but for `copy`.
+pub(crate) trait Storage: Send + Sync {
+    /// Its length.
+    fn bytes(&self) -> io::Result<u64>;
+
+    /// Fills `room` with what is written from byte `at` on. An error if the file ends before.
+    fn read(&self, at: u64, room: &mut [u8]) -> io::Result<()>;
+
+    /// Writes bytes, also behind the end.
+    #[cfg_attr(test, track_caller)]
+    fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Makes the file at least so long, with room on the disk for all of it.
+    fn grow(&self, bytes: u64) -> io::Result<()>;
+
+    /// Makes what was written, and the length, safe.
+    #[cfg_attr(test, track_caller)]
+    fn sync(&self) -> io::Result<()>;
+
+    /// Becomes as another file is.
+    fn copy(&self, from: &Self) -> io::Result<()>;
+}
+
+impl Storage for File {
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn read(&self, at: u64, room: &mut [u8]) -> io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(self, room, at)
+    }
+
+    fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        std::os::unix::fs::FileExt::write_all_at(self, bytes, at)
+    }
+
+    fn grow(&self, bytes: u64) -> io::Result<()> {
+        let now = self.bytes()?;
+        if bytes > now { allocate(self, now, bytes) } else { Ok(()) }
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+
+    fn copy(&self, from: &Self) -> io::Result<()> {
+        self.set_len(0)?;
+        // Some file systems share the blocks of both until one is written to.
+        if rustix::fs::ioctl_ficlone(self, from).is_ok() {
+            return Ok(());
+        }
+        let bytes = from.bytes()?;
+        self.grow(bytes)?;
+        let mut room = vec![0; COPIED_BYTES];
+        for at in (0..bytes).step_by(COPIED_BYTES) {
+            let room = &mut room[..COPIED_BYTES.min((bytes - at) as usize)];
+            from.read(at, room)?;
+            self.write(at, room)?;
+        }
+        Ok(())
+    }
+}
+
+/// Gives a file its blocks up to byte `to`, so that no later write there finds a full disk.
+pub(super) fn allocate(file: &File, from: u64, to: u64) -> io::Result<()> {
+    use rustix::fs::{FallocateFlags, fallocate};
+    use std::os::unix::fs::FileExt;
+    match fallocate(file, FallocateFlags::empty(), from, to - from) {
+        Err(rustix::io::Errno::OPNOTSUPP) => {
+            // Slower, and the same.
+            let zeros = vec![0; 1 << 16];
+            for at in (from..to).step_by(zeros.len()) {
+                file.write_all_at(&zeros[..zeros.len().min((to - at) as usize)], at)?;
+            }
+            Ok(())
+        }
+        other => Ok(other?),
+    }
+}
