@@ -10,7 +10,7 @@ use crate::sync::shim::Ordering::Relaxed;
 /// How many keys of a batch have their lines fetched at once.
 ///
 /// A core has some 10 to 16 fetches under way; each key asks for two lines. Fewer leave some idle, more push each other out.
-const BATCH: usize = if cfg!(any(loom, shuttle, miri)) { 2 } else { 16 };
+pub(super) const BATCH: usize = if cfg!(any(loom, shuttle, miri)) { 2 } else { 16 };
 
 /// A slot of a bucket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -139,16 +139,29 @@ impl<M: Medium> Map<M> {
         })
     }
 
+    /// Asks for what a search for a hash reads first.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, hash: u64) {
+        let block = self.hints.get(hash);
+        self.medium.line(self.bucket_line(block, self.geometry.bucket(hash))).prefetch();
+        crate::arch::prefetch(self.shadows.get(block));
+    }
+
+    /// A value that the bucket of a hash seems to have for it. Nothing is validated: good for asking for lines.
+    #[inline(always)]
+    pub(super) fn guess(&self, hash: u64) -> Option<u64> {
+        let block = self.hints.get(hash);
+        let home = self.medium.line(self.bucket_line(block, self.geometry.bucket(hash)));
+        slot_of(home, hash, &Only).map(|at| home.load(SLOTS + at, Relaxed))
+    }
+
     pub(super) fn get_batch(&self, keys: &[u64], values: &mut [Option<u64>]) {
         assert_eq!(keys.len(), values.len(), "as many places as keys");
         for (keys, values) in keys.chunks(BATCH).zip(values.chunks_mut(BATCH)) {
             let mut hashes = [0; BATCH];
             for (hash, key) in hashes.iter_mut().zip(keys) {
                 *hash = self.spelling.hash(*key);
-                let block = self.hints.get(*hash);
-                let bucket = self.geometry.bucket(*hash);
-                self.medium.line(self.bucket_line(block, bucket)).prefetch();
-                crate::arch::prefetch(self.shadows.get(block));
+                self.prefetch(*hash);
             }
             for (value, hash) in values.iter_mut().zip(hashes) {
                 *value = self.get_hash(hash, &Only);

@@ -129,6 +129,25 @@ impl Store {
         self.strings.contains_key(key)
     }
 
+    /// Looks for many keys, and stores what [`get`](Self::get) returns for each in the same place of `values`. The lines of
+    /// sixteen keys are fetched at once, and then their records.
+    ///
+    /// # Panics
+    ///
+    /// If the slices have different lengths.
+    pub fn get_batch(&self, keys: &[&[u8]], values: &mut [Option<Vec<u8>>]) {
+        self.strings.get_batch(keys, values);
+    }
+
+    /// Looks for many keys as [`get_batch`](Self::get_batch) does, and stores whether each is there.
+    ///
+    /// # Panics
+    ///
+    /// If the slices have different lengths.
+    pub fn contains_batch(&self, keys: &[&[u8]], found: &mut [bool]) {
+        self.strings.contains_batch(keys, found);
+    }
+
     /// Maps `key` to `value` and returns the value it replaces.
     ///
     /// # Cost

@@ -13,11 +13,11 @@ use std::collections::HashSet;
 use super::heap::Heap;
 use super::layout::{Block, SLOTS, STRINGS_MAGIC};
 use super::record::Record;
-use super::search::Wanted;
+use super::search::{BATCH, Wanted};
 use super::store::StoreStats;
 use super::{Broken, CcehError, CcehOptions, Map, SplitPolicy};
 use crate::mem::LINE_BYTES;
-use crate::persist::medium::{Medium, WordAt};
+use crate::persist::medium::{LINE_WORDS, LineAt, Medium, WordAt};
 use crate::sync::epoch::{Guard, pin};
 use crate::sync::lock::Lock;
 use crate::sync::shim::AtomicU64;
@@ -88,6 +88,50 @@ impl<M: Medium> Strings<M> {
     pub(super) fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
         let mut value = Vec::new();
         self.get_into(key, &mut value).then_some(value)
+    }
+
+    /// Calls `found` for each key with its number and its record. Asks for the lines of the table for some keys at once, and then for
+    /// their records.
+    pub(super) fn each_of_batch(
+        &self,
+        keys: &[&[u8]],
+        mut found: impl FnMut(usize, Option<Record>),
+    ) {
+        let medium = &self.map.medium;
+        for (group, keys) in keys.chunks(BATCH).enumerate() {
+            // Records stay what they are until they have been read.
+            let guard = pin();
+            let mut hashes = [0; BATCH];
+            for (hash, key) in hashes.iter_mut().zip(keys) {
+                *hash = self.map.spelling.hash_bytes(key);
+                self.map.prefetch(*hash);
+            }
+            for hash in &hashes[..keys.len()] {
+                let line = self.map.guess(*hash).map(|name| LineAt(name as usize / LINE_WORDS));
+                if let Some(line) = line.filter(|line| line.0 < medium.lines()) {
+                    medium.line(line).prefetch();
+                }
+            }
+            for (at, key) in keys.iter().enumerate() {
+                found(group * BATCH + at, self.find(key, &guard));
+            }
+        }
+    }
+
+    pub(super) fn get_batch(&self, keys: &[&[u8]], values: &mut [Option<Vec<u8>>]) {
+        assert_eq!(keys.len(), values.len(), "as many places as keys");
+        self.each_of_batch(keys, |at, record| {
+            values[at] = record.map(|record| {
+                let mut value = Vec::new();
+                record.read_value(&self.map.medium, &mut value);
+                value
+            });
+        });
+    }
+
+    pub(super) fn contains_batch(&self, keys: &[&[u8]], found: &mut [bool]) {
+        assert_eq!(keys.len(), found.len(), "as many places as keys");
+        self.each_of_batch(keys, |at, record| found[at] = record.is_some());
     }
 
     pub(super) fn insert(&self, key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>, CcehError> {

@@ -164,6 +164,26 @@ fn any_bytes_of_any_length_are_a_key_and_a_value() {
 }
 
 #[test]
+fn a_batch_finds_what_single_searches_find() {
+    for options in [tiny(SplitPolicy::InPlace, 4), twins(SplitPolicy::InPlace, 4)] {
+        let map = Strings::create(Sim::new(1 << 16, true), options).unwrap();
+        (0..60).for_each(|n| assert!(map.insert(&text(n), &body(n)).unwrap().is_none()));
+        let keys: Vec<_> = (0..120).map(|n| text(n * 7 % 120)).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+        for count in [0, 1, 15, 16, 17, keys.len()] {
+            let keys = &keys[..count];
+            let mut values = vec![Some(vec![1]); count];
+            map.get_batch(keys, &mut values);
+            let mut found = vec![false; count];
+            map.contains_batch(keys, &mut found);
+            for ((key, value), found) in keys.iter().zip(values).zip(found) {
+                assert_eq!((value.is_some(), &value), (found, &map.get(key)));
+            }
+        }
+    }
+}
+
+#[test]
 fn keys_of_one_hash_are_told_apart_until_there_is_no_slot_for_more() {
     let map = Strings::create(Sim::new(1 << 14, true), twins(SplitPolicy::InPlace, 4)).unwrap();
     // All begin with the same byte.
