@@ -65,10 +65,14 @@ impl Outcome {
     }
 }
 
+/// What a map says of its values to the compiler: it owns them, and takes them through a shared reference. A map of long-lived
+/// values must not pass for one of shorter-lived ones, so `V` is invariant.
+pub(crate) type OwnsAndTakes<V> = (V, fn(V) -> V);
+
 /// Writes the methods of `Pinned` that are the same for every ordered map on byte strings, and the owned iterator.
 ///
 /// The module it is used in has `Pinned` (with fields `map`, `guard` and `thread`), `Range` (with `new`, which takes two
-/// edges and whether they are inverted), `MAX_KEY_BYTES`, and the map, with `len`, `is_empty`, `memory_usage` and `write`.
+/// edges and whether they are inverted), `MAX_KEY_BYTES`, and the map, with `shards`, `with_options`, `memory_usage` and `write`.
 macro_rules! ordered_map_methods {
     ($map:ident, insert: $insert_cost:expr, range: $range_cost:expr $(,)?) => {
         $crate::api::map_methods! {
@@ -134,7 +138,7 @@ macro_rules! ordered_map_methods {
 ///
 /// The module it is used in has `Pinned` (with fields `map`, `guard` and `thread`, and with `first_from` and `last_up_to`,
 /// which take a bound and return the entry next to it), `Range` (with `new`, which takes two bounds that may be inverted),
-/// and the map, with `len`, `is_empty`, `memory_usage` and `write`.
+/// and the map, with `shards`, `with_options`, `memory_usage` and `write`.
 macro_rules! u64_map_methods {
     ($map:ident, insert: $insert_cost:expr, range: $range_cost:expr, bound: $bound_cost:expr $(,)?) => {
         $crate::api::map_methods! {
@@ -165,7 +169,7 @@ macro_rules! u64_map_methods {
     };
 }
 
-/// What the two macros above write: the methods of both kinds of maps.
+/// What the two macros above write: the methods of both kinds of maps, and of their handles.
 ///
 /// Each says how a key looks where it is taken; where it is found, and what lends a found key to a method that takes one;
 /// in bounds; and where an owned iterator keeps it, with how it is made and lent. And, for the documentation: four keys in
@@ -191,6 +195,48 @@ macro_rules! map_methods {
     ) => {
         /// All entries, in order; see [`Pinned::iter`].
         pub type Iter<'g, V> = Range<'g, V>;
+
+        impl<V> Default for $map<V> {
+            fn default() -> Self {
+                Self::new()
+            }
+        }
+
+        impl<V> core::fmt::Debug for $map<V> {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.debug_struct(stringify!($map)).field("len", &self.len()).finish_non_exhaustive()
+            }
+        }
+
+        impl<V> $map<V> {
+            /// Makes an empty map, which allocates nothing.
+            pub fn new() -> Self {
+                Self::with_options($crate::api::Options::new())
+            }
+
+            /// Returns the handle through which the map is used.
+            ///
+            /// While the handle lives, memory that any map of this process gives up is not used again; nothing else waits
+            /// for it. Call [`Pinned::repin`] now and then in a long loop.
+            ///
+            /// # Cost
+            ///
+            /// No line fetches beyond the thread's own; about as long as two uncontended locks.
+            #[inline]
+            pub fn pin(&self) -> Pinned<'_, V> {
+                Pinned { map: self, guard: $crate::sync::epoch::pin(), thread: $crate::sync::thread::index() }
+            }
+
+            /// Returns how many entries the map has. Exact when no writer is active.
+            pub fn len(&self) -> usize {
+                self.shards.entries()
+            }
+
+            /// Returns whether the map has no entries.
+            pub fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+        }
 
         impl<V> core::fmt::Debug for Pinned<'_, V> {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {

@@ -13,6 +13,6 @@ pub(crate) use entry::SHORT_KEY_BYTES;
 pub use entry::{Key, Ref};
 pub use error::{Broken, InsertError, LoadError};
 pub(crate) use methods::{
-    Outcome, Rule, Written, map_methods, ordered_map_methods, u64_map_methods,
+    Outcome, OwnsAndTakes, Rule, Written, map_methods, ordered_map_methods, u64_map_methods,
 };
 pub use options::{MemoryUsage, Options};

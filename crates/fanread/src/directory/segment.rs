@@ -5,11 +5,9 @@ use super::layout::REGION;
 use super::raw::{Blocks, Bucket, Memory};
 use crate::arch::prefetch;
 use crate::mem::AllocError;
+use crate::sync::freeze::Frost;
 use crate::sync::shared;
-use crate::sync::shim::{
-    AtomicU64,
-    Ordering::{AcqRel, Acquire, Relaxed, Release},
-};
+use crate::sync::shim::{AtomicU64, Ordering::Relaxed};
 use crate::sync::version::{Locked, Version};
 
 /// A part of the directory.
@@ -21,8 +19,8 @@ pub(crate) struct Segment<B: Bucket> {
     versions: Box<[Version]>,
     /// How many entries there are, and how many slots that are gone in the upper half.
     counts: AtomicU64,
-    /// Whether it is being copied, or was.
-    copied: AtomicU64,
+    /// Set while it is being copied, and from then on if it was replaced.
+    frost: Frost,
 }
 
 impl<B: Bucket> shared::Place for Segment<B> {}
@@ -79,8 +77,8 @@ impl<B: Bucket> Segment<B> {
         let memory = Memory::new(blocks, geometry.buckets())?;
         let versions =
             (0..geometry.buckets().div_ceil(REGION)).map(|_| Version::default()).collect();
-        let (counts, copied) = (AtomicU64::new(0), AtomicU64::new(0));
-        Ok(Self { geometry, memory, versions, counts, copied })
+        let (counts, frost) = (AtomicU64::new(0), Frost::default());
+        Ok(Self { geometry, memory, versions, counts, frost })
     }
 
     /// A bucket.
@@ -132,7 +130,7 @@ impl<B: Bucket> Segment<B> {
     #[inline(always)]
     fn held<'g>(&'g self, first: Locked<'g>, region: usize) -> Result<Held<'g>, Again> {
         let held = Held { first, first_region: region, region, more: Vec::new() };
-        if self.is_live() { Ok(held) } else { Err(Again) }
+        if self.frost.holds() { Err(Again) } else { Ok(held) }
     }
 
     /// Goes on to a bucket of the window: locks its region, without waiting for who holds it and waits for a region before.
@@ -246,33 +244,19 @@ impl<B: Bucket> Segment<B> {
         self.counts().entries * 8 < self.buckets() * B::SLOTS
     }
 
-    #[inline(always)]
-    fn is_live(&self) -> bool {
-        // Relaxed: who set it has held the region's lock since, or will wait for it.
-        self.copied.load(Relaxed) == 0
-    }
-
     /// Waits for all writers and keeps others out, so that the segment can be copied; `false` if somebody else does that.
     pub(crate) fn freeze(&self) -> bool {
-        // ORDER: AcqRel, pairs with the store in `thaw`.
-        if self.copied.compare_exchange_weak(0, 1, AcqRel, Relaxed).is_err() {
-            return false;
-        }
-        // Who locks a region after this finds the segment copied.
-        self.versions.iter().for_each(|version| drop(version.lock()));
-        true
+        self.frost.freeze(&self.versions)
     }
 
     /// Lets writers in again; the segment was not copied after all.
     pub(crate) fn thaw(&self) {
-        // ORDER: Release, pairs with `freeze`.
-        self.copied.store(0, Release);
+        self.frost.thaw();
     }
 
     /// Whether the segment is being copied, or was replaced.
     pub(crate) fn is_frozen(&self) -> bool {
-        // ORDER: Acquire, only to see it soon.
-        self.copied.load(Acquire) != 0
+        self.frost.is_set()
     }
 
     /// Gives the blocks back.

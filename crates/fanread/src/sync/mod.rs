@@ -5,6 +5,7 @@
 
 pub(crate) mod backoff;
 pub(crate) mod epoch;
+pub(crate) mod freeze;
 pub(crate) mod lock;
 pub(crate) mod shared;
 pub(crate) mod shim;

@@ -36,7 +36,7 @@ use core::marker::PhantomData;
 use self::layout::Node;
 use self::raw::{FreeLines, Memory, Trie};
 use self::state::Secret;
-use crate::api::{MemoryUsage, Options};
+use crate::api::{MemoryUsage, Options, OwnsAndTakes};
 use crate::arch::Avx512;
 use crate::hash::prefix::Seed;
 use crate::mem::{self, word};
@@ -48,7 +48,6 @@ use crate::sync::shim::{
     AtomicU32,
     Ordering::{Acquire, Release},
 };
-use crate::sync::thread;
 
 pub use self::iter::Range;
 pub use crate::api::Broken;
@@ -101,10 +100,6 @@ pub struct CuckooTrie<V> {
     values: PhantomData<OwnsAndTakes<V>>,
 }
 
-/// A map owns values, and takes them through a shared reference: a map of long-lived values must not pass for one of
-/// shorter-lived ones, so `V` is invariant.
-type OwnsAndTakes<V> = (V, fn(V) -> V);
-
 /// What a writer has unlinked.
 #[derive(Debug)]
 enum Garbage {
@@ -120,24 +115,7 @@ enum Garbage {
 /// Bytes of tries from which a map is worth its own shards for threads.
 const SHARDS_FROM_BYTES: usize = 1 << 20;
 
-impl<V> Default for CuckooTrie<V> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<V> core::fmt::Debug for CuckooTrie<V> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("CuckooTrie").field("len", &self.len()).finish_non_exhaustive()
-    }
-}
-
 impl<V> CuckooTrie<V> {
-    /// Makes an empty map, which allocates nothing.
-    pub fn new() -> Self {
-        Self::with_options(Options::new())
-    }
-
     /// Makes an empty map.
     #[expect(
         clippy::needless_pass_by_value,
@@ -158,29 +136,6 @@ impl<V> CuckooTrie<V> {
             shards: Shards::new(),
             values: PhantomData,
         }
-    }
-
-    /// Returns the handle through which the map is used.
-    ///
-    /// While the handle lives, memory that any map of this process gives up is not used again; nothing else waits
-    /// for it. Call [`Pinned::repin`] now and then in a long loop.
-    ///
-    /// # Cost
-    ///
-    /// No line fetches beyond the thread's own; about as long as two uncontended locks.
-    #[inline]
-    pub fn pin(&self) -> Pinned<'_, V> {
-        Pinned { map: self, guard: epoch::pin(), thread: thread::index() }
-    }
-
-    /// Returns how many entries the map has. Exact when no writer is active.
-    pub fn len(&self) -> usize {
-        self.shards.entries()
-    }
-
-    /// Returns whether the map has no entries.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Returns what the map takes in memory.

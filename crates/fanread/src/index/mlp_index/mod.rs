@@ -42,14 +42,13 @@ use core::marker::PhantomData;
 use std::hash::{BuildHasher, RandomState};
 
 pub use crate::api::Ref;
-use crate::api::{InsertError, LoadError, MemoryUsage, Options};
+use crate::api::{InsertError, LoadError, MemoryUsage, Options, OwnsAndTakes};
 use crate::mem;
 use crate::mem::word;
 use crate::shards::Shards;
 use crate::sync::epoch::{self, Guard};
 use crate::sync::lock::Lock;
 use crate::sync::shim::{AtomicU32, AtomicU64};
-use crate::sync::thread;
 
 pub use crate::api::Broken;
 pub use iter::Range;
@@ -98,28 +97,7 @@ pub struct MlpIndex<V> {
     values: PhantomData<OwnsAndTakes<V>>,
 }
 
-/// A map owns values, and takes them through a shared reference: a map of long-lived values must not pass for one of
-/// shorter-lived ones, so `V` is invariant.
-type OwnsAndTakes<V> = (V, fn(V) -> V);
-
-impl<V> Default for MlpIndex<V> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<V> core::fmt::Debug for MlpIndex<V> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("MlpIndex").field("len", &self.len()).finish_non_exhaustive()
-    }
-}
-
 impl<V> MlpIndex<V> {
-    /// Makes an empty map, which allocates nothing.
-    pub fn new() -> Self {
-        Self::with_options(Options::new())
-    }
-
     /// Makes an empty map.
     #[expect(
         clippy::needless_pass_by_value,
@@ -181,29 +159,6 @@ impl<V> MlpIndex<V> {
             }
         }
         Ok(map)
-    }
-
-    /// Returns the handle through which the map is used.
-    ///
-    /// While the handle lives, memory that any map of this process gives up is not used again; nothing else waits
-    /// for it. Call [`Pinned::repin`] now and then in a long loop.
-    ///
-    /// # Cost
-    ///
-    /// No line fetches beyond the thread's own; about as long as two uncontended locks.
-    #[inline]
-    pub fn pin(&self) -> Pinned<'_, V> {
-        Pinned { map: self, guard: epoch::pin(), thread: thread::index() }
-    }
-
-    /// Returns how many entries the map has. Exact when no writer is active.
-    pub fn len(&self) -> usize {
-        self.shards.entries()
-    }
-
-    /// Returns whether the map has no entries.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Returns what the map takes in memory.

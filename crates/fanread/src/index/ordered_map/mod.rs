@@ -34,13 +34,12 @@ mod tests;
 use core::marker::PhantomData;
 
 pub use crate::api::{Broken, Ref};
-use crate::api::{MemoryUsage, Options};
+use crate::api::{MemoryUsage, Options, OwnsAndTakes};
 use crate::hash::prefix::Seed;
 use crate::list::{Leaf as _, Leaves as _, List};
 use crate::mem::{self, boxed, word};
 use crate::shards::Shards;
 use crate::sync::epoch::{self, Guard};
-use crate::sync::thread;
 
 pub use iter::Range;
 use layout::State;
@@ -85,34 +84,13 @@ pub struct OrderedMap<V> {
     values: PhantomData<OwnsAndTakes<V>>,
 }
 
-/// A map owns values, and takes them through a shared reference: a map of long-lived values must not pass for one of
-/// shorter-lived ones, so `V` is invariant.
-type OwnsAndTakes<V> = (V, fn(V) -> V);
-
 /// The units of free leaves of each size.
 type FreeLeaves = [Vec<u64>; layout::SIZES];
 
 /// Bytes of leaves from which a map is worth its own shards for threads.
 const SHARDS_FROM_BYTES: usize = 256 << 10;
 
-impl<V> Default for OrderedMap<V> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<V> core::fmt::Debug for OrderedMap<V> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("OrderedMap").field("len", &self.len()).finish_non_exhaustive()
-    }
-}
-
 impl<V> OrderedMap<V> {
-    /// Makes an empty map, which allocates nothing.
-    pub fn new() -> Self {
-        Self::with_options(Options::new())
-    }
-
     /// Makes an empty map.
     #[expect(
         clippy::needless_pass_by_value,
@@ -130,29 +108,6 @@ impl<V> OrderedMap<V> {
             shards: Shards::new(),
             values: PhantomData,
         }
-    }
-
-    /// Returns the handle through which the map is used.
-    ///
-    /// While the handle lives, memory that any map of this process gives up is not used again; nothing else waits
-    /// for it. Call [`Pinned::repin`] now and then in a long loop.
-    ///
-    /// # Cost
-    ///
-    /// No line fetches beyond the thread's own; about as long as two uncontended locks.
-    #[inline]
-    pub fn pin(&self) -> Pinned<'_, V> {
-        Pinned { map: self, guard: epoch::pin(), thread: thread::index() }
-    }
-
-    /// Returns how many entries the map has. Exact when no writer is active.
-    pub fn len(&self) -> usize {
-        self.shards.entries()
-    }
-
-    /// Returns whether the map has no entries.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Returns what the map takes in memory.

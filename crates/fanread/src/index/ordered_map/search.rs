@@ -54,7 +54,28 @@ impl<V> OrderedMap<V> {
         hash: u64,
         key: &[u8],
     ) -> Option<(Number, Record<'g, V>)> {
-        for at in segment.geometry.window(segment.geometry.home(hash)) {
+        // Most are in their home, and most that are absent would have room there.
+        let home = segment.geometry.home(hash);
+        let bucket = segment.bucket(home);
+        if let Some((slot, record)) = self.find_in(bucket, hash, key) {
+            return Some((slot.1, record));
+        }
+        if bucket.tagged(FREE) != 0 {
+            return None;
+        }
+        self.find_beyond(segment, home, hash, key)
+    }
+
+    /// The same in the buckets behind the home.
+    #[inline(never)]
+    fn find_beyond<'g>(
+        &'g self,
+        segment: &Segment,
+        home: usize,
+        hash: u64,
+        key: &[u8],
+    ) -> Option<(Number, Record<'g, V>)> {
+        for at in segment.geometry.window(home).skip(1) {
             let bucket = segment.bucket(at);
             if let Some((slot, record)) = self.find_in(bucket, hash, key) {
                 return Some((slot.1, record));

@@ -40,13 +40,12 @@ use core::marker::PhantomData;
 use std::hash::{BuildHasher, RandomState};
 
 pub use crate::api::{Broken, Ref};
-use crate::api::{LoadError, MemoryUsage, Options};
+use crate::api::{LoadError, MemoryUsage, Options, OwnsAndTakes};
 use crate::hash::permute::Permutation;
 use crate::mem;
 use crate::mem::word;
 use crate::shards::Shards;
 use crate::sync::epoch::{self, Guard};
-use crate::sync::thread;
 
 pub use iter::Range;
 use layout::SLOTS;
@@ -84,28 +83,7 @@ pub struct U64Map<V> {
     values: PhantomData<OwnsAndTakes<V>>,
 }
 
-/// A map owns values, and takes them through a shared reference: a map of long-lived values must not pass for one of
-/// shorter-lived ones, so `V` is invariant.
-type OwnsAndTakes<V> = (V, fn(V) -> V);
-
-impl<V> Default for U64Map<V> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<V> core::fmt::Debug for U64Map<V> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("U64Map").field("len", &self.len()).finish_non_exhaustive()
-    }
-}
-
 impl<V> U64Map<V> {
-    /// Makes an empty map, which allocates nothing.
-    pub fn new() -> Self {
-        Self::with_options(Options::new())
-    }
-
     /// Makes an empty map.
     #[expect(
         clippy::needless_pass_by_value,
@@ -168,29 +146,6 @@ impl<V> U64Map<V> {
             drop(order);
         }
         Ok(map)
-    }
-
-    /// Returns the handle through which the map is used.
-    ///
-    /// While the handle lives, memory that any map of this process gives up is not used again; nothing else waits
-    /// for it. Call [`Pinned::repin`] now and then in a long loop.
-    ///
-    /// # Cost
-    ///
-    /// No line fetches beyond the thread's own; about as long as two uncontended locks.
-    #[inline]
-    pub fn pin(&self) -> Pinned<'_, V> {
-        Pinned { map: self, guard: epoch::pin(), thread: thread::index() }
-    }
-
-    /// Returns how many entries the map has. Exact when no writer is active.
-    pub fn len(&self) -> usize {
-        self.shards.entries()
-    }
-
-    /// Returns whether the map has no entries.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Returns what the map takes in memory.

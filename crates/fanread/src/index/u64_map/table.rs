@@ -85,7 +85,22 @@ impl Segment {
 
     #[inline(always)]
     fn value_of(&self, hash: u64, home: usize) -> Option<Word> {
-        for at in self.geometry.window(home) {
+        // Most are in their home.
+        let bucket = self.bucket(home);
+        let found = bucket.matches(hash ^ self.geometry.filler(home));
+        if found != 0 {
+            return Some(bucket.value(found.trailing_zeros() as usize));
+        }
+        if bucket.matches(FREE) != 0 {
+            return None;
+        }
+        self.value_beyond(hash, home)
+    }
+
+    /// The same in the buckets behind the home.
+    #[inline(never)]
+    fn value_beyond(&self, hash: u64, home: usize) -> Option<Word> {
+        for at in self.geometry.window(home).skip(1) {
             let bucket = self.bucket(at);
             let found = bucket.matches(hash ^ self.geometry.filler(at));
             if found != 0 {

@@ -24,7 +24,7 @@ mod tests;
 use core::marker::PhantomData;
 
 use self::raw::{Leaf, Memory};
-use crate::api::{MemoryUsage, Options, Ref};
+use crate::api::{MemoryUsage, Options, OwnsAndTakes, Ref};
 use crate::arch::Avx512;
 use crate::hash::prefix::Seed;
 use crate::list::{Leaf as _, Leaves as _, List};
@@ -32,7 +32,6 @@ use crate::mem::{self, word};
 use crate::prefix;
 use crate::shards::Shards;
 use crate::sync::epoch::{self, Guard};
-use crate::sync::thread;
 
 pub use self::iter::Range;
 pub use crate::api::Broken;
@@ -81,10 +80,6 @@ pub struct Wormhole<V> {
     values: PhantomData<OwnsAndTakes<V>>,
 }
 
-/// A map owns values, and takes them through a shared reference: a map of long-lived values must not pass for one of
-/// shorter-lived ones, so `V` is invariant.
-type OwnsAndTakes<V> = (V, fn(V) -> V);
-
 /// Free leaves: their lines, their unit.
 type FreeLeaves = Vec<(u8, u64)>;
 
@@ -106,24 +101,7 @@ enum Garbage {
 /// Bytes of leaves from which a map is worth its own shards for threads.
 const SHARDS_FROM_BYTES: usize = 256 << 10;
 
-impl<V> Default for Wormhole<V> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<V> core::fmt::Debug for Wormhole<V> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Wormhole").field("len", &self.len()).finish_non_exhaustive()
-    }
-}
-
 impl<V> Wormhole<V> {
-    /// Makes an empty map, which allocates nothing.
-    pub fn new() -> Self {
-        Self::with_options(Options::new())
-    }
-
     /// Makes an empty map.
     #[expect(
         clippy::needless_pass_by_value,
@@ -141,29 +119,6 @@ impl<V> Wormhole<V> {
             shards: Shards::new(),
             values: PhantomData,
         }
-    }
-
-    /// Returns the handle through which the map is used.
-    ///
-    /// While the handle lives, memory that any map of this process gives up is not used again; nothing else waits
-    /// for it. Call [`Pinned::repin`] now and then in a long loop.
-    ///
-    /// # Cost
-    ///
-    /// No line fetches beyond the thread's own; about as long as two uncontended locks.
-    #[inline]
-    pub fn pin(&self) -> Pinned<'_, V> {
-        Pinned { map: self, guard: epoch::pin(), thread: thread::index() }
-    }
-
-    /// Returns how many entries the map has. Exact when no writer is active.
-    pub fn len(&self) -> usize {
-        self.shards.entries()
-    }
-
-    /// Returns whether the map has no entries.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Returns what the map takes in memory.
