@@ -129,7 +129,7 @@ if [ "${1:-}" != quick ]; then
     say "tests with tiny leaves; memory errors left out, this compiler comes without AddressSanitizer"
     RUSTC_WORKSPACE_WRAPPER="$PWD/ci/rustc-small-leaves.sh" \
       cargo test --locked --workspace --config 'profile.test.package.fanread.opt-level=1' \
-      --test model --test linear --test faults
+      --test suites -- --skip ::api:: --skip what_is_refused_does_not_compile
   fi
 fi
 

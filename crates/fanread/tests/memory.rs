@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[macro_use]
 mod maps;
 
-for_each_map! { "memory.rs" }
+for_each_map! { memory: "memory.rs"; }
 
 /// Waits until no other test of this file is running.
 fn alone() -> MutexGuard<'static, ()> {

@@ -20,5 +20,5 @@
 mod maps;
 
 for_each_map! {
-    "shuttle.rs", strings: "strings/shuttle.rs", numbers: "numbers/shuttle.rs", typed: "typed/shuttle.rs"
+    shuttle: "shuttle.rs", strings: "strings/shuttle.rs", numbers: "numbers/shuttle.rs", typed: "typed/shuttle.rs";
 }

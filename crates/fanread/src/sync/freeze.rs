@@ -41,7 +41,9 @@ impl<W: Word> Frost<W> {
         if self.0.compare_exchange_weak(0, 1, AcqRel, Relaxed).is_err() {
             return false;
         }
-        versions.iter().for_each(|version| drop(version.lock()));
+        for version in versions {
+            drop(version.lock());
+        }
         true
     }
 

@@ -5,21 +5,19 @@
 //! of any type through [`typed.rs`](typed.rs), with boxed byte strings. What a suite says of one kind of maps stands in a file
 //! of its own, in `suite/strings/`, `suite/numbers/` or `suite/typed/`.
 
-/// Makes a module of the tests of some files for every map. In it, `Map` is the map's type and `map` its module, `Key` is a
-/// key that was found, `Whole` is the type in the library, `NUMBERS` says whether the map is one on numbers, and `LIMITED`
-/// whether keys may be too long.
+/// Makes a module for every map, and in it one of each suite with the tests of its files. There, `Map` is the map's type and
+/// `map` its module, `Key` is a key that was found, `Whole` is the type in the library, `NUMBERS` says whether the map is one on
+/// numbers, and `LIMITED` whether keys may be too long.
 macro_rules! for_each_map {
-    (
-        $file:literal $(, strings: $strings:literal)? $(, numbers: $numbers:literal)? $(, typed: $typed:literal)? $(,)?
-    ) => {
-        for_each_map! { strings, wormhole, Wormhole, [$file $(, $strings)?] }
-        for_each_map! { strings, ordered_map, OrderedMap, [$file $(, $strings)?] }
-        for_each_map! { strings, cuckoo_trie, CuckooTrie, [$file $(, $strings)?] }
-        for_each_map! { numbers, mlp_index, MlpIndex, [$file $(, $numbers)?] }
-        for_each_map! { numbers, u64_map, U64Map, [$file $(, $numbers)?] }
-        for_each_map! { typed, skip_list, SkipList, [$file $(, $typed)?] }
+    ($($suite:ident: $file:literal $(, strings: $strings:literal)? $(, numbers: $numbers:literal)? $(, typed: $typed:literal)?;)+) => {
+        for_each_map! { strings, wormhole, Wormhole, [$($suite [$file $(, $strings)?])+] }
+        for_each_map! { strings, ordered_map, OrderedMap, [$($suite [$file $(, $strings)?])+] }
+        for_each_map! { strings, cuckoo_trie, CuckooTrie, [$($suite [$file $(, $strings)?])+] }
+        for_each_map! { numbers, mlp_index, MlpIndex, [$($suite [$file $(, $numbers)?])+] }
+        for_each_map! { numbers, u64_map, U64Map, [$($suite [$file $(, $numbers)?])+] }
+        for_each_map! { typed, skip_list, SkipList, [$($suite [$file $(, $typed)?])+] }
     };
-    (strings, $module:ident, $map:ident, $files:tt) => {
+    (strings, $module:ident, $map:ident, $suites:tt) => {
         mod $module {
             #[allow(unused_imports, reason = "each suite uses its part")]
             pub(crate) use fanread::{$map as Map, $map as Whole, $module as map, Key};
@@ -30,10 +28,10 @@ macro_rules! for_each_map {
             #[allow(dead_code, reason = "each suite uses its part")]
             pub(crate) const LIMITED: bool = true;
 
-            for_each_map! { files $files }
+            for_each_map! { suites $suites }
         }
     };
-    (numbers, $module:ident, $map:ident, $files:tt) => {
+    (numbers, $module:ident, $map:ident, $suites:tt) => {
         mod $module {
             #[allow(unused_imports, reason = "each suite uses its part")]
             pub(crate) use self::map::{Key, Map};
@@ -55,10 +53,10 @@ macro_rules! for_each_map {
                 include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/maps/numbers.rs"));
             }
 
-            for_each_map! { files $files }
+            for_each_map! { suites $suites }
         }
     };
-    (typed, $module:ident, $map:ident, $files:tt) => {
+    (typed, $module:ident, $map:ident, $suites:tt) => {
         mod $module {
             #[allow(unused_imports, reason = "each suite uses its part")]
             pub(crate) use self::map::{Key, Map, Whole};
@@ -80,15 +78,22 @@ macro_rules! for_each_map {
                 include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/maps/typed.rs"));
             }
 
-            for_each_map! { files $files }
+            for_each_map! { suites $suites }
         }
     };
-    (files [$($file:literal),*]) => {
+    (suites [$($suite:ident [$($file:literal),*])+]) => {
         #[allow(dead_code, reason = "each suite uses its part")]
         mod common {
             include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/common.rs"));
         }
 
-        $(include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/", $file));)*
+        $(
+            mod $suite {
+                #[allow(unused_imports, reason = "each suite uses its part")]
+                use super::*;
+
+                $(include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/", $file));)*
+            }
+        )+
     };
 }

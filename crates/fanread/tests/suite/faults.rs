@@ -187,7 +187,7 @@ fn iterators_step_over_leaves_that_are_emptied_and_merged() {
                             let next = if from_back { range.next_back() } else { range.next() };
                             let Some((key, value)) = next else { break };
                             let n = spelling.number(&key);
-                            assert_eq!(*value, n.into());
+                            assert_eq!(*value, u64::from(n));
                             if from_back { back.push(n) } else { front.push(n) }
                         }
                         front.extend(back.into_iter().rev());
