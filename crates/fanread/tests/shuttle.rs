@@ -20,5 +20,5 @@
 mod maps;
 
 for_each_map! {
-    shuttle: "shuttle.rs", strings: "strings/shuttle.rs", numbers: "numbers/shuttle.rs", typed: "typed/shuttle.rs";
+    scenes: "shuttle.rs", strings: "strings/shuttle.rs", numbers: "numbers/shuttle.rs", typed: "typed/shuttle.rs";
 }
