@@ -26,11 +26,11 @@ mod marks;
 pub(crate) mod sim;
 mod storage;
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(all(test, not(loom)))]
 pub(crate) use checkpoint::Origin;
 pub(crate) use checkpoint::{Call, Checkpoints, Home, boot};
 pub(crate) use journal::Boot;
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(all(test, not(loom)))]
 pub(crate) use journal::faults::TRUSTS;
 pub(crate) use mapped::Mapped;
 pub(crate) use storage::Storage;
