@@ -26,8 +26,8 @@ units=()
 # `a_leaked_value_is_counted_and_named` and `a_second_drop_is_not_hidden_by_a_leak`, of the test kit,
 # leak a value to see that its census notices.
 RUSTC_WORKSPACE_WRAPPER="$PWD/ci/rustc-address.sh" \
-  FANREAD_SEEDS="${FANREAD_SEEDS:-2}" \
-  FANREAD_HISTORIES="${FANREAD_HISTORIES:-100}" \
+  FANREAD_SEEDS="${FANREAD_SEEDS:-1}" \
+  FANREAD_HISTORIES="${FANREAD_HISTORIES:-60}" \
   cargo test --locked --workspace --config 'profile.test.package.fanread.opt-level=1' \
   ${units[@]+"${units[@]}"} --test suites -- \
   --skip a_crash_after_any_store --skip every_flush_and_every_fence \
