@@ -60,7 +60,7 @@ mod collisions {
     #[test]
     fn keys_that_come_and_go_leave_no_trace() {
         let map = U64Map::<u64>::new();
-        for round in 0..40_u64 {
+        for round in 0..160_u64 {
             for key in 0..2000 {
                 map.pin().insert(key * 7919 + round * 1_000_003, key);
             }
@@ -72,7 +72,8 @@ mod collisions {
         map.pin().check().unwrap();
         assert!(map.is_empty());
         let usage = map.memory_usage();
-        assert!(usage.leaf_bytes + usage.table_bytes < 1_000_000, "{usage:?}");
+        // What waits for threads of other tests to be unpinned counts; 160 rounds would be some 10 MB.
+        assert!(usage.leaf_bytes + usage.table_bytes < 4 << 20, "{usage:?}");
     }
 }
 
