@@ -305,3 +305,24 @@ impl Gate {
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// Runs rounds until memory has not grown for thirty of them, of which each says how many bytes there are after it.
+///
+/// What a map gives up waits for all readers of the process, those of other tests too. So how much there is depends on
+/// what else runs, but not how it goes on.
+///
+/// # Panics
+///
+/// If memory still grows after 4,000 rounds.
+pub fn stops_growing(mut round: impl FnMut(u64) -> usize) {
+    let (mut most, mut rounds_without_more) = (0, 0);
+    for number in 0..4000 {
+        let bytes = round(number);
+        rounds_without_more = if bytes > most { 0 } else { rounds_without_more + 1 };
+        most = most.max(bytes);
+        if rounds_without_more == 30 {
+            return;
+        }
+    }
+    panic!("memory grows for ever, and is {most} bytes now");
+}

@@ -17,40 +17,109 @@ pub(super) const BLOCK_BUCKETS: usize = if SMALL { 16 } else { 512 };
 /// Buckets that share a version.
 pub(super) const REGION: usize = if SMALL { 8 } else { 512 };
 
+/// All hashes that begin with the same bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Part {
+    /// How many bits these are.
+    pub(crate) bits: u32,
+    /// The first of the hashes.
+    first: u64,
+}
+
+impl Part {
+    /// All hashes.
+    pub(crate) const ALL: Self = Self { bits: 0, first: 0 };
+
+    /// The first of the hashes.
+    pub(super) fn first(self) -> u64 {
+        self.first
+    }
+
+    /// Those whose next bit is 0, and those where it is 1.
+    pub(super) fn halves(self) -> [Self; 2] {
+        let bits = self.bits + 1;
+        [0, 1 << (64 - bits)].map(|bit| Self { bits, first: self.first | bit })
+    }
+
+    pub(super) fn has(self, hash: u64) -> bool {
+        (hash ^ self.first) >> 1 >> (63 - self.bits) == 0
+    }
+}
+
+/// How a bucket that keeps whole hashes writes them into words, whose own bits (`mask`) are never 0 nor 1.
+///
+/// Where a bucket is tells the top bits of the hashes in it. In a large table these are enough bits to leave some of them out: one
+/// then says that the slot is taken, and the others (`!mask`) are free for the bucket's use. In a small one the words are
+/// hashes combined with the bucket's *filler*, a hash that can never be there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Spelling {
+    /// The bits of a word that are the hash's.
+    pub(crate) mask: u64,
+    taken: u64,
+    filler: u64,
+}
+
+impl Spelling {
+    /// The mask of words that have no bits to spare.
+    pub(crate) const WHOLE: u64 = !0;
+
+    /// That of buckets that keep no hashes.
+    #[cfg(test)]
+    pub(crate) const NONE: Self = Self { mask: Self::WHOLE, taken: 0, filler: 0 };
+
+    /// The word of a hash, in the bits of `mask`.
+    #[inline(always)]
+    pub(crate) fn word(self, hash: u64) -> u64 {
+        (hash | self.taken) ^ self.filler
+    }
+
+    /// Whether a word is this one, whatever its other bits are.
+    #[inline(always)]
+    pub(crate) fn is_same(mask: u64, stored: u64, word: u64) -> bool {
+        (stored ^ word) & mask == 0
+    }
+}
+
 /// Which buckets of a segment a hash may be in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Geometry {
-    /// By how many top bits of a hash the segment is named.
-    pub(crate) bits: u32,
+    /// The hashes of the segment.
+    pub(crate) part: Part,
     homes: u32,
     window: u32,
+    /// The bits of a word that are the hash's.
+    mask: u64,
 }
 
 impl Geometry {
-    /// That of a segment with room for `entries` and half as many more.
-    pub(crate) fn with_room_for<B: Bucket>(entries: usize, bits: u32) -> Self {
-        // Two thirds full.
-        let homes = entries * 3 / (2 * B::SLOTS) + 1;
-        Self::of(homes.max(B::LEAST_BUCKETS), WINDOW, bits)
+    /// That of a new segment of so many entries, and with room for more.
+    pub(crate) fn with_room_for<B: Bucket>(entries: usize, part: Part) -> Self {
+        let homes = entries * 64 / (B::FILLED[0] * B::SLOTS) + 1;
+        Self::of::<B>(homes.max(B::LEAST_BUCKETS), WINDOW, part)
     }
 
     /// The same with so many homes, or some more where whole blocks are taken.
-    fn of(homes: usize, window: usize, bits: u32) -> Self {
+    fn of<B: Bucket>(homes: usize, window: usize, part: Part) -> Self {
         let homes =
             if homes > BLOCK_BUCKETS { homes.next_multiple_of(BLOCK_BUCKETS) } else { homes };
         assert!(homes >> 31 == 0, "a segment names a bucket by 31 bits of a hash");
-        Self { bits, homes: homes as u32, window: window.min(homes / 2).max(1) as u32 }
+        let window = window.min(homes / 2).max(1);
+        let untold = B::SPARE_BITS.saturating_sub(part.bits);
+        let tells = B::SPARE_BITS > 0 && (untold == 0 || homes >> untold > window + 1);
+        let mask = if tells { 1 << 63 | !0 >> B::SPARE_BITS } else { Spelling::WHOLE };
+        Self { part, homes: homes as u32, window: window as u32, mask }
     }
 
     /// One with a quarter more homes.
-    pub(super) fn larger(self) -> Self {
-        Self::of(self.homes as usize * 5 / 4 + 1, WINDOW, self.bits)
+    pub(super) fn larger<B: Bucket>(self) -> Self {
+        Self::of::<B>(self.homes as usize * 5 / 4 + 1, WINDOW, self.part)
     }
 
     /// One with a wider window, or more homes if it is as wide as it can be: for hashes that were chosen to collide.
-    pub(super) fn widened(self) -> Self {
+    pub(super) fn widened<B: Bucket>(self) -> Self {
         let (homes, window) = (self.homes as usize, self.window as usize);
-        Self::of(if window < homes / 2 { homes } else { 2 * homes }, 2 * window, self.bits)
+        let more = if window < homes / 2 { homes } else { 2 * homes };
+        Self::of::<B>(more, 2 * window, self.part)
     }
 
     /// Whether a segment of this size is to become two.
@@ -63,19 +132,16 @@ impl Geometry {
         self.homes as usize
     }
 
-    /// How many slots may be taken before the segment grows: five sixths.
-    ///
-    /// Of buckets of four, a search for an absent key looks at 1.6 on average where two thirds are taken, and at 4 where five
-    /// sixths are.
+    /// How many slots may be taken before the segment grows.
     #[inline(always)]
     pub(super) fn limit<B: Bucket>(self) -> usize {
-        self.buckets() * B::SLOTS * 5 / 6
+        self.buckets() * B::SLOTS * B::FILLED[1] / 64
     }
 
     /// The first bucket of a hash.
     #[inline(always)]
     pub(crate) fn home(self, hash: u64) -> usize {
-        (((hash << self.bits >> 32) * u64::from(self.homes)) >> 32) as usize
+        (((hash << self.part.bits >> 32) * u64::from(self.homes)) >> 32) as usize
     }
 
     /// The buckets of a hash whose home this is.
@@ -85,10 +151,34 @@ impl Geometry {
         (home..home + self.window as usize).map(move |at| if at < homes { at } else { at - homes })
     }
 
-    /// A hash that cannot be in a bucket, if there are at least four: one of the first home, or of the one in the middle.
+    /// How a bucket writes hashes, of at least four buckets.
     #[inline(always)]
-    pub(crate) fn filler(self, bucket: usize) -> u64 {
-        if bucket < self.window as usize { 1 << 63 >> self.bits } else { 0 }
+    pub(crate) fn spelling(self, bucket: usize) -> Spelling {
+        if self.mask == Spelling::WHOLE {
+            // One of the first home, or of the one in the middle.
+            let is_near = bucket < self.window as usize;
+            let filler = if is_near { 1 << 63 >> self.part.bits } else { 0 };
+            Spelling { mask: self.mask, taken: 0, filler }
+        } else {
+            Spelling { mask: self.mask, taken: 1 << 63, filler: 0 }
+        }
+    }
+
+    /// The hash of a word in a bucket.
+    pub(crate) fn hash<B: Bucket>(self, bucket: usize, word: u64) -> u64 {
+        if self.mask == Spelling::WHOLE {
+            return word ^ self.spelling(bucket).filler;
+        }
+        let bits = self.part.bits;
+        let low = word & !0 >> B::SPARE_BITS;
+        // The 32 bits that tell the home: the lower ones are known, and the rest follows from which homes there can be.
+        let known = !0_u64 >> 32 >> B::SPARE_BITS.saturating_sub(bits);
+        let homes = u64::from(self.homes);
+        let first_home = (bucket as u64 + homes + 1 - u64::from(self.window)) % homes;
+        let start = (first_home << 32).div_ceil(homes);
+        let behind = (low << bits >> 32).wrapping_sub(start) & known;
+        let place = (start + behind) << 32 >> bits;
+        self.part.first | place | low & !0 >> bits
     }
 }
 
@@ -98,19 +188,67 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
+    use testkit::Rng;
+
+    /// A part of all hashes, some of a geometry, and a number that never comes again.
+    fn some() -> impl Iterator<Item = (Geometry, Rng)> {
+        let mut rng = Rng::new(1);
+        let sizes = [(0, 0), (4, 1), (20, 0), (100, 5), (5000, 6), (9000, 4), (20_000, 3)];
+        let sizes =
+            sizes.into_iter().chain([(5000, 12), (100_000, 1), (100_000, 2), (100_000, 30)]);
+        sizes.flat_map(move |(entries, bits)| {
+            let mut part = Part::ALL;
+            while part.bits < bits {
+                part = part.halves()[rng.next_u64() as usize % 2];
+            }
+            let mut geometry = Geometry::with_room_for::<Four>(entries, part);
+            let rng = Rng::new(rng.next_u64());
+            (0..4).map(move |_| {
+                geometry = geometry.widened::<Four>();
+                (geometry, rng.clone())
+            })
+        })
+    }
+
+    /// Hashes whose first or last bits agree, in part of a geometry's.
+    fn hashes(geometry: Geometry, rng: &mut Rng) -> Vec<u64> {
+        let end = !0 >> 1 >> geometry.part.bits.saturating_sub(1);
+        let of_part = |hash: u64| geometry.part.first | hash & end;
+        let low = rng.next_u64();
+        let alike = (0..1 << Four::SPARE_BITS).map(|top| top << (64 - Four::SPARE_BITS) ^ low);
+        let near = (0..64).map(|bit| low ^ 1 << bit);
+        let ends = [0, 1, !0, !1];
+        let hashes = alike.chain(near).chain(ends).chain((0..500).map(|_| rng.next_u64()));
+        hashes.map(of_part).collect()
+    }
+
     #[test]
-    fn a_filler_can_never_be_in_its_bucket() {
-        for (entries, bits) in [(0, 0), (4, 1), (20, 0), (100, 5), (5000, 12), (100_000, 30)] {
-            let mut geometry = Geometry::with_room_for::<Four>(entries, bits);
-            for _ in 0..5 {
-                for bucket in (0..geometry.buckets()).rev().take(3000) {
-                    for word in [0, 1] {
-                        let hash = word ^ geometry.filler(bucket);
-                        let mut window = geometry.window(geometry.home(hash));
-                        assert!(window.all(|at| at != bucket), "{geometry:?} {bucket}");
-                    }
+    fn a_hash_comes_back_from_its_word_in_every_bucket_of_its_window() {
+        let mut with_room = 0;
+        for (geometry, mut rng) in some() {
+            with_room += usize::from(geometry.mask != Spelling::WHOLE);
+            for hash in hashes(geometry, &mut rng) {
+                for bucket in geometry.window(geometry.home(hash)) {
+                    let spelling = geometry.spelling(bucket);
+                    let word = spelling.word(hash) & spelling.mask;
+                    assert!(word > 1, "{geometry:?} {bucket}");
+                    let others = rng.next_u64() & !spelling.mask;
+                    assert_eq!(geometry.hash::<Four>(bucket, word | others), hash, "{geometry:?}");
                 }
-                geometry = geometry.widened();
+            }
+        }
+        assert!((5..40).contains(&with_room), "{with_room} of both kinds");
+    }
+
+    #[test]
+    fn no_hash_of_a_window_is_written_as_a_free_slot() {
+        for (geometry, _) in some().filter(|(geometry, _)| geometry.mask == Spelling::WHOLE) {
+            for bucket in (0..geometry.buckets()).rev().take(3000) {
+                for word in [0, 1] {
+                    let hash = word ^ geometry.spelling(bucket).filler;
+                    let mut window = geometry.window(geometry.home(hash));
+                    assert!(window.all(|at| at != bucket), "{geometry:?} {bucket}");
+                }
             }
         }
     }
@@ -118,9 +256,9 @@ mod tests {
     #[test]
     fn windows_lie_inside_of_the_segment() {
         for entries in (0..100).chain([1000, 3000, 100_000]) {
-            let geometry = Geometry::with_room_for::<Four>(entries, 3);
+            let geometry = Geometry::with_room_for::<Four>(entries, Part::ALL.halves()[1]);
             let slots = geometry.buckets() * Four::SLOTS;
-            assert!(slots * 2 >= entries * 3 && geometry.limit::<Four>() > entries + 1);
+            assert!(slots * 2 >= entries * 29 / 10 && geometry.limit::<Four>() > entries + 1);
             for hash in [0, u64::MAX, u64::MAX >> 3, 1 << 60, 12345 << 40] {
                 let window: HashSet<_> = geometry.window(geometry.home(hash)).collect();
                 assert!(window.iter().all(|at| *at < geometry.buckets()));

@@ -15,7 +15,7 @@
 //! # Invariants
 //!
 //! * **B1** The entry of a hash is in one of the `window` buckets from its home on, once, and no bucket before it, from its home
-//!   on, has a slot that was never taken.
+//!   on, has a slot that was never taken. Each of these was told that it was passed (`Bucket::pass`) before the entry came.
 //! * **S1** Buckets change only under the locks of all regions of the hash's window, in a segment that is live. A segment that
 //!   was replaced is never live again and does not change.
 //! * **S2** The names are of one segment for each value of a hash's top bits, 2^k neighbouring ones the same if its bits are k less.
@@ -36,7 +36,8 @@ use crate::sync::epoch::Guard;
 use crate::sync::lock::Lock;
 use crate::sync::shared::{Owned, Retired, Shared};
 
-pub(crate) use layout::Geometry;
+use layout::Part;
+pub(crate) use layout::{Geometry, Spelling};
 pub(crate) use names::Names;
 use raw::Blocks;
 pub(crate) use raw::Bucket;
@@ -114,7 +115,7 @@ impl<B: Bucket> Directory<B> {
     ///
     /// If there is no memory.
     pub(crate) fn make_first(&self, guard: &Guard) -> Result<(), AllocError> {
-        let segment = Segment::new(&self.blocks, Geometry::with_room_for::<B>(0, 0))?;
+        let segment = Segment::new(&self.blocks, Geometry::with_room_for::<B>(0, Part::ALL))?;
         let _held = self.structure.lock();
         if self.names.get(guard).is_none() {
             self.names.point_to(&Shared::new(Owned::new(Names::of(Owned::new(segment)))));

@@ -1,5 +1,6 @@
 //! Which segment has a hash.
 
+use super::layout::Part;
 use super::raw::Bucket;
 use super::{Geometry, Segment};
 use crate::sync::epoch::Guard;
@@ -51,7 +52,8 @@ impl<B: Bucket> Names<B> {
 
     /// Whether a segment may become two: if names would not be many more than segments, as chosen hashes could make them.
     pub(super) fn may_split(&self, geometry: Geometry) -> bool {
-        geometry.bits < 31 && (geometry.bits < self.bits || self.segments.len() < 8 * self.count())
+        geometry.part.bits < 31
+            && (geometry.part.bits < self.bits || self.segments.len() < 8 * self.count())
     }
 
     /// Whether the names are too few for a segment of `bits`.
@@ -76,10 +78,10 @@ impl<B: Bucket> Names<B> {
         self.count.fetch_add(1, Relaxed);
     }
 
-    /// Names `new` for all hashes that have the same top bits as `hash`. The caller is the only one who does such things.
-    pub(super) fn name(&self, hash: u64, bits: u32, new: &Shared<Segment<B>>) {
-        let names = 1 << (self.bits - bits);
-        let first = self.index(hash) / names * names;
+    /// Names `new` for all hashes of a part. The caller is the only one who does such things.
+    pub(super) fn name(&self, part: Part, new: &Shared<Segment<B>>) {
+        let names = 1 << (self.bits - part.bits);
+        let first = self.index(part.first());
         self.segments[first..first + names].iter().for_each(|name| name.point_to(new));
     }
 

@@ -11,7 +11,7 @@ use core::marker::PhantomData;
 use core::ptr::NonNull;
 use std::sync::OnceLock;
 
-use super::layout::BLOCK_BUCKETS;
+use super::layout::{BLOCK_BUCKETS, Spelling};
 use crate::mem::arena::Arena;
 use crate::mem::pages::Pages;
 use crate::mem::{AllocError, LINE_BYTES};
@@ -36,6 +36,12 @@ pub(crate) unsafe trait Bucket: Send + Sync + Sized + 'static {
     /// Buckets of the smallest segment: one, or at least four if fillers are used.
     const LEAST_BUCKETS: usize;
 
+    /// How many of 64 slots are taken in a new segment, and in one that is full.
+    const FILLED: [usize; 2];
+
+    /// How many top bits of a hash words leave out where a bucket tells them.
+    const SPARE_BITS: u32;
+
     /// Blocks of 32 KB of a segment that is split rather than made larger.
     ///
     /// Writers of a segment wait while it is copied; smaller ones make the list of names longer, which is to stay in L1 and L2.
@@ -45,13 +51,19 @@ pub(crate) unsafe trait Bucket: Send + Sync + Sized + 'static {
     fn free(&self) -> u32;
 
     /// The slots that are gone.
-    fn gone(&self) -> u32;
+    fn gone(&self, mask: u64) -> u32;
 
-    /// Puts an entry into a slot that is free or gone. `filler` is a hash that cannot be in this bucket.
-    fn fill(&self, slot: usize, hash: u64, filler: u64, entry: Self::Entry);
+    /// Puts an entry into a slot that is free or gone.
+    fn fill(&self, slot: usize, hash: u64, spelling: Spelling, entry: Self::Entry);
 
     /// Makes a slot free, or gone.
-    fn empty(&self, slot: usize, gone: bool);
+    fn empty(&self, slot: usize, gone: bool, spelling: Spelling);
+
+    /// Notes that an entry of this hash is in one of the buckets behind.
+    fn pass(&self, hash: u64, spelling: Spelling);
+
+    /// Whether an entry of this hash may be in one of the buckets behind.
+    fn is_passed(&self, hash: u64, mask: u64) -> bool;
 
     /// A number that was kept in a bucket which nobody uses.
     fn note(&self) -> u64;
@@ -194,7 +206,7 @@ impl<B: Bucket> Memory<B> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::Bucket;
+    use super::{Bucket, Spelling};
     use crate::sync::shim::AtomicU64;
 
     /// Four slots, for tests of sizes alone.
@@ -206,16 +218,22 @@ pub(super) mod tests {
         type Entry = ();
         const SLOTS: usize = 4;
         const LEAST_BUCKETS: usize = 4;
+        const FILLED: [usize; 2] = [43, 53];
+        const SPARE_BITS: u32 = 9;
         const MOST_BLOCKS: usize = 4;
 
         fn free(&self) -> u32 {
             0b1111
         }
-        fn gone(&self) -> u32 {
+        fn gone(&self, _: u64) -> u32 {
             0
         }
-        fn fill(&self, _: usize, _: u64, _: u64, (): ()) {}
-        fn empty(&self, _: usize, _: bool) {}
+        fn fill(&self, _: usize, _: u64, _: Spelling, (): ()) {}
+        fn empty(&self, _: usize, _: bool, _: Spelling) {}
+        fn pass(&self, _: u64, _: Spelling) {}
+        fn is_passed(&self, _: u64, _: u64) -> bool {
+            false
+        }
         fn note(&self) -> u64 {
             0
         }

@@ -3,6 +3,7 @@
 //! Readers go on in the old segment, which nobody changes any more; its writers wait. What a reader finds there was true when
 //! the copy was named, or it began before that: it read the names before, and the names were right until then.
 
+use super::layout::Part;
 use super::raw::Bucket;
 use super::{Directory, Garbage, Geometry, Names, Segment};
 use crate::mem::AllocError;
@@ -14,18 +15,18 @@ impl<B: Bucket> Directory<B> {
     pub(crate) fn roomier(full: &Segment<B>) -> Geometry {
         let (entries, geometry) = (full.counts().entries, full.geometry);
         if full.is_full() {
-            Geometry::with_room_for::<B>(entries, geometry.bits)
+            Geometry::with_room_for::<B>(entries, geometry.part)
         } else if entries * 4 < geometry.buckets() * B::SLOTS {
             // Hashes that were chosen to collide fill a window long before the segment.
-            geometry.widened()
+            geometry.widened::<B>()
         } else {
-            geometry.larger()
+            geometry.larger::<B>()
         }
     }
 
     /// The size of a segment that takes the place of one with few entries, if it is much smaller.
     pub(crate) fn smaller(large: &Segment<B>) -> Option<Geometry> {
-        let geometry = Geometry::with_room_for::<B>(large.counts().entries, large.geometry.bits);
+        let geometry = Geometry::with_room_for::<B>(large.counts().entries, large.geometry.part);
         (geometry.buckets() * 2 <= large.geometry.buckets()).then_some(geometry)
     }
 
@@ -45,27 +46,26 @@ impl<B: Bucket> Directory<B> {
         let names = self.names.get(guard).expect("there is a segment");
         let halves = geometry.is_too_large::<B>() && names.may_split(geometry);
         let new = if halves {
-            let bits = geometry.bits + 1;
-            let bit = 1 << (64 - bits);
-            let of_side = |side| {
+            let of_part = |part: Part| {
                 let entries = &entries;
-                move || entries().filter(move |entry| entry.0 & bit == side)
+                move || entries().filter(move |entry| part.has(entry.0))
             };
-            let mut left = self.copy(of_side(0), bits)?;
-            match self.copy(of_side(bit), bits) {
-                Ok(right) => vec![(0, left), (bit, right)],
+            let [low, high] = geometry.part.halves();
+            let mut left = self.copy(of_part(low), low)?;
+            match self.copy(of_part(high), high) {
+                Ok(right) => vec![left, right],
                 Err(error) => {
                     left.give_back(&self.blocks);
                     return Err(error);
                 }
             }
         } else {
-            vec![(0, self.fill(&entries, geometry)?)]
+            vec![self.fill(&entries, geometry)?]
         };
         let _held = self.structure.lock();
         let mut names = self.names.get(guard).expect("there is a segment");
         if new.len() > 1 {
-            if names.is_short(geometry.bits + 1) {
+            if names.is_short(geometry.part.bits + 1) {
                 let more: Owned<Names<B>> = Owned::new(names.doubled());
                 self.names.replace(more).map(Garbage::Names).map(&mut garbage);
                 names = self.names.get(guard).expect("just stored");
@@ -73,10 +73,8 @@ impl<B: Bucket> Directory<B> {
             names.count_more();
         }
         let retired = names.place(hash).retire();
-        for (side, segment) in new {
-            let bits = segment.geometry.bits;
-            let mine = hash >> 1 >> (63 - geometry.bits) << 1 << (63 - geometry.bits);
-            names.name(mine | side, bits, &Shared::new(Owned::new(segment)));
+        for segment in new {
+            names.name(segment.geometry.part, &Shared::new(Owned::new(segment)));
         }
         retired.map(Garbage::Segment).map(garbage);
         Ok(())
@@ -86,9 +84,9 @@ impl<B: Bucket> Directory<B> {
     fn copy<I: Iterator<Item = (u64, B::Entry)>>(
         &self,
         entries: impl Fn() -> I,
-        bits: u32,
+        part: Part,
     ) -> Result<Segment<B>, AllocError> {
-        let geometry = Geometry::with_room_for::<B>(entries().count(), bits);
+        let geometry = Geometry::with_room_for::<B>(entries().count(), part);
         self.fill(entries, geometry)
     }
 
@@ -110,7 +108,7 @@ impl<B: Bucket> Directory<B> {
                 return Ok(segment);
             }
             segment.give_back(&self.blocks);
-            geometry = geometry.widened();
+            geometry = geometry.widened::<B>();
         }
     }
 }

@@ -1,7 +1,6 @@
 //! A segment: its buckets, the locks of its writers, and where an entry is or could be.
 
-use super::Geometry;
-use super::layout::REGION;
+use super::layout::{Geometry, REGION, Spelling};
 use super::raw::{Blocks, Bucket, Memory};
 use crate::arch::prefetch;
 use crate::mem::AllocError;
@@ -144,7 +143,7 @@ impl<B: Bucket> Segment<B> {
         Ok(())
     }
 
-    /// Finds the entry of a hash, or a slot for it. `find` looks for it in a bucket with this filler.
+    /// Finds the entry of a hash, or a slot for it. `find` looks for it in a bucket that writes hashes like this.
     ///
     /// # Errors
     ///
@@ -154,7 +153,7 @@ impl<B: Bucket> Segment<B> {
         &'g self,
         held: &mut Held<'g>,
         hash: u64,
-        mut find: impl FnMut(&B, u64) -> Option<usize>,
+        mut find: impl FnMut(&B, Spelling) -> Option<usize>,
     ) -> Result<Place, Again> {
         let mut gone = None;
         for at in self.geometry.window(self.geometry.home(hash)) {
@@ -162,11 +161,12 @@ impl<B: Bucket> Segment<B> {
                 self.go_on(held, at / REGION)?;
             }
             let bucket = self.bucket(at);
-            if let Some(slot) = find(bucket, self.geometry.filler(at)) {
+            let spelling = self.geometry.spelling(at);
+            if let Some(slot) = find(bucket, spelling) {
                 return Ok(Place::Entry(Slot { bucket: at, slot }));
             }
             let here = |found: u32| Slot { bucket: at, slot: found.trailing_zeros() as usize };
-            let (left, free) = (bucket.gone(), bucket.free());
+            let (left, free) = (bucket.gone(spelling.mask), bucket.free());
             if gone.is_none() && left != 0 {
                 gone = Some(here(left));
             }
@@ -185,6 +185,8 @@ impl<B: Bucket> Segment<B> {
     #[inline(always)]
     pub(crate) fn put(&self, held: &Held<'_>, at: Slot, gone: bool, entry: (u64, B::Entry)) {
         held.first.reuse();
+        // Before the entry is there to be looked for.
+        self.pass(entry.0, at.bucket);
         self.set(at, entry);
         // Relaxed: a figure to decide on sizes by.
         self.counts.fetch_add(1_u64.wrapping_sub(if gone { ONE_GONE } else { 0 }), Relaxed);
@@ -192,7 +194,17 @@ impl<B: Bucket> Segment<B> {
 
     #[inline(always)]
     fn set(&self, Slot { bucket, slot }: Slot, (hash, entry): (u64, B::Entry)) {
-        self.bucket(bucket).fill(slot, hash, self.geometry.filler(bucket), entry);
+        self.bucket(bucket).fill(slot, hash, self.geometry.spelling(bucket), entry);
+    }
+
+    /// Tells the buckets of a hash's window up to one that its entry went past them.
+    #[inline(always)]
+    fn pass(&self, hash: u64, up_to: usize) {
+        let home = self.geometry.home(hash);
+        if home != up_to {
+            let passed = self.geometry.window(home).take_while(|at| *at != up_to);
+            passed.for_each(|at| self.bucket(at).pass(hash, self.geometry.spelling(at)));
+        }
     }
 
     /// Takes the entry out of a slot. The caller holds the window.
@@ -200,7 +212,7 @@ impl<B: Bucket> Segment<B> {
         let place = self.bucket(bucket);
         // Nobody has gone past a bucket that still has a free slot.
         let gone = place.free() == 0;
-        held.first.change(|| place.empty(slot, gone));
+        held.first.change(|| place.empty(slot, gone, self.geometry.spelling(bucket)));
         // Relaxed: as in `put`.
         self.counts.fetch_add((if gone { ONE_GONE } else { 0 }).wrapping_sub(1), Relaxed);
     }
@@ -211,6 +223,7 @@ impl<B: Bucket> Segment<B> {
         for bucket in self.geometry.window(self.geometry.home(entry.0)) {
             let free = self.bucket(bucket).free();
             if free != 0 {
+                self.pass(entry.0, bucket);
                 self.set(Slot { bucket, slot: free.trailing_zeros() as usize }, entry);
                 return true;
             }

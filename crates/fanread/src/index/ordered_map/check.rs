@@ -7,7 +7,7 @@ use super::layout::{MOST_SORTED, State, tag_of};
 use super::raw::{Leaf, Number};
 use super::{OrderedMap, Pinned};
 use crate::api::Broken;
-use crate::directory::Bucket as _;
+use crate::directory::{Bucket as _, Spelling};
 use crate::list::{Leaf as _, Leaves as _};
 
 impl<V> Pinned<'_, V> {
@@ -64,15 +64,19 @@ impl<V> Pinned<'_, V> {
             let (mut entries, mut gone) = (0, 0);
             for at in 0..segment.buckets() {
                 let bucket = segment.bucket(at);
-                gone += bucket.gone().count_ones() as usize;
+                gone += bucket.gone(Spelling::WHOLE).count_ones() as usize;
                 for number in OrderedMap::<V>::numbers_in(bucket) {
                     entries += 1;
                     let key = map.record(number).key();
                     let hash = map.hash(key);
                     let mut window = geometry.window(geometry.home(hash));
                     let passed = window.clone().take_while(|passed| *passed != at);
-                    let is_reached = !passed.into_iter().any(|at| segment.bucket(at).free() != 0)
-                        && window.any(|place| place == at);
+                    let goes_on = |at| {
+                        let bucket = segment.bucket(at);
+                        bucket.free() == 0 && bucket.is_passed(hash, Spelling::WHOLE)
+                    };
+                    let is_reached =
+                        passed.into_iter().all(goes_on) && window.any(|place| place == at);
                     let is_tagged = map.find_in(bucket, hash, key).is_some_and(|f| f.0.1 == number);
                     if !is_reached
                         || !is_tagged
@@ -92,7 +96,7 @@ impl<V> Pinned<'_, V> {
             if (counts.entries, counts.gone) != (entries, gone) || segment.is_frozen() {
                 return Err(Broken::new("S3", format!("{counts:?}, {entries} and {gone} there")));
             }
-            next += 1 << (64 - geometry.bits);
+            next += 1 << (64 - geometry.part.bits);
         }
         if next != 1 << 64 {
             return Err(Broken::new("S2", "segments do not cover all hashes".to_owned()));

@@ -15,10 +15,11 @@
 use core::marker::PhantomData;
 
 use super::layout::{
-    FIXED_LINES, FREE, GONE, LINE_NUMBERS, Leaves, MOST_BLOCKS, SLOTS, Shape, State, tag_of,
+    FILLED, FIXED_LINES, FREE, GONE, LINE_NUMBERS, Leaves, MOST_BLOCKS, SLOTS, Shape, State,
+    passer, tag_of,
 };
 use crate::arch::{self, prefetch};
-use crate::directory;
+use crate::directory::{self, Spelling};
 use crate::list::{self, Border, Header, Limits};
 use crate::mem::LINE_BYTES;
 use crate::mem::boxed::Boxed;
@@ -38,7 +39,7 @@ pub(super) type Number = u32;
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Bucket {
-    /// Eight tags, then four.
+    /// Eight tags, then four and passers.
     tags: [AtomicU64; 2],
     numbers: [AtomicU32; SLOTS],
 }
@@ -80,6 +81,8 @@ unsafe impl directory::Bucket for Bucket {
     type Entry = Number;
     const SLOTS: usize = SLOTS;
     const LEAST_BUCKETS: usize = 1;
+    const FILLED: [usize; 2] = FILLED;
+    const SPARE_BITS: u32 = 0;
     const MOST_BLOCKS: usize = MOST_BLOCKS;
 
     #[inline(always)]
@@ -88,19 +91,31 @@ unsafe impl directory::Bucket for Bucket {
     }
 
     #[inline(always)]
-    fn gone(&self) -> u32 {
+    fn gone(&self, _: u64) -> u32 {
         self.tagged(GONE)
     }
 
     #[inline(always)]
-    fn fill(&self, slot: usize, hash: u64, _: u64, number: Number) {
+    fn fill(&self, slot: usize, hash: u64, _: Spelling, number: Number) {
         // ORDER: Release, pairs with `number`.
         self.numbers[slot].store(number, Release);
         self.set_tag(slot, tag_of(hash));
     }
 
-    fn empty(&self, slot: usize, gone: bool) {
+    fn empty(&self, slot: usize, gone: bool, _: Spelling) {
         self.set_tag(slot, if gone { GONE } else { FREE });
+    }
+
+    fn pass(&self, hash: u64, _: Spelling) {
+        let now = self.tags[1].load(Relaxed);
+        // ORDER: Release, pairs with `is_passed` and `tagged`.
+        self.tags[1].store(now | passer(hash), Release);
+    }
+
+    #[inline(always)]
+    fn is_passed(&self, hash: u64, _: u64) -> bool {
+        // ORDER: Acquire, pairs with the Release store in `pass`.
+        self.tags[1].load(Acquire) & passer(hash) != 0
     }
 
     fn note(&self) -> u64 {
@@ -489,7 +504,7 @@ pub(super) fn garbage_of<V>(word: Word) -> Option<Garbage<V>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::directory::Bucket as _;
+    use crate::directory::{Bucket as _, Spelling};
 
     #[test]
     fn the_slots_with_a_tag_are_found_and_no_others() {
@@ -499,14 +514,14 @@ mod tests {
         };
         assert_eq!(bucket.free(), 0xfff);
         for (slot, hash) in [(0, 7), (3, 0x80), (7, 0xff), (8, 7), (11, 0x81)] {
-            bucket.fill(slot, hash, 0, slot as u32 + 100);
+            bucket.fill(slot, hash, Spelling::NONE, slot as u32 + 100);
         }
-        bucket.empty(4, true);
+        bucket.empty(4, true, Spelling::NONE);
         assert_eq!(bucket.tagged(7), 1 | 1 << 8);
         assert_eq!(bucket.tagged(0x80), 1 << 3);
         assert_eq!(bucket.tagged(0xff), 1 << 7);
         assert_eq!(bucket.tagged(0x81), 1 << 11);
-        assert_eq!((bucket.tagged(6), bucket.gone()), (0, 1 << 4));
+        assert_eq!((bucket.tagged(6), bucket.gone(Spelling::WHOLE)), (0, 1 << 4));
         assert_eq!(bucket.free(), 0xfff & !(1 | 1 << 3 | 1 << 4 | 1 << 7 | 1 << 8 | 1 << 11));
         assert_eq!(bucket.number(11), 111);
     }

@@ -3,12 +3,11 @@
 //! The hash of a key names a bucket, a tag there a record, and the record has key and value. An entry does not move inside a
 //! segment of the directory, and what its record says is true: so a search needs no version, and repeats nothing.
 
-use super::layout::{FREE, SLOTS, tag_of};
+use super::layout::{SLOTS, tag_of};
 use super::raw::{Bucket, Leaf, Number, Record, read_value};
 use super::{OrderedMap, Pinned, Ref, State};
 use crate::arch::same;
-use crate::directory;
-use crate::directory::Bucket as _;
+use crate::directory::{self, Bucket as _, Spelling};
 use crate::list::Hint;
 use crate::mem::word::Read;
 use crate::prefix::Probe;
@@ -54,13 +53,13 @@ impl<V> OrderedMap<V> {
         hash: u64,
         key: &[u8],
     ) -> Option<(Number, Record<'g, V>)> {
-        // Most are in their home, and most that are absent would have room there.
+        // Most are in their home, and what is absent seldom seems to have gone past it.
         let home = segment.geometry.home(hash);
         let bucket = segment.bucket(home);
         if let Some((slot, record)) = self.find_in(bucket, hash, key) {
             return Some((slot.1, record));
         }
-        if bucket.tagged(FREE) != 0 {
+        if !bucket.is_passed(hash, Spelling::WHOLE) {
             return None;
         }
         self.find_beyond(segment, home, hash, key)
@@ -80,7 +79,7 @@ impl<V> OrderedMap<V> {
             if let Some((slot, record)) = self.find_in(bucket, hash, key) {
                 return Some((slot.1, record));
             }
-            if bucket.tagged(FREE) != 0 {
+            if !bucket.is_passed(hash, Spelling::WHOLE) {
                 return None;
             }
         }
@@ -229,7 +228,7 @@ impl<V> Pinned<'_, V> {
                 if tagged != 0 {
                     *likely = bucket.number(tagged.trailing_zeros() as usize);
                     map.record(*likely).ask(key.len());
-                } else if bucket.free() == 0 {
+                } else if bucket.is_passed(*hash, Spelling::WHOLE) {
                     *likely = UNKNOWN;
                 }
             }

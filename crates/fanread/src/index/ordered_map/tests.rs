@@ -48,20 +48,21 @@ fn keys_whose_hashes_collide_are_found_and_take_no_more_memory() {
 #[test]
 fn keys_that_come_and_go_leave_no_trace() {
     let map = OrderedMap::<u64>::new();
-    for round in 0..40_u64 {
+    testkit::stress::stops_growing(|round| {
         let keys = (0..2000_u64).map(|n| (n * 7919 + round * 1_000_003).to_be_bytes());
         for (n, key) in (0..).zip(keys.clone()) {
             map.pin().insert(&key, n);
         }
-        map.pin().check().unwrap();
+        if round % 16 == 0 {
+            map.pin().check().unwrap();
+        }
         for key in keys {
             assert!(map.pin().remove(&key).is_some());
         }
-    }
+        map.memory_usage().total_bytes()
+    });
     map.pin().check().unwrap();
     assert!(map.is_empty());
-    let usage = map.memory_usage();
-    assert!(usage.total_bytes() < 2_000_000, "{usage:?}");
 }
 
 #[test]

@@ -3,9 +3,11 @@
 use std::collections::HashSet;
 
 use super::layout::{FREE, GONE, SLOTS};
+use super::raw::Bucket;
 use super::table::Segment;
 use super::{Pinned, U64Map};
 use crate::api::Broken;
+use crate::directory::{Bucket as _, Spelling};
 
 impl<V> Pinned<'_, V> {
     /// Verifies the structure of the map, which no other thread is writing to.
@@ -29,7 +31,7 @@ impl<V> Pinned<'_, V> {
                     return Err(Broken::new("O1", format!("{key} is not in the order")));
                 }
             }
-            next += 1 << (64 - segment.geometry.bits);
+            next += 1 << (64 - segment.geometry.part.bits);
         }
         if next != 1 << 64 {
             return Err(Broken::new("S2", "segments do not cover all hashes".to_owned()));
@@ -72,22 +74,28 @@ impl<V> U64Map<V> {
 /// Checks B1 and S3; returns how many entries there are.
 fn check_segment(segment: &Segment) -> Result<usize, Broken> {
     let geometry = segment.geometry;
-    let free_in = |bucket| segment.bucket(bucket).matches(FREE) != 0;
     let (mut entries, mut gone) = (HashSet::new(), 0);
     for at in 0..segment.buckets() {
         let bucket = segment.bucket(at);
         for slot in 0..SLOTS {
             let word = bucket.word(slot);
-            if word == GONE {
-                gone += 1;
+            match word & geometry.spelling(at).mask {
+                FREE if word == FREE => continue,
+                GONE => {
+                    gone += 1;
+                    continue;
+                }
+                _ => {}
             }
-            if word == FREE || word == GONE {
-                continue;
-            }
-            let hash = word ^ geometry.filler(at);
+            let hash = geometry.hash::<Bucket>(at, word);
             let mut window = geometry.window(geometry.home(hash));
-            let passed = window.clone().take_while(|passed| *passed != at);
-            let is_reached = !passed.into_iter().any(free_in) && window.any(|place| place == at);
+            let mut passed = window.clone().take_while(|passed| *passed != at);
+            let goes_on = |at| {
+                let bucket = segment.bucket(at);
+                bucket.matches(FREE, Spelling::WHOLE) == 0
+                    && bucket.is_passed(hash, geometry.spelling(at).mask)
+            };
+            let is_reached = passed.all(goes_on) && window.any(|place| place == at);
             if !is_reached || !entries.insert(hash) {
                 return Err(Broken::new("B1", format!("{hash:x} in bucket {at}")));
             }

@@ -7,9 +7,19 @@
 //!      +-------+------+------+------+------+------+------+------+
 //! ```
 //!
-//! Hashes are keys in another spelling (`hash/permute.rs`), so a slot needs no key beside its hash. A word is the hash
-//! combined with the bucket's *filler*, a hash that can never be in that bucket. So a word of 0, which would be the filler
-//! itself, says that the slot is free, a word of 1 that it is gone, and no key is reserved.
+//! Hashes are keys in another spelling (`hash/permute.rs`), so a slot needs no key beside its hash. A word is the hash in the
+//! bucket's own spelling (`directory::Spelling`), which is never 0 nor 1. So a word of 0 says that the slot is free, a word of 1 that
+//! it is gone, and no key is reserved.
+//!
+//! In a large table a word is like this, and the *passers* of a bucket's four words are a filter of 32 bits that says which hashes
+//! went past the bucket because it was full:
+//!
+//! ```text
+//! bit 63      55                                           0
+//!    +-----+---------+--------------------------------------+
+//!    |taken| passers |             end of hash              |
+//!    +-----+---------+--------------------------------------+
+//! ```
 
 /// Slots of a bucket.
 pub(super) const SLOTS: usize = 4;
@@ -17,7 +27,26 @@ pub(super) const SLOTS: usize = 4;
 /// Blocks of the largest segment, which is 2 MB: a copy of it is a millisecond.
 pub(super) const MOST_BLOCKS: usize = if cfg!(any(shuttle, small_leaves, miri)) { 4 } else { 64 };
 
+/// Of 64 slots, how many are taken in a new segment and in one that is full: two thirds and five sixths.
+///
+/// One entry in ten is behind its home in a new segment, and one in six in a full one. A larger step makes fewer copies.
+pub(super) const FILLED: [usize; 2] = [43, 53];
+
 /// The word of a free slot.
 pub(super) const FREE: u64 = 0;
 /// The word of a slot whose entry was removed, in a bucket behind which others may have gone.
 pub(super) const GONE: u64 = 1;
+
+/// Bits of a word that are not the hash's in a large table: one says that the slot is taken, the others are passers.
+///
+/// A word with more of them needs a larger table; with fewer, more absent keys are looked for in a second line.
+pub(super) const SPARE_BITS: u32 = if cfg!(any(shuttle, small_leaves, miri)) { 3 } else { 9 };
+
+/// Which bit of a bucket's passers is a hash's: of which word, and which one there. A hash's own word says the same.
+#[inline(always)]
+pub(super) fn passer(hash: u64) -> (usize, u64) {
+    let (slot, bit) = (hash as usize % SLOTS, hash as u32 / SLOTS as u32 % (SPARE_BITS - 1));
+    (slot, 1 << (64 - SPARE_BITS + bit))
+}
+
+const _: () = assert!((SPARE_BITS - 1).is_power_of_two());

@@ -14,11 +14,11 @@
 use core::ptr::{self, NonNull};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use super::layout::{FREE, GONE, MOST_BLOCKS, SLOTS};
+use super::layout::{FILLED, FREE, GONE, MOST_BLOCKS, SLOTS, SPARE_BITS, passer};
 use super::order::{Chunk, Top};
 use super::run::{MOST_WORDS, Run};
 use super::table::Table;
-use crate::directory;
+use crate::directory::{self, Spelling};
 use crate::mem::arena::Arena;
 use crate::mem::boxed::Boxed;
 use crate::mem::pages::Pages;
@@ -63,10 +63,11 @@ impl Bucket {
         self.values[slot].store(value, Release);
     }
 
-    /// The slots whose word this is, a bit for each.
+    /// The slots whose word is this, as far as the bits of `mask` go; a bit for each.
     #[inline(always)]
-    pub(super) fn matches(&self, word: u64) -> u32 {
-        (0..SLOTS).fold(0, |found, slot| found | u32::from(self.word(slot) == word) << slot)
+    pub(super) fn matches(&self, word: u64, mask: u64) -> u32 {
+        let is_here = |slot| u32::from(Spelling::is_same(mask, self.word(slot), word));
+        (0..SLOTS).fold(0, |found, slot| found | is_here(slot) << slot)
     }
 }
 
@@ -75,26 +76,45 @@ unsafe impl directory::Bucket for Bucket {
     type Entry = Word;
     const SLOTS: usize = SLOTS;
     const LEAST_BUCKETS: usize = 4;
+    const FILLED: [usize; 2] = FILLED;
+    const SPARE_BITS: u32 = SPARE_BITS;
     const MOST_BLOCKS: usize = MOST_BLOCKS;
 
     #[inline(always)]
     fn free(&self) -> u32 {
-        self.matches(FREE)
+        self.matches(FREE, Spelling::WHOLE)
     }
 
     #[inline(always)]
-    fn gone(&self) -> u32 {
-        self.matches(GONE)
+    fn gone(&self, mask: u64) -> u32 {
+        self.matches(GONE, mask)
     }
 
     #[inline(always)]
-    fn fill(&self, slot: usize, hash: u64, filler: u64, value: Word) {
+    fn fill(&self, slot: usize, hash: u64, spelling: Spelling, value: Word) {
         self.set_value(slot, value);
-        self.set_word(slot, hash ^ filler);
+        let passers = self.word(slot) & !spelling.mask;
+        self.set_word(slot, spelling.word(hash) & spelling.mask | passers);
     }
 
-    fn empty(&self, slot: usize, gone: bool) {
-        self.set_word(slot, if gone { GONE } else { FREE });
+    fn empty(&self, slot: usize, gone: bool, spelling: Spelling) {
+        let passers = self.word(slot) & !spelling.mask;
+        self.set_word(slot, if gone { GONE | passers } else { FREE });
+    }
+
+    fn pass(&self, hash: u64, spelling: Spelling) {
+        let (slot, bit) = passer(hash);
+        self.set_word(slot, self.word(slot) | bit & !spelling.mask);
+    }
+
+    /// The same for a hash and for its word.
+    #[inline(always)]
+    fn is_passed(&self, hash: u64, mask: u64) -> bool {
+        if mask == Spelling::WHOLE {
+            return self.matches(FREE, mask) == 0;
+        }
+        let (slot, bit) = passer(hash);
+        self.word(slot) & bit != 0
     }
 
     fn note(&self) -> u64 {

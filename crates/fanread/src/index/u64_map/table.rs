@@ -3,7 +3,7 @@
 use super::layout::{FREE, GONE, SLOTS};
 use super::raw::Bucket;
 use crate::arch::prefetch;
-use crate::directory;
+use crate::directory::{self, Bucket as _, Spelling};
 use crate::mem::word::Word;
 use crate::sync::epoch::Guard;
 use crate::sync::version::Version;
@@ -25,8 +25,18 @@ pub(super) enum Look {
 pub(super) struct Home<'g> {
     bucket: &'g Bucket,
     version: &'g Version,
-    /// What the hash is in this bucket.
+    /// What the hash is in this bucket, in the bits of `mask`.
     word: u64,
+    mask: u64,
+}
+
+impl Bucket {
+    /// The slot of a hash.
+    #[inline(always)]
+    fn slot(&self, hash: u64, spelling: Spelling) -> Option<usize> {
+        let found = self.matches(spelling.word(hash), spelling.mask);
+        (found != 0).then(|| found.trailing_zeros() as usize)
+    }
 }
 
 impl Home<'_> {
@@ -35,14 +45,14 @@ impl Home<'_> {
     pub(super) fn look(&self) -> Look {
         let seen = self.version.begin();
         let bucket = self.bucket;
-        let is_here = |slot: usize| bucket.word(slot) == self.word;
+        let is_here = |slot| Spelling::is_same(self.mask, bucket.word(slot), self.word);
         let slot = (0..SLOTS).fold(SLOTS, |at, slot| if is_here(slot) { slot } else { at });
         if slot < SLOTS {
             let value = bucket.value(slot);
             let is_sure = self.version.end(seen).is_some();
             return if is_sure { Look::Value(value) } else { Look::Unknown };
         }
-        if bucket.matches(FREE) != 0 {
+        if !bucket.is_passed(self.word, self.mask) {
             return Look::Absent;
         }
         self.ask_next();
@@ -64,7 +74,9 @@ impl Segment {
         let home = self.geometry.home(hash);
         let bucket = self.bucket(home);
         prefetch(bucket);
-        Home { bucket, version: self.version(home), word: hash ^ self.geometry.filler(home) }
+        let spelling = self.geometry.spelling(home);
+        let (word, mask) = (spelling.word(hash), spelling.mask);
+        Home { bucket, version: self.version(home), word, mask }
     }
 
     /// Finds the value of a hash. No lock is taken, and nothing waited for.
@@ -86,12 +98,11 @@ impl Segment {
     #[inline(always)]
     fn value_of(&self, hash: u64, home: usize) -> Option<Word> {
         // Most are in their home.
-        let bucket = self.bucket(home);
-        let found = bucket.matches(hash ^ self.geometry.filler(home));
-        if found != 0 {
-            return Some(bucket.value(found.trailing_zeros() as usize));
+        let (bucket, spelling) = (self.bucket(home), self.geometry.spelling(home));
+        if let Some(slot) = bucket.slot(hash, spelling) {
+            return Some(bucket.value(slot));
         }
-        if bucket.matches(FREE) != 0 {
+        if !bucket.is_passed(hash, spelling.mask) {
             return None;
         }
         self.value_beyond(hash, home)
@@ -101,12 +112,11 @@ impl Segment {
     #[inline(never)]
     fn value_beyond(&self, hash: u64, home: usize) -> Option<Word> {
         for at in self.geometry.window(home).skip(1) {
-            let bucket = self.bucket(at);
-            let found = bucket.matches(hash ^ self.geometry.filler(at));
-            if found != 0 {
-                return Some(bucket.value(found.trailing_zeros() as usize));
+            let (bucket, spelling) = (self.bucket(at), self.geometry.spelling(at));
+            if let Some(slot) = bucket.slot(hash, spelling) {
+                return Some(bucket.value(slot));
             }
-            if bucket.matches(FREE) != 0 {
+            if !bucket.is_passed(hash, spelling.mask) {
                 return None;
             }
         }
@@ -124,10 +134,7 @@ impl Segment {
         held: &mut directory::Held<'g>,
         hash: u64,
     ) -> Result<directory::Place, directory::Again> {
-        self.place(held, hash, |bucket, filler| {
-            let found = bucket.matches(hash ^ filler);
-            (found != 0).then(|| found.trailing_zeros() as usize)
-        })
+        self.place(held, hash, |bucket, spelling| bucket.slot(hash, spelling))
     }
 
     /// The value in a slot.
@@ -145,10 +152,11 @@ impl Segment {
     /// All entries, if nobody is writing.
     pub(super) fn entries(&self) -> impl Iterator<Item = (u64, Word)> {
         (0..self.buckets()).flat_map(move |at| {
-            let bucket = self.bucket(at);
-            (0..SLOTS).filter_map(move |slot| match bucket.word(slot) {
-                FREE | GONE => None,
-                word => Some((word ^ self.geometry.filler(at), bucket.value(slot))),
+            let (bucket, mask) = (self.bucket(at), self.geometry.spelling(at).mask);
+            let absent = bucket.matches(FREE, Spelling::WHOLE) | bucket.matches(GONE, mask);
+            let slots = (0..SLOTS).filter(move |slot| absent >> slot & 1 == 0);
+            slots.map(move |slot| {
+                (self.geometry.hash::<Bucket>(at, bucket.word(slot)), bucket.value(slot))
             })
         })
     }
