@@ -11,11 +11,9 @@ const SMALL: bool = cfg!(any(shuttle, small_leaves, miri));
 /// hundred are there in large segments that are nearly full; such a row makes a segment with a smaller window grow early.
 const WINDOW: usize = if SMALL { 8 } else { 128 };
 
-/// Buckets of a block, 32 KB. Larger segments are made of blocks, which fit segments of any size when they are used again.
-pub(super) const BLOCK_BUCKETS: usize = if SMALL { 16 } else { 512 };
-
-/// Buckets that share a version.
-pub(super) const REGION: usize = if SMALL { 8 } else { 512 };
+/// Buckets of a block, 32 KB, which share a version. Larger segments are made of blocks, which fit segments of any size when
+/// they are used again.
+pub(super) const BLOCK_BUCKETS: usize = if SMALL { 8 } else { 512 };
 
 /// All hashes that begin with the same bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,8 +85,10 @@ pub(crate) struct Geometry {
     pub(crate) part: Part,
     homes: u32,
     window: u32,
-    /// The bits of a word that are the hash's.
+    /// How words are written; the fillers of the first `window` buckets and of the others.
     mask: u64,
+    taken: u64,
+    fillers: [u64; 2],
 }
 
 impl Geometry {
@@ -106,8 +106,13 @@ impl Geometry {
         let window = window.min(homes / 2).max(1);
         let untold = B::SPARE_BITS.saturating_sub(part.bits);
         let tells = B::SPARE_BITS > 0 && (untold == 0 || homes >> untold > window + 1);
-        let mask = if tells { 1 << 63 | !0 >> B::SPARE_BITS } else { Spelling::WHOLE };
-        Self { part, homes: homes as u32, window: window as u32, mask }
+        let (mask, taken, fillers) = if tells {
+            (1 << 63 | !0 >> B::SPARE_BITS, 1 << 63, [0, 0])
+        } else {
+            // A hash of the home in the middle, and one of the first.
+            (Spelling::WHOLE, 0, [1 << 63 >> part.bits, 0])
+        };
+        Self { part, homes: homes as u32, window: window as u32, mask, taken, fillers }
     }
 
     /// One with a quarter more homes.
@@ -154,31 +159,28 @@ impl Geometry {
     /// How a bucket writes hashes, of at least four buckets.
     #[inline(always)]
     pub(crate) fn spelling(self, bucket: usize) -> Spelling {
-        if self.mask == Spelling::WHOLE {
-            // One of the first home, or of the one in the middle.
-            let is_near = bucket < self.window as usize;
-            let filler = if is_near { 1 << 63 >> self.part.bits } else { 0 };
-            Spelling { mask: self.mask, taken: 0, filler }
-        } else {
-            Spelling { mask: self.mask, taken: 1 << 63, filler: 0 }
-        }
+        let filler = self.fillers[usize::from(bucket >= self.window as usize)];
+        Spelling { mask: self.mask, taken: self.taken, filler }
     }
 
-    /// The hash of a word in a bucket.
-    pub(crate) fn hash<B: Bucket>(self, bucket: usize, word: u64) -> u64 {
-        if self.mask == Spelling::WHOLE {
-            return word ^ self.spelling(bucket).filler;
-        }
+    /// What finds the hashes of the words in a bucket.
+    pub(crate) fn hashes<B: Bucket>(self, bucket: usize) -> impl Fn(u64) -> u64 {
+        let (filler, is_whole) = (self.spelling(bucket).filler, self.mask == Spelling::WHOLE);
         let bits = self.part.bits;
-        let low = word & !0 >> B::SPARE_BITS;
-        // The 32 bits that tell the home: the lower ones are known, and the rest follows from which homes there can be.
+        // Of the 32 bits that tell the home, the lower ones are known, and the rest follows from which homes there can be.
         let known = !0_u64 >> 32 >> B::SPARE_BITS.saturating_sub(bits);
         let homes = u64::from(self.homes);
         let first_home = (bucket as u64 + homes + 1 - u64::from(self.window)) % homes;
         let start = (first_home << 32).div_ceil(homes);
-        let behind = (low << bits >> 32).wrapping_sub(start) & known;
-        let place = (start + behind) << 32 >> bits;
-        self.part.first | place | low & !0 >> bits
+        move |word| {
+            if is_whole {
+                return word ^ filler;
+            }
+            let low = word & !0 >> B::SPARE_BITS;
+            let behind = (low << bits >> 32).wrapping_sub(start) & known;
+            let place = (start + behind) << 32 >> bits;
+            self.part.first | place | low & !0 >> bits
+        }
     }
 }
 
@@ -233,7 +235,11 @@ mod tests {
                     let word = spelling.word(hash) & spelling.mask;
                     assert!(word > 1, "{geometry:?} {bucket}");
                     let others = rng.next_u64() & !spelling.mask;
-                    assert_eq!(geometry.hash::<Four>(bucket, word | others), hash, "{geometry:?}");
+                    assert_eq!(
+                        geometry.hashes::<Four>(bucket)(word | others),
+                        hash,
+                        "{geometry:?}"
+                    );
                 }
             }
         }

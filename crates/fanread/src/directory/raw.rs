@@ -16,6 +16,7 @@ use crate::mem::arena::Arena;
 use crate::mem::pages::Pages;
 use crate::mem::{AllocError, LINE_BYTES};
 use crate::sync::lock::Lock;
+use crate::sync::version::Version;
 
 /// The base-2 logarithm of a block's bytes.
 const BLOCK_SHIFT: u32 = (BLOCK_BUCKETS * LINE_BYTES).ilog2();
@@ -136,11 +137,23 @@ impl<B: Bucket> Blocks<B> {
     }
 }
 
+/// Where [`BLOCK_BUCKETS`] buckets are, and what their writers lock: beside each other, since a search needs both.
+#[derive(Debug)]
+struct Block<B> {
+    buckets: NonNull<B>,
+    version: Version,
+}
+
+impl<B> Block<B> {
+    fn at(buckets: NonNull<B>) -> Self {
+        Self { buckets, version: Version::default() }
+    }
+}
+
 /// The memory of a segment.
 #[derive(Debug)]
 pub(super) struct Memory<B> {
-    /// Where each [`BLOCK_BUCKETS`] buckets are.
-    blocks: Box<[NonNull<B>]>,
+    blocks: Box<[Block<B>]>,
     /// The blocks' units, or the one piece of a small segment.
     units: Vec<u64>,
     own: Option<Pages>,
@@ -161,7 +174,7 @@ impl<B: Bucket> Memory<B> {
     pub(super) fn new(blocks: &Blocks<B>, buckets: usize) -> Result<Self, AllocError> {
         if buckets <= BLOCK_BUCKETS {
             let own = Pages::zeroed(buckets * LINE_BYTES)?;
-            let blocks = Box::new([own.base().cast()]);
+            let blocks = Box::new([Block::at(own.base().cast())]);
             return Ok(Self { blocks, units: Vec::new(), own: Some(own), buckets });
         }
         let mut units = Vec::with_capacity(buckets.div_ceil(BLOCK_BUCKETS));
@@ -176,17 +189,29 @@ impl<B: Bucket> Memory<B> {
                 }
             }
         }
-        let places = units.iter().map(|unit| blocks.first_bucket(*unit)).collect();
+        let places = units.iter().map(|unit| Block::at(blocks.first_bucket(*unit))).collect();
         Ok(Self { blocks: places, units, own: None, buckets })
     }
 
+    /// A bucket, and the version that it shares with others.
     #[inline(always)]
-    pub(super) fn bucket(&self, at: usize) -> &B {
+    pub(super) fn bucket(&self, at: usize) -> (&B, &Version) {
         debug_assert!(at < self.buckets);
         // SAFETY: `at` is below `buckets`, for which there are as many blocks as it takes.
         let block = unsafe { self.blocks.get_unchecked(at / BLOCK_BUCKETS) };
         // SAFETY: a bucket of a block, initialised, shared as buckets only (M1).
-        unsafe { block.add(at % BLOCK_BUCKETS).as_ref() }
+        (unsafe { block.buckets.add(at % BLOCK_BUCKETS).as_ref() }, &block.version)
+    }
+
+    /// All versions, by the numbers of their blocks.
+    pub(super) fn versions(&self) -> impl Iterator<Item = &Version> {
+        self.blocks.iter().map(|block| &block.version)
+    }
+
+    /// The version of a block.
+    #[inline(always)]
+    pub(super) fn version(&self, block: usize) -> &Version {
+        &self.blocks[block].version
     }
 
     pub(super) fn buckets(&self) -> usize {

@@ -1,6 +1,6 @@
 //! A segment: its buckets, the locks of its writers, and where an entry is or could be.
 
-use super::layout::{Geometry, REGION, Spelling};
+use super::layout::{BLOCK_BUCKETS, Geometry, Spelling};
 use super::raw::{Blocks, Bucket, Memory};
 use crate::arch::prefetch;
 use crate::mem::AllocError;
@@ -14,8 +14,6 @@ use crate::sync::version::{Locked, Version};
 pub(crate) struct Segment<B: Bucket> {
     pub(crate) geometry: Geometry,
     memory: Memory<B>,
-    /// One for each [`REGION`] buckets.
-    versions: Box<[Version]>,
     /// How many entries there are, and how many slots that are gone in the upper half.
     counts: AtomicU64,
     /// Set while it is being copied, and from then on if it was replaced.
@@ -74,16 +72,21 @@ impl<B: Bucket> Segment<B> {
     /// If there is no memory.
     pub(super) fn new(blocks: &Blocks<B>, geometry: Geometry) -> Result<Self, AllocError> {
         let memory = Memory::new(blocks, geometry.buckets())?;
-        let versions =
-            (0..geometry.buckets().div_ceil(REGION)).map(|_| Version::default()).collect();
         let (counts, frost) = (AtomicU64::new(0), Frost::default());
-        Ok(Self { geometry, memory, versions, counts, frost })
+        Ok(Self { geometry, memory, counts, frost })
     }
 
     /// A bucket.
     #[inline(always)]
     pub(crate) fn bucket(&self, at: usize) -> &B {
-        self.memory.bucket(at)
+        self.memory.bucket(at).0
+    }
+
+    /// The bucket of a home, and the version that covers the entries of that home: it changes before a slot of theirs is used
+    /// again.
+    #[inline(always)]
+    pub(crate) fn home_of(&self, home: usize) -> (&B, &Version) {
+        self.memory.bucket(home)
     }
 
     pub(crate) fn buckets(&self) -> usize {
@@ -96,13 +99,6 @@ impl<B: Bucket> Segment<B> {
         prefetch(self.bucket(self.geometry.home(hash)));
     }
 
-    /// The version that covers the entries of a home: it changes before a slot of theirs is used again.
-    #[inline(always)]
-    pub(crate) fn version(&self, home: usize) -> &Version {
-        debug_assert!(home / REGION < self.versions.len());
-        &self.versions[home / REGION]
-    }
-
     /// Locks the first region of a hash's window.
     ///
     /// # Errors
@@ -110,8 +106,8 @@ impl<B: Bucket> Segment<B> {
     /// If the segment is being copied.
     #[inline]
     pub(crate) fn lock(&self, hash: u64) -> Result<Held<'_>, Again> {
-        let region = self.geometry.home(hash) / REGION;
-        let first = self.versions[region].lock();
+        let region = self.geometry.home(hash) / BLOCK_BUCKETS;
+        let first = self.memory.version(region).lock();
         self.held(first, region)
     }
 
@@ -121,8 +117,8 @@ impl<B: Bucket> Segment<B> {
     ///
     /// If another writer is at work there, too.
     pub(crate) fn try_lock(&self, hash: u64) -> Result<Held<'_>, Again> {
-        let region = self.geometry.home(hash) / REGION;
-        let first = self.versions[region].try_lock().ok_or(Again)?;
+        let region = self.geometry.home(hash) / BLOCK_BUCKETS;
+        let first = self.memory.version(region).try_lock().ok_or(Again)?;
         self.held(first, region)
     }
 
@@ -138,7 +134,7 @@ impl<B: Bucket> Segment<B> {
         held.region = region;
         // The last region may be smaller than a window, and the first one comes behind it.
         if region != held.first_region {
-            held.more.push(self.versions[region].try_lock().ok_or(Again)?);
+            held.more.push(self.memory.version(region).try_lock().ok_or(Again)?);
         }
         Ok(())
     }
@@ -157,8 +153,8 @@ impl<B: Bucket> Segment<B> {
     ) -> Result<Place, Again> {
         let mut gone = None;
         for at in self.geometry.window(self.geometry.home(hash)) {
-            if at / REGION != held.region {
-                self.go_on(held, at / REGION)?;
+            if at / BLOCK_BUCKETS != held.region {
+                self.go_on(held, at / BLOCK_BUCKETS)?;
             }
             let bucket = self.bucket(at);
             let spelling = self.geometry.spelling(at);
@@ -166,16 +162,18 @@ impl<B: Bucket> Segment<B> {
                 return Ok(Place::Entry(Slot { bucket: at, slot }));
             }
             let here = |found: u32| Slot { bucket: at, slot: found.trailing_zeros() as usize };
-            let (left, free) = (bucket.gone(spelling.mask), bucket.free());
-            if gone.is_none() && left != 0 {
-                gone = Some(here(left));
-            }
+            let free = bucket.free();
             if free != 0 {
                 return Ok(match gone {
                     Some(slot) => Place::Free(slot, true),
                     None if self.is_full() => Place::Full,
                     None => Place::Free(here(free), false),
                 });
+            }
+            // Slots are gone in full buckets only.
+            if gone.is_none() {
+                let left = bucket.gone(spelling.mask);
+                gone = (left != 0).then(|| here(left));
             }
         }
         Ok(gone.map_or(Place::Full, |slot| Place::Free(slot, true)))
@@ -186,7 +184,10 @@ impl<B: Bucket> Segment<B> {
     pub(crate) fn put(&self, held: &Held<'_>, at: Slot, gone: bool, entry: (u64, B::Entry)) {
         held.first.reuse();
         // Before the entry is there to be looked for.
-        self.pass(entry.0, at.bucket);
+        let home = self.geometry.home(entry.0);
+        if home != at.bucket {
+            self.pass(entry.0, home, at.bucket);
+        }
         self.set(at, entry);
         // Relaxed: a figure to decide on sizes by.
         self.counts.fetch_add(1_u64.wrapping_sub(if gone { ONE_GONE } else { 0 }), Relaxed);
@@ -197,14 +198,11 @@ impl<B: Bucket> Segment<B> {
         self.bucket(bucket).fill(slot, hash, self.geometry.spelling(bucket), entry);
     }
 
-    /// Tells the buckets of a hash's window up to one that its entry went past them.
-    #[inline(always)]
-    fn pass(&self, hash: u64, up_to: usize) {
-        let home = self.geometry.home(hash);
-        if home != up_to {
-            let passed = self.geometry.window(home).take_while(|at| *at != up_to);
-            passed.for_each(|at| self.bucket(at).pass(hash, self.geometry.spelling(at)));
-        }
+    /// Tells the buckets from a hash's home up to another that its entry went past them.
+    #[inline(never)]
+    fn pass(&self, hash: u64, home: usize, up_to: usize) {
+        let passed = self.geometry.window(home).take_while(|at| *at != up_to);
+        passed.for_each(|at| self.bucket(at).pass(hash, self.geometry.spelling(at)));
     }
 
     /// Takes the entry out of a slot. The caller holds the window.
@@ -220,13 +218,24 @@ impl<B: Bucket> Segment<B> {
     /// Puts an entry into a segment that nobody else knows; tells whether it had room. Who adds counts.
     #[inline(always)]
     pub(super) fn add(&self, entry: (u64, B::Entry)) -> bool {
-        for bucket in self.geometry.window(self.geometry.home(entry.0)) {
+        let home = self.geometry.home(entry.0);
+        let free = self.bucket(home).free();
+        if free == 0 {
+            return self.add_behind(entry, home);
+        }
+        self.set(Slot { bucket: home, slot: free.trailing_zeros() as usize }, entry);
+        true
+    }
+
+    /// The same for an entry whose home is full.
+    fn add_behind(&self, entry: (u64, B::Entry), home: usize) -> bool {
+        for bucket in self.geometry.window(home) {
             let free = self.bucket(bucket).free();
             if free != 0 {
-                self.pass(entry.0, bucket);
                 self.set(Slot { bucket, slot: free.trailing_zeros() as usize }, entry);
                 return true;
             }
+            self.bucket(bucket).pass(entry.0, self.geometry.spelling(bucket));
         }
         false
     }
@@ -259,7 +268,7 @@ impl<B: Bucket> Segment<B> {
 
     /// Waits for all writers and keeps others out, so that the segment can be copied; `false` if somebody else does that.
     pub(crate) fn freeze(&self) -> bool {
-        self.frost.freeze(&self.versions)
+        self.frost.freeze(self.memory.versions())
     }
 
     /// Lets writers in again; the segment was not copied after all.
@@ -278,6 +287,6 @@ impl<B: Bucket> Segment<B> {
     }
 
     pub(super) fn own_bytes(&self) -> usize {
-        size_of::<Self>() + self.memory.own_bytes() + size_of_val(&*self.versions)
+        size_of::<Self>() + self.memory.own_bytes()
     }
 }

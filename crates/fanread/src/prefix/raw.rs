@@ -24,7 +24,7 @@ use super::layout::{BLOCK_LINES, LANES, LINE_REFS, Line, bucket_of};
 use crate::arch::Avx512;
 use crate::mem::AllocError;
 use crate::mem::pages::Pages;
-use crate::sync::epoch::Guard;
+use crate::sync::epoch::{Guard, Unlinked};
 use crate::sync::shim::{AtomicPtr, AtomicU32};
 
 /// A piece of zeroed memory, as lines.
@@ -200,6 +200,12 @@ impl Table {
 #[derive(Debug)]
 #[must_use = "readers may still be in the old table: put it into the limbo"]
 pub(crate) struct Garbage(#[expect(dead_code, reason = "kept to be dropped")] Box<Table>);
+
+impl Unlinked for Garbage {
+    fn is_large(&self) -> bool {
+        true
+    }
+}
 
 /// The pointer to the current table, null while there is none.
 #[derive(Debug)]

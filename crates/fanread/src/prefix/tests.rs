@@ -136,7 +136,6 @@ impl Model {
         if let Some(garbage) = garbage {
             let guard = pin();
             self.limbo.retire(garbage, &guard);
-            self.limbo.close(&guard);
         }
         drop(self.limbo.collect());
     }

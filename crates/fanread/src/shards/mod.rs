@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use crossbeam_utils::CachePadded;
 
 use crate::mem::heap;
-use crate::sync::epoch::{Guard, Limbo};
+use crate::sync::epoch::{Guard, Limbo, Unlinked};
 use crate::sync::lock::{Held, Lock};
 use crate::sync::shim::{AtomicU64, Ordering::Relaxed};
 
@@ -107,7 +107,10 @@ impl<F, G> Shards<F, G> {
         thread: usize,
         guard: &Guard,
         unlinked: impl IntoIterator<Item = G>,
-    ) -> Vec<G> {
+    ) -> Vec<G>
+    where
+        G: Unlinked,
+    {
         let mut shard = self.lock(thread);
         let mut count = 0;
         for item in unlinked {

@@ -51,6 +51,16 @@ impl Guard {
 /// one is slow to retire; a large batch keeps memory idle. A leaf is about 1 KB, so a batch is at most 64 KB.
 const BATCH_ITEMS: usize = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 32 };
 
+/// What a limbo takes.
+pub(crate) trait Unlinked {
+    /// Whether it holds too much memory to wait for others that are to be freed with it.
+    fn is_large(&self) -> bool {
+        false
+    }
+}
+
+impl Unlinked for u64 {}
+
 /// Items that were unlinked and may still be read.
 pub(crate) struct Limbo<T> {
     open: Vec<T>,
@@ -74,9 +84,13 @@ impl<T> Limbo<T> {
     }
 
     /// Takes `item`, which nobody can find any more (E1).
-    pub(crate) fn retire(&mut self, item: T, guard: &Guard) {
+    pub(crate) fn retire(&mut self, item: T, guard: &Guard)
+    where
+        T: Unlinked,
+    {
+        let is_large = item.is_large();
         self.open.push(item);
-        if self.open.len() >= BATCH_ITEMS {
+        if is_large || self.open.len() >= BATCH_ITEMS {
             self.close(guard);
         }
     }
@@ -124,7 +138,7 @@ mod tests {
     use std::sync::mpsc;
 
     /// Retires `items` and goes on pinning until everything is free or the patience is spent.
-    fn settle(limbo: &mut Limbo<u32>, rounds: usize) -> Vec<u32> {
+    fn settle(limbo: &mut Limbo<u64>, rounds: usize) -> Vec<u64> {
         let mut back = Vec::new();
         for _ in 0..rounds {
             let guard = pin();
@@ -152,6 +166,21 @@ mod tests {
         }
         back.sort_unstable();
         assert_eq!(back, (0..100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_is_large_waits_for_no_others() {
+        struct Large(bool);
+        impl Unlinked for Large {
+            fn is_large(&self) -> bool {
+                self.0
+            }
+        }
+        let mut limbo = Limbo::new();
+        limbo.retire(Large(false), &pin());
+        assert_eq!((limbo.open.len(), limbo.closed.len()), (1, 0));
+        limbo.retire(Large(true), &pin());
+        assert_eq!((limbo.open.len(), limbo.closed.len()), (0, 1));
     }
 
     #[test]

@@ -36,7 +36,10 @@ impl<W: Word> Frost<W> {
     }
 
     /// Waits for all writers and keeps others out; `false` if somebody else does that already.
-    pub(crate) fn freeze(&self, versions: &[Version<W>]) -> bool {
+    pub(crate) fn freeze<'v>(&self, versions: impl IntoIterator<Item = &'v Version<W>>) -> bool
+    where
+        W: 'v,
+    {
         // ORDER: AcqRel, pairs with the store in `thaw`: who freezes again sees what was written in between.
         if self.0.compare_exchange_weak(0, 1, AcqRel, Relaxed).is_err() {
             return false;

@@ -42,7 +42,7 @@ use crate::hash::prefix::Seed;
 use crate::mem::{self, word};
 use crate::prefix::{self, LeafRef, PrefixTable};
 use crate::shards::Shards;
-use crate::sync::epoch::{self, Guard};
+use crate::sync::epoch::{self, Guard, Unlinked};
 use crate::sync::lock::Lock;
 use crate::sync::shim::{
     AtomicU32,
@@ -110,6 +110,12 @@ enum Garbage {
     Border(u64),
     /// A piece of the prefix table, freed by being dropped.
     Table(prefix::Garbage),
+}
+
+impl Unlinked for Garbage {
+    fn is_large(&self) -> bool {
+        matches!(self, Self::Table(_))
+    }
 }
 
 /// Bytes of tries from which a map is worth its own shards for threads.

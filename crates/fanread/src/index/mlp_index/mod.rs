@@ -204,22 +204,13 @@ impl<V> MlpIndex<V> {
         Recycle(self.shards.exchange(pinned.thread, &pinned.guard, garbage))
     }
 
-    /// As `exchange`, of segments: they are large, so their grace period begins at once, not when a batch is full.
+    /// As `exchange`, of segments.
     fn exchange_segments(
         &self,
         pinned: &Pinned<'_, V>,
         garbage: impl IntoIterator<Item = Garbage<V>>,
     ) -> Recycle<V> {
-        let mut shard = self.shards.lock(pinned.thread);
-        for item in garbage {
-            shard.limbo.retire(item, &pinned.guard);
-        }
-        shard.limbo.close(&pinned.guard);
-        let mut free = Vec::new();
-        while let Some(items) = shard.limbo.collect() {
-            free.extend(items);
-        }
-        drop(shard);
+        let mut free = self.shards.exchange(pinned.thread, &pinned.guard, garbage);
         // The next copy has the memory of the last, which saves the system clearing it.
         if let Some(at) = free.iter().position(|item| matches!(item, Garbage::Segment(_)))
             && let Some(spare) = free.swap_remove(at).into_spare()

@@ -25,7 +25,7 @@ use crate::mem::pages::{HUGE_BYTES, Pages};
 use crate::mem::word::{self, Read, Word};
 use crate::mem::{AllocError, LINE_BYTES};
 use crate::sync::backoff::Backoff;
-use crate::sync::epoch::Guard;
+use crate::sync::epoch::{Guard, Unlinked};
 use crate::sync::shim::{AtomicPtr, AtomicU32, AtomicU64};
 use crate::sync::version::{Seen, Version};
 
@@ -328,6 +328,12 @@ pub(super) enum Garbage<V> {
     Segment(Box<Segment>),
     Directory(#[expect(dead_code, reason = "kept to be dropped")] Box<Directory>),
     Value(#[expect(dead_code, reason = "kept to be dropped")] Boxed<V>),
+}
+
+impl<V> Unlinked for Garbage<V> {
+    fn is_large(&self) -> bool {
+        matches!(self, Self::Segment(_) | Self::Directory(_))
+    }
 }
 
 impl<V> Garbage<V> {

@@ -133,7 +133,7 @@ impl<V: Send + Sync> OrderedMap<V> {
                 }
                 Place::Full => {
                     drop(held);
-                    self.rebuild(pinned, hash, segment, garbage)?;
+                    self.rebuild(&pinned.guard, segment, garbage)?;
                 }
             }
         }
@@ -274,8 +274,7 @@ impl<V: Send + Sync> OrderedMap<V> {
         entries: impl IntoIterator<Item = (K, V)>,
     ) -> Result<Self, LoadError> {
         let map = Self::new();
-        let pinned = map.pin();
-        let mut ahead = Loading { map: &map, thread: pinned.thread, numbers: Vec::new() };
+        let mut ahead = Loading { map: &map, thread: map.pin().thread, numbers: Vec::new() };
         let mut low: (u64, Vec<u8>) = (0, Vec::new());
         let mut last = None;
         for (index, (key, value)) in entries.into_iter().enumerate() {
@@ -290,7 +289,7 @@ impl<V: Send + Sync> OrderedMap<V> {
                 return Err(LoadError::NotAscending { index });
             }
             let word = boxed::word_of_value(value).map_err(|(error, _)| error)?;
-            match map.new_record(pinned.thread, key, word) {
+            match map.new_record(ahead.thread, key, word) {
                 Ok(number) => ahead.numbers.push(number),
                 Err(error) => {
                     drop(boxed::value_of_word::<V>(word));
@@ -300,28 +299,27 @@ impl<V: Send + Sync> OrderedMap<V> {
             if ahead.numbers.len() > *LOADED_ENTRIES.end() + 1 {
                 let common = |at: usize| common_prefix(ahead.key(at - 1), ahead.key(at));
                 let cut = LOADED_ENTRIES.min_by_key(|at| (common(*at), usize::MAX - at));
-                last =
-                    Some(map.load_leaf(&pinned, &mut ahead, cut.unwrap_or(1), &mut low, last)?);
+                last = Some(map.load_leaf(&mut ahead, cut.unwrap_or(1), &mut low, last)?);
             }
         }
         let count = ahead.numbers.len();
         if count > 0 {
-            map.load_leaf(&pinned, &mut ahead, count, &mut low, last)?;
+            map.load_leaf(&mut ahead, count, &mut low, last)?;
         }
         drop(ahead);
-        drop(pinned);
         Ok(map)
     }
 
     /// Appends a leaf of the first `count` records of `ahead` behind `last`, and moves `low` to its upper border.
     fn load_leaf<'g>(
         &'g self,
-        pinned: &Pinned<'_, V>,
         ahead: &mut Loading<'_, V>,
         count: usize,
         low: &mut (u64, Vec<u8>),
         last: Option<Leaf<'g>>,
     ) -> Result<Leaf<'g>, AllocError> {
+        // For each leaf anew: what the directory gives up as it grows is of use again.
+        let pinned = &self.pin();
         let mut high = (0, Vec::new());
         if count < ahead.numbers.len() {
             let common = common_prefix(ahead.key(count - 1), ahead.key(count));
@@ -343,9 +341,8 @@ impl<V: Send + Sync> OrderedMap<V> {
         for numbers in numbers.chunks(BATCH) {
             self.load_numbers(pinned, numbers, &mut garbage)?;
         }
-        if !garbage.is_empty() {
-            self.retire(pinned, garbage);
-        }
+        // Garbage or none: what was given up before becomes free only when somebody asks.
+        self.retire(pinned, garbage);
         *low = high;
         Ok(leaf)
     }
@@ -378,7 +375,7 @@ impl<V: Send + Sync> OrderedMap<V> {
                     }
                     Ok(_) => {
                         drop(held);
-                        self.rebuild(pinned, hash, segment, garbage)?;
+                        self.rebuild(&pinned.guard, segment, garbage)?;
                     }
                     Err(Again) => {}
                 }

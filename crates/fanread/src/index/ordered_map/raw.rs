@@ -27,6 +27,7 @@ use crate::mem::heap::Records;
 use crate::mem::record;
 use crate::mem::word::{self, Read, Word};
 use crate::prefix::{self, LeafRef};
+use crate::sync::epoch::Unlinked;
 use crate::sync::shim::{
     AtomicPtr, AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
@@ -486,6 +487,12 @@ pub(super) enum Garbage<V> {
     Prefixes(#[expect(dead_code, reason = "kept to be dropped")] prefix::Garbage),
     Directory(directory::Garbage<Bucket>),
     Value(#[expect(dead_code, reason = "kept to be dropped")] Boxed<V>),
+}
+
+impl<V> Unlinked for Garbage<V> {
+    fn is_large(&self) -> bool {
+        matches!(self, Self::Directory(_) | Self::Prefixes(_))
+    }
 }
 
 /// The value behind a word that was read from the map.

@@ -6,14 +6,13 @@
 
 use super::layout::{MERGE_AT, MOST_SORTED, SLOTS, Shape};
 use super::raw::{Bucket, Garbage, Leaf, Memory, Number};
-use super::search::{BATCH, Segment, Table};
+use super::search::{BATCH, Segment};
 use super::{OrderedMap, Pinned, State};
 use crate::arch::common_prefix;
-use crate::directory::Geometry;
 use crate::list::{Leaf as _, Leaves as _, Limits, slice_at};
 use crate::mem::AllocError;
 use crate::mem::record;
-use crate::sync::backoff::Backoff;
+use crate::sync::epoch::Guard;
 use crate::sync::version::Locked;
 
 /// Which part of a leaf's entries, either way from the middle, a cut may be off it for a shorter border. Short borders
@@ -298,60 +297,31 @@ impl<V> OrderedMap<V> {
     /// If there is no memory; nothing has changed then.
     pub(super) fn rebuild(
         &self,
-        pinned: &Pinned<'_, V>,
-        hash: u64,
+        guard: &Guard,
         full: &Segment,
         garbage: &mut Vec<Garbage<V>>,
     ) -> Result<(), AllocError> {
         self.add_shards();
-        if full.freeze() {
-            self.replace(pinned, hash, full, Table::roomier(full), garbage)
-        } else {
-            Backoff::new().wait();
-            Ok(())
-        }
+        let retire = |retired| garbage.push(Garbage::Directory(retired));
+        self.table.make_room(guard, full, |all| self.list_entries(full, all), retire)
     }
 
     /// Makes a segment smaller that has few entries left, if there is memory for that.
-    pub(super) fn shrink(
-        &self,
-        pinned: &Pinned<'_, V>,
-        hash: u64,
-        large: &Segment,
-        garbage: &mut Vec<Garbage<V>>,
-    ) {
-        if let Some(geometry) = Table::smaller(large)
-            && large.freeze()
-        {
-            let _ = self.replace(pinned, hash, large, geometry, garbage);
-        }
+    pub(super) fn shrink(&self, guard: &Guard, large: &Segment, garbage: &mut Vec<Garbage<V>>) {
+        let retire = |retired| garbage.push(Garbage::Directory(retired));
+        self.table.make_smaller(guard, large, |all| self.list_entries(large, all), retire);
     }
 
-    /// Replaces a frozen segment, or thaws it if there is no memory.
-    fn replace(
-        &self,
-        pinned: &Pinned<'_, V>,
-        hash: u64,
-        old: &Segment,
-        geometry: Geometry,
-        garbage: &mut Vec<Garbage<V>>,
-    ) -> Result<(), AllocError> {
-        // A slot does not tell the whole hash of its key: the records are read again.
-        let mut numbers = Vec::with_capacity(old.counts().entries);
-        for at in 0..old.buckets() {
-            numbers.extend(Self::numbers_in(old.bucket(at)));
+    /// Adds all entries of a segment to a list. A slot does not tell the whole hash of its key: the records are read again.
+    fn list_entries(&self, segment: &Segment, all: &mut Vec<(u64, Number)>) {
+        let buckets = (0..segment.buckets()).map(|at| segment.bucket(at));
+        all.extend(buckets.flat_map(Self::numbers_in).map(|number| (0, number)));
+        let ask = |(_, number): &(u64, Number)| self.record(*number).ask(8);
+        all.iter().take(BATCH).for_each(ask);
+        for at in 0..all.len() {
+            all.get(at + BATCH).into_iter().for_each(ask);
+            all[at].0 = self.hash(self.record(all[at].1).key());
         }
-        let ask = |number: &Number| self.record(*number).ask(8);
-        numbers.iter().take(BATCH).for_each(ask);
-        let mut entries = Vec::with_capacity(numbers.len());
-        for (at, number) in numbers.iter().enumerate() {
-            numbers.get(at + BATCH).into_iter().for_each(ask);
-            entries.push((self.hash(self.record(*number).key()), *number));
-        }
-        let retire = |retired| garbage.push(Garbage::Directory(retired));
-        self.table
-            .replace(&pinned.guard, hash, geometry, || entries.iter().copied(), retire)
-            .inspect_err(|_| old.thaw())
     }
 
     /// The numbers in a bucket, if nobody is writing.

@@ -66,6 +66,23 @@ fn keys_that_come_and_go_leave_no_trace() {
 }
 
 #[test]
+fn a_loaded_map_takes_no_more_memory_than_one_with_insertions() {
+    let keys = (0..200_000_u64).map(u64::to_be_bytes);
+    let inserted = OrderedMap::new();
+    for (n, key) in keys.clone().enumerate() {
+        inserted.pin().insert(&key, n);
+    }
+    let most = inserted.memory_usage().total_bytes() * 21 / 20;
+    // Readers in other tests may keep what is given up from being used again.
+    let fits = |_| {
+        let map = OrderedMap::from_sorted(keys.clone().zip(0_usize..)).unwrap();
+        map.memory_usage().total_bytes() <= most
+    };
+    let usage = OrderedMap::from_sorted(keys.clone().zip(0_usize..)).unwrap().memory_usage();
+    assert!((0..30).any(fits), "{usage:?} {:?}", inserted.memory_usage());
+}
+
+#[test]
 fn one_key_that_comes_and_goes_fills_no_leaf() {
     let map = OrderedMap::<u64>::new();
     let pinned = map.pin();

@@ -310,8 +310,6 @@ impl<K: SkipKey, V> SkipList<K, V> {
         drop(busy);
         let gone = gone.into_iter().map(Garbage::Node);
         self.retire(pinned, old.map(Garbage::Directory).into_iter().chain(gone));
-        // A directory is too large to wait for others that are to be freed with it.
-        self.shards.lock(pinned.thread).limbo.close(&pinned.guard);
     }
 }
 

@@ -54,7 +54,7 @@ pub use crate::api::Ref;
 use crate::api::{LoadError, MemoryUsage, Options};
 use crate::mem::{self, AllocError};
 use crate::shards::Shards;
-use crate::sync::epoch::{self, Guard};
+use crate::sync::epoch::{self, Guard, Unlinked};
 use crate::sync::shim::{AtomicU32, Ordering::Relaxed};
 use crate::sync::thread;
 
@@ -386,6 +386,12 @@ enum Garbage<V> {
     List(#[expect(dead_code, reason = "kept to be dropped")] Box<Held>),
     /// A directory.
     Directory(#[expect(dead_code, reason = "kept to be dropped")] Box<Directory>),
+}
+
+impl<V> Unlinked for Garbage<V> {
+    fn is_large(&self) -> bool {
+        matches!(self, Self::Directory(_))
+    }
 }
 
 /// Garbage that nobody reads any more: dropped one by one, all of it even if one panics.

@@ -104,7 +104,7 @@ impl<V: Send + Sync> U64Map<V> {
                 }
                 Place::Full => {
                     drop(held);
-                    self.rebuild(pinned, hash, segment, garbage)?;
+                    self.rebuild(guard, segment, garbage)?;
                 }
             }
         }

@@ -24,6 +24,7 @@ use crate::mem::boxed::Boxed;
 use crate::mem::pages::Pages;
 use crate::mem::word::{self, Read, Word};
 use crate::mem::{AllocError, LINE_BYTES};
+use crate::sync::epoch::Unlinked;
 use crate::sync::lock::Lock;
 use crate::sync::shared::{Owned, Place, Retired};
 use crate::sync::shim::{AtomicPtr, AtomicU64};
@@ -255,6 +256,12 @@ pub(super) enum Garbage<V> {
     Chunk(#[expect(dead_code, reason = "kept to be dropped")] Retired<Chunk>),
     Top(#[expect(dead_code, reason = "kept to be dropped")] Retired<Top>),
     Value(#[expect(dead_code, reason = "kept to be dropped")] Boxed<V>),
+}
+
+impl<V> Unlinked for Garbage<V> {
+    fn is_large(&self) -> bool {
+        matches!(self, Self::Table(_))
+    }
 }
 
 /// Gives the memory of a run, which nobody uses any more, back to the heap it is from.

@@ -123,7 +123,7 @@ impl<V: Send + Sync> Pinned<'_, V> {
         if let Some(segment) = map.segment(hash, &self.guard)
             && segment.is_sparse()
         {
-            map.shrink(self, hash, segment, &mut garbage);
+            map.shrink(&self.guard, segment, &mut garbage);
         }
         if !garbage.is_empty() {
             map.retire(self, garbage);

@@ -1,11 +1,10 @@
 //! Segments that grow, are split, and shrink; see `directory`.
 
+use super::U64Map;
 use super::raw::Garbage;
-use super::table::{Segment, Table};
-use super::{Pinned, U64Map};
-use crate::directory::Geometry;
+use super::table::Segment;
 use crate::mem::AllocError;
-use crate::sync::backoff::Backoff;
+use crate::sync::epoch::Guard;
 
 impl<V> U64Map<V> {
     /// Makes room for a hash whose segment is full, or waits until somebody has.
@@ -15,46 +14,17 @@ impl<V> U64Map<V> {
     /// If there is no memory; nothing has changed then.
     pub(super) fn rebuild(
         &self,
-        pinned: &Pinned<'_, V>,
-        hash: u64,
+        guard: &Guard,
         full: &Segment,
         garbage: &mut Vec<Garbage<V>>,
     ) -> Result<(), AllocError> {
-        if full.freeze() {
-            self.replace(pinned, hash, full, Table::roomier(full), garbage)
-        } else {
-            Backoff::new().wait();
-            Ok(())
-        }
+        let retire = |retired| garbage.push(Garbage::Table(retired));
+        self.table.make_room(guard, full, |all| all.extend(full.entries()), retire)
     }
 
     /// Makes a segment smaller that has few entries left, if there is memory for that.
-    pub(super) fn shrink(
-        &self,
-        pinned: &Pinned<'_, V>,
-        hash: u64,
-        large: &Segment,
-        garbage: &mut Vec<Garbage<V>>,
-    ) {
-        if let Some(geometry) = Table::smaller(large)
-            && large.freeze()
-        {
-            let _ = self.replace(pinned, hash, large, geometry, garbage);
-        }
-    }
-
-    /// Replaces a frozen segment, or thaws it if there is no memory.
-    fn replace(
-        &self,
-        pinned: &Pinned<'_, V>,
-        hash: u64,
-        old: &Segment,
-        geometry: Geometry,
-        garbage: &mut Vec<Garbage<V>>,
-    ) -> Result<(), AllocError> {
+    pub(super) fn shrink(&self, guard: &Guard, large: &Segment, garbage: &mut Vec<Garbage<V>>) {
         let retire = |retired| garbage.push(Garbage::Table(retired));
-        self.table
-            .replace(&pinned.guard, hash, geometry, || old.entries(), retire)
-            .inspect_err(|_| old.thaw())
+        self.table.make_smaller(guard, large, |all| all.extend(large.entries()), retire);
     }
 }

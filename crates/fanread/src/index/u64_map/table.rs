@@ -31,11 +31,13 @@ pub(super) struct Home<'g> {
 }
 
 impl Bucket {
-    /// The slot of a hash.
+    /// The slot with a word.
     #[inline(always)]
-    fn slot(&self, hash: u64, spelling: Spelling) -> Option<usize> {
-        let found = self.matches(spelling.word(hash), spelling.mask);
-        (found != 0).then(|| found.trailing_zeros() as usize)
+    fn slot(&self, word: u64, mask: u64) -> Option<usize> {
+        // Without a branch for each.
+        let is_here = |slot| Spelling::is_same(mask, self.word(slot), word);
+        let slot = (0..SLOTS).fold(SLOTS, |at, slot| if is_here(slot) { slot } else { at });
+        (slot < SLOTS).then_some(slot)
     }
 }
 
@@ -45,9 +47,7 @@ impl Home<'_> {
     pub(super) fn look(&self) -> Look {
         let seen = self.version.begin();
         let bucket = self.bucket;
-        let is_here = |slot| Spelling::is_same(self.mask, bucket.word(slot), self.word);
-        let slot = (0..SLOTS).fold(SLOTS, |at, slot| if is_here(slot) { slot } else { at });
-        if slot < SLOTS {
+        if let Some(slot) = bucket.slot(self.word, self.mask) {
             let value = bucket.value(slot);
             let is_sure = self.version.end(seen).is_some();
             return if is_sure { Look::Value(value) } else { Look::Unknown };
@@ -72,23 +72,49 @@ impl Segment {
     #[inline(always)]
     pub(super) fn home(&self, hash: u64) -> Home<'_> {
         let home = self.geometry.home(hash);
-        let bucket = self.bucket(home);
+        let (bucket, version) = self.home_of(home);
         prefetch(bucket);
         let spelling = self.geometry.spelling(home);
-        let (word, mask) = (spelling.word(hash), spelling.mask);
-        Home { bucket, version: self.version(home), word, mask }
+        Home { bucket, version, word: spelling.word(hash), mask: spelling.mask }
     }
 
     /// Finds the value of a hash. No lock is taken, and nothing waited for.
+    ///
+    /// An entry does not move, so that it was not met says that it was absent at some moment. A slot is used again after the
+    /// version of the home has changed.
     #[inline(always)]
     pub(super) fn find(&self, hash: u64) -> Option<Word> {
+        // Most are in their home.
         let home = self.geometry.home(hash);
-        let version = self.version(home);
+        let (bucket, version) = self.home_of(home);
+        let spelling = self.geometry.spelling(home);
+        let seen = version.begin();
+        if let Some(slot) = bucket.slot(spelling.word(hash), spelling.mask) {
+            let value = bucket.value(slot);
+            if version.end(seen).is_some() { Some(value) } else { self.find_again(hash, home) }
+        } else if bucket.is_passed(hash, spelling.mask) {
+            self.find_behind(hash, home)
+        } else {
+            None
+        }
+    }
+
+    /// The same for a hash that went past its home.
+    #[inline(never)]
+    fn find_behind(&self, hash: u64, home: usize) -> Option<Word> {
+        let version = self.home_of(home).1;
+        let seen = version.begin();
+        let value = self.value_from(hash, self.geometry.window(home).skip(1))?;
+        if version.end(seen).is_some() { Some(value) } else { self.find_again(hash, home) }
+    }
+
+    /// The same when a writer was met.
+    #[cold]
+    fn find_again(&self, hash: u64, home: usize) -> Option<Word> {
+        let version = self.home_of(home).1;
         loop {
             let seen = version.begin();
-            // An entry does not move, so that it was not met says that it was absent at some moment.
-            let value = self.value_of(hash, home)?;
-            // A slot is used again after this version has changed.
+            let value = self.value_from(hash, self.geometry.window(home))?;
             if version.end(seen).is_some() {
                 return Some(value);
             }
@@ -96,24 +122,10 @@ impl Segment {
     }
 
     #[inline(always)]
-    fn value_of(&self, hash: u64, home: usize) -> Option<Word> {
-        // Most are in their home.
-        let (bucket, spelling) = (self.bucket(home), self.geometry.spelling(home));
-        if let Some(slot) = bucket.slot(hash, spelling) {
-            return Some(bucket.value(slot));
-        }
-        if !bucket.is_passed(hash, spelling.mask) {
-            return None;
-        }
-        self.value_beyond(hash, home)
-    }
-
-    /// The same in the buckets behind the home.
-    #[inline(never)]
-    fn value_beyond(&self, hash: u64, home: usize) -> Option<Word> {
-        for at in self.geometry.window(home).skip(1) {
+    fn value_from(&self, hash: u64, window: impl Iterator<Item = usize>) -> Option<Word> {
+        for at in window {
             let (bucket, spelling) = (self.bucket(at), self.geometry.spelling(at));
-            if let Some(slot) = bucket.slot(hash, spelling) {
+            if let Some(slot) = bucket.slot(spelling.word(hash), spelling.mask) {
                 return Some(bucket.value(slot));
             }
             if !bucket.is_passed(hash, spelling.mask) {
@@ -134,7 +146,7 @@ impl Segment {
         held: &mut directory::Held<'g>,
         hash: u64,
     ) -> Result<directory::Place, directory::Again> {
-        self.place(held, hash, |bucket, spelling| bucket.slot(hash, spelling))
+        self.place(held, hash, |bucket, spelling| bucket.slot(spelling.word(hash), spelling.mask))
     }
 
     /// The value in a slot.
@@ -155,9 +167,8 @@ impl Segment {
             let (bucket, mask) = (self.bucket(at), self.geometry.spelling(at).mask);
             let absent = bucket.matches(FREE, Spelling::WHOLE) | bucket.matches(GONE, mask);
             let slots = (0..SLOTS).filter(move |slot| absent >> slot & 1 == 0);
-            slots.map(move |slot| {
-                (self.geometry.hash::<Bucket>(at, bucket.word(slot)), bucket.value(slot))
-            })
+            let hash = self.geometry.hashes::<Bucket>(at);
+            slots.map(move |slot| (hash(bucket.word(slot)), bucket.value(slot)))
         })
     }
 }

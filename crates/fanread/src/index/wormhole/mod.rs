@@ -31,7 +31,7 @@ use crate::list::{Leaf as _, Leaves as _, List};
 use crate::mem::{self, word};
 use crate::prefix;
 use crate::shards::Shards;
-use crate::sync::epoch::{self, Guard};
+use crate::sync::epoch::{self, Guard, Unlinked};
 
 pub use self::iter::Range;
 pub use crate::api::Broken;
@@ -96,6 +96,12 @@ enum Garbage {
     Border(u64),
     /// A piece of the prefix table, freed by being dropped.
     Table(prefix::Garbage),
+}
+
+impl Unlinked for Garbage {
+    fn is_large(&self) -> bool {
+        matches!(self, Self::Table(_))
+    }
 }
 
 /// Bytes of leaves from which a map is worth its own shards for threads.
