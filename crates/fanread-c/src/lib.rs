@@ -1,0 +1,31 @@
+//! The maps of `fanread` for C: opaque handles, a status for every call, and no panic that crosses the border.
+//!
+//! `include/fanread.h` is what this crate says, in C; a test compares. `docs/design/c.md` has the reasons: who owns what, what
+//! threads may do, what a call costs. For Rust there is `fanread` itself.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `error.rs`, `panic.rs` | statuses, messages, and the border |
+//! | `handle.rs` | pointers: handles, arrays, byte strings, places for answers |
+//! | `value.rs`, `index.rs` | keys and values in their forms, and all maps behind one face |
+//! | `map.rs`, `map_bytes.rs`, `map_u64.rs` | maps |
+//! | `cursor.rs` | entries in order |
+//! | `table.rs`, `store.rs` | files |
+
+#![expect(unsafe_code, reason = "C has pointers; each is checked where it comes in")]
+#![allow(non_camel_case_types, reason = "types have the names that they have in C")]
+
+mod call;
+pub mod cursor;
+pub mod error;
+pub mod handle;
+mod index;
+pub mod map;
+pub mod map_bytes;
+pub mod map_u64;
+mod panic;
+pub mod store;
+pub mod table;
+mod value;
+
+pub use index::fanread_kind;
