@@ -8,8 +8,8 @@ use crate::error::fanread_status::{
     FANREAD_NOT_FOUND, FANREAD_OK, FANREAD_REFUSED, FANREAD_REPLACED,
 };
 use crate::error::{Fault, Outcome, fanread_status};
+use crate::face::{Found, Map, Place, Start};
 use crate::handle::{self, Out, fanread_buffer, fanread_bytes};
-use crate::index::{Found, Map, Place, Start};
 use crate::map::{self, Shared, fanread_map, fanread_place};
 use crate::value::{AnswerValues, Answers, Key, KeySlot, Keys, Slot, Strings, Value, Values};
 

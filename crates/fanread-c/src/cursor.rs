@@ -5,6 +5,7 @@
 //! that what it shows may be as old as the last reading. It starts with 16 entries at a time and goes on with twice as many,
 //! up to 256, so that a short scan copies little and a long one seldom searches.
 
+use core::ffi::c_void;
 use core::ops::Bound;
 use std::sync::Arc;
 
@@ -13,15 +14,14 @@ use crate::error::fanread_status::{
     FANREAD_NO_ENTRY, FANREAD_NOT_FOUND, FANREAD_OK, FANREAD_VALUE_KIND,
 };
 use crate::error::{Fault, Outcome, fanread_status};
+use crate::face::{Map, Place};
 use crate::handle::{self, Handle, append, fanread_bytes};
-use crate::index::{Map, Place};
 use crate::map::{fanread_map, fanread_place};
 use crate::panic::border;
 use crate::value::{Key, Kind, Value, number_of};
 
-use core::ffi::c_void;
-
 /// A place in a map's order: before the first entry, at one, or behind the last. One thread at a time may use it.
+#[derive(Debug)]
 pub struct fanread_cursor {
     _opaque: [u8; 0],
 }

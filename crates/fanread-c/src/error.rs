@@ -234,25 +234,3 @@ pub extern "C" fn fanread_status_message(status: i32) -> *const c_char {
 pub extern "C" fn fanread_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_status_has_a_message_of_its_own() {
-        for (at, (status, text)) in STATUSES.iter().enumerate() {
-            assert!(STATUSES[..at].iter().all(|(other, same)| other != status && same != text));
-        }
-        let known = |status| STATUSES.iter().any(|(other, _)| *other as i32 == status);
-        assert!((-16..=3).all(known) && !known(-17) && !known(4));
-    }
-
-    #[test]
-    fn a_message_with_a_nul_is_told() {
-        assert_eq!(Fault::argument("a\0b").tell(), FANREAD_ARGUMENT);
-        // SAFETY: the library's string, and nothing fails until it is read.
-        let text = unsafe { CStr::from_ptr(fanread_last_error()) };
-        assert_eq!(text, c"a b");
-    }
-}

@@ -7,7 +7,8 @@
 //! | --- | --- |
 //! | `error.rs`, `panic.rs` | statuses, messages, and the border |
 //! | `handle.rs` | pointers: handles, arrays, byte strings, places for answers |
-//! | `value.rs`, `index.rs` | keys and values in their forms, and all maps behind one face |
+//! | `value.rs`, `face.rs`, `index.rs` | keys and values in their forms, and all maps behind one face |
+//! | `call.rs` | what the calls of maps have in common |
 //! | `map.rs`, `map_bytes.rs`, `map_u64.rs` | maps |
 //! | `cursor.rs` | entries in order |
 //! | `table.rs`, `store.rs` | files |
@@ -18,6 +19,7 @@
 mod call;
 pub mod cursor;
 pub mod error;
+mod face;
 pub mod handle;
 mod index;
 pub mod map;
@@ -28,4 +30,4 @@ pub mod store;
 pub mod table;
 mod value;
 
-pub use index::fanread_kind;
+pub use face::fanread_kind;

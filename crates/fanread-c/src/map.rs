@@ -7,13 +7,15 @@ use fanread::Options;
 
 use crate::error::fanread_status::{FANREAD_OK, FANREAD_UNKNOWN_KIND};
 use crate::error::{Fault, fanread_status};
-use crate::fanread_kind;
+use crate::face::fanread_kind;
+use crate::face::{Map, Start};
 use crate::handle::{self, Handle, Out};
-use crate::index::{self, Map, Start};
+use crate::index;
 use crate::panic::border;
 use crate::value::Kind;
 
 /// A map. Any number of threads may use it at once, through all functions but `fanread_map_free`.
+#[derive(Debug)]
 pub struct fanread_map {
     _opaque: [u8; 0],
 }

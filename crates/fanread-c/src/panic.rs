@@ -30,36 +30,3 @@ fn panicked(payload: Box<dyn Any + Send>) -> fanread_status {
     }
     Fault::new(fanread_status::FANREAD_PANIC, text).tell()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::ffi::CStr;
-
-    struct Bomb;
-
-    impl Drop for Bomb {
-        fn drop(&mut self) {
-            panic!("dropped");
-        }
-    }
-
-    fn told() -> String {
-        // SAFETY: the library's string, and nothing fails until it is read.
-        unsafe { CStr::from_ptr(crate::error::fanread_last_error()) }.to_str().unwrap().to_owned()
-    }
-
-    #[test]
-    fn a_panic_becomes_a_status_with_its_message() {
-        assert_eq!(border(|| panic!("left {}", 7)), fanread_status::FANREAD_PANIC);
-        assert_eq!(told(), "left 7");
-        assert_eq!(border(|| panic!("plain")), fanread_status::FANREAD_PANIC);
-        assert_eq!(told(), "plain");
-    }
-
-    #[test]
-    fn a_panic_whose_payload_panics_becomes_a_status() {
-        assert_eq!(border(|| std::panic::panic_any(Bomb)), fanread_status::FANREAD_PANIC);
-        assert_eq!(told(), "a panic without a message");
-    }
-}

@@ -18,12 +18,14 @@ const CHUNK: usize = 128;
 
 /// A hash map of byte strings to byte strings in a file, or in memory, that a crash leaves whole. Any number of threads may
 /// use it at once, through all functions but `fanread_store_free`.
+#[derive(Debug)]
 pub struct fanread_store {
     _opaque: [u8; 0],
 }
 
 /// A hash map of numbers to numbers in a file, or in memory, that a crash leaves whole. Any number of threads may use it at
 /// once, through all functions but `fanread_u64_store_free`.
+#[derive(Debug)]
 pub struct fanread_u64_store {
     _opaque: [u8; 0],
 }

@@ -6,18 +6,20 @@ use core::ops::Bound;
 use fanread::table::TableOptions;
 use fanread::{CuckooTable, TableBuilder};
 
-use crate::call::{bytes_array, bytes_out, found};
+use crate::call::{bytes_array, found};
 use crate::error::fanread_status::{FANREAD_DAMAGED, FANREAD_NOT_FOUND, FANREAD_OK};
 use crate::error::{Fault, fanread_status};
 use crate::handle::{self, Handle, fanread_bytes};
 use crate::panic::border;
 
 /// Entries of a table that is to be built: keys of one length, and values of one length. One thread at a time may use it.
+#[derive(Debug)]
 pub struct fanread_table_builder {
     _opaque: [u8; 0],
 }
 
 /// A table that was read from a file, or mapped. It never changes, so any number of threads may use it.
+#[derive(Debug)]
 pub struct fanread_table {
     _opaque: [u8; 0],
 }

@@ -92,10 +92,6 @@ impl<'a> Strings<'a> {
         Ok(Self(strings))
     }
 
-    pub(crate) fn len(self) -> usize {
-        self.0.len()
-    }
-
     #[inline]
     pub(crate) fn at(self, index: usize) -> &'a [u8] {
         let fanread_bytes { data, len } = self.0[index];

@@ -1,6 +1,6 @@
 //! The header is what the sources say, and the tests of C call all of it.
 //!
-//! `FANREAD_HEADER=write cargo test -p fanread-c --test header` writes the header anew.
+//! `FANREAD_HEADER=write cargo test -p fanread-c --features checks --test header` writes the header anew.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,8 @@ fn header() -> String {
 /// The header as the sources have it. Sections for Rust alone, on what is unsafe, are left out.
 fn generated() -> String {
     let config = cbindgen::Config::from_file(folder().join("cbindgen.toml")).unwrap();
-    let sources = [
-        "error", "handle", "index", "map", "map_bytes", "map_u64", "cursor", "table", "store",
-    ];
+    let sources =
+        ["error", "handle", "face", "map", "map_bytes", "map_u64", "cursor", "table", "store"];
     let mut builder = cbindgen::Builder::new().with_config(config);
     for source in sources {
         builder = builder.with_src(folder().join(format!("src/{source}.rs")));
@@ -51,9 +50,7 @@ fn the_header_is_what_the_sources_say() {
         fs::write(&path, &generated).unwrap();
     }
     let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
-    for (number, (has, should)) in
-        lines(&header()).into_iter().zip(lines(&generated)).enumerate()
-    {
+    for (number, (has, should)) in lines(&header()).into_iter().zip(lines(&generated)).enumerate() {
         assert_eq!(has, should, "line {}; see the top of tests/header.rs", number + 1);
     }
     assert_eq!(header().len(), generated.len());
