@@ -320,10 +320,8 @@ pub unsafe extern "C" fn fanread_store_get(
         };
         let Some(buffer) = buffer else { return Ok(found(store.0.contains_key(key))) };
         let mut room = buffer.take();
+        room.clear();
         let is_there = store.0.get_into(key, &mut room);
-        if !is_there {
-            room.clear();
-        }
         buffer.put(room);
         Ok(found(is_there))
     })
