@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the library and installs it for programs in C and C++: lib/libfanread.so with its versioned name, lib/libfanread.a,
-# include/fanread.h, include/fanread.hpp and lib/pkgconfig/fanread.pc.
+# include/fanread.h and, for C++, fanread.hpp and fanread_calls.hpp; lib/pkgconfig/fanread.pc.
 #
 #   crates/fanread-c/install.sh PREFIX       such as /usr/local; DESTDIR is put in front, as in other build systems
 #
@@ -21,7 +21,7 @@ case $version in 0.*) soname=${version%.*} ;; *) soname=${version%%.*} ;; esac
 
 to=${DESTDIR:-}$prefix
 mkdir -p "$to/lib/pkgconfig" "$to/include"
-install -m 644 include/fanread.h include/fanread.hpp "$to/include"
+install -m 644 include/fanread.h include/fanread.hpp include/fanread_calls.hpp "$to/include"
 install -m 644 "${built}libfanread_c.a" "$to/lib/libfanread.a"
 install -m 755 "${built}libfanread_c.so" "$to/lib/libfanread.so.$version"
 ln -sf "libfanread.so.$version" "$to/lib/libfanread.so.$soname"

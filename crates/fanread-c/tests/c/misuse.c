@@ -429,7 +429,7 @@ static void a_success_leaves_the_message_alone(fanread_map *map) {
 int main(void) {
   fanread_map *map, *texts;
   fanread_cursor *cursor;
-  EXPECT(fanread_last_error()[0] == '\0');
+  EXPECT(VALID(fanread_last_error())[0] == '\0');
   DONE(fanread_map_new(FANREAD_ORDERED_MAP, FANREAD_U64_VALUES, NULL, &map));
   DONE(fanread_map_new(FANREAD_WORMHOLE, FANREAD_BYTES_VALUES, NULL, &texts));
   DONE(fanread_map_insert(map, "k", 1, 1, NULL));
