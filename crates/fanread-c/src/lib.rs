@@ -11,10 +11,11 @@
 //! | `call.rs` | what the calls of maps have in common |
 //! | `map.rs`, `map_bytes.rs`, `map_u64.rs` | maps |
 //! | `cursor.rs` | entries in order |
-//! | `table.rs`, `store.rs` | files |
+//! | `table.rs`, `store.rs`, `u64_store.rs` | files |
 
 #![expect(unsafe_code, reason = "C has pointers; each is checked where it comes in")]
 #![allow(non_camel_case_types, reason = "types have the names that they have in C")]
+#![allow(clippy::missing_errors_doc, reason = "a fault says by itself what it is")]
 
 mod call;
 pub mod cursor;
@@ -28,6 +29,7 @@ pub mod map_u64;
 mod panic;
 pub mod store;
 pub mod table;
+pub mod u64_store;
 mod value;
 
 pub use face::fanread_kind;

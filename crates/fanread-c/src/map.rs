@@ -54,6 +54,7 @@ pub struct fanread_options {
 /// What a map takes in memory, in bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_field_names, reason = "units are in the names")]
 pub struct fanread_memory {
     /// All of it.
     pub total_bytes: u64,

@@ -4,6 +4,7 @@
 
 #![expect(unsafe_code, reason = "calls what C would call")]
 #![allow(non_camel_case_types, reason = "types have the names that they have in C")]
+#![allow(clippy::missing_errors_doc, reason = "a fault says by itself what it is")]
 #![allow(dead_code, reason = "not all that is taken in is tested here")]
 #![allow(missing_docs, unreachable_pub, reason = "they are those of the crate")]
 
@@ -115,6 +116,7 @@ mod index {
         }
     }
 
+    #[expect(clippy::needless_pass_by_value, clippy::unnecessary_wraps, reason = "as ours")]
     pub(crate) fn make(_: fanread_kind, begin: Start<'_>) -> Result<Arc<dyn Map>, Fault> {
         match begin {
             Start::Empty(..) => Ok(Arc::new(Panics)),

@@ -122,7 +122,9 @@ fn the_wrapper_for_cpp_has_every_function() {
     let unused: Vec<_> = functions()
         .into_iter()
         .map(|(name, _)| name)
-        .filter(|name| ![format!("{name}("), format!("{name}>")].iter().any(|use_| text.contains(use_)))
+        .filter(|name| {
+            ![format!("{name}("), format!("{name}>")].iter().any(|use_| text.contains(use_))
+        })
         .collect();
     assert!(unused.is_empty(), "{unused:?}");
 }
