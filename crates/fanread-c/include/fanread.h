@@ -57,7 +57,8 @@ typedef enum {
    */
   FANREAD_HANDLE = -2,
   /**
-   * An argument is none of those that are possible: a length, a misaligned array, a buffer that was not initialised.
+   * An argument is none of those that are possible: a length, a misaligned array, a buffer that
+   * was not initialised.
    */
   FANREAD_ARGUMENT = -3,
   /**
@@ -65,8 +66,8 @@ typedef enum {
    */
   FANREAD_UNKNOWN_KIND = -4,
   /**
-   * A key has not 8 bytes, and the map, or the function, is for those of 8 bytes alone; or, in a table, not the length
-   * of the others.
+   * A key has not 8 bytes, and the map, or the function, is for those of 8 bytes alone; or, in a
+   * table, not the length of the others.
    */
   FANREAD_KEY_LENGTH = -5,
   /**
@@ -86,7 +87,7 @@ typedef enum {
    */
   FANREAD_NO_ENTRY = -9,
   /**
-   * There is no memory.
+   * There is no memory. If it was for a value that is handed back, what the call is for has taken place.
    */
   FANREAD_OUT_OF_MEMORY = -10,
   /**
@@ -116,7 +117,8 @@ typedef enum {
 } fanread_status;
 
 /**
- * The kinds of maps. README.md of the project says which to take: the first for byte strings, the second for numbers.
+ * The kinds of maps. README.md of the project says which to take: the first for byte strings,
+ * the second for numbers.
  */
 typedef enum {
   /**
@@ -150,7 +152,8 @@ typedef enum {
  */
 typedef enum {
   /**
-   * Numbers, which lie where the lookup already is. Functions without _bytes at the end of their name are for these.
+   * Numbers, which lie where the lookup already is. Functions without _bytes at the end of
+   * their name are for these.
    */
   FANREAD_U64_VALUES = 1,
   /**
@@ -222,8 +225,8 @@ typedef struct fanread_cursor fanread_cursor;
 typedef struct fanread_map fanread_map;
 
 /**
- * A hash map of byte strings to byte strings in a file, or in memory, that a crash leaves whole. Any number of threads may
- * use it at once, through all functions but fanread_store_free.
+ * A hash map of byte strings to byte strings in a file, or in memory, that a crash leaves whole.
+ * Any number of threads may use it at once, through all functions but fanread_store_free.
  */
 typedef struct fanread_store fanread_store;
 
@@ -233,14 +236,16 @@ typedef struct fanread_store fanread_store;
 typedef struct fanread_table fanread_table;
 
 /**
- * Entries of a table that is to be built: keys of one length, and values of one length. One thread at a time may use it.
+ * Entries of a table that is to be built: keys of one length, and values of one length. One thread
+ * at a time may use it.
  */
 typedef struct fanread_table_builder fanread_table_builder;
 
 /**
- * Room for byte strings that calls return. Set all of it to zero before its first use (FANREAD_BUFFER_INIT), hand it to as many calls as
- * you like, one at a time, and give it to fanread_buffer_free at last. Each call replaces what is in it, and
- * makes it larger where it must. Read it; do not write to its fields.
+ * Room for byte strings that calls return. Set all of it to zero before its first use
+ * (FANREAD_BUFFER_INIT), hand it to as many calls as you like, one at a time, and give it to
+ * fanread_buffer_free at last. Each call replaces what is in it, and makes it larger where it
+ * must. Read it; do not write to its fields.
  */
 typedef struct {
   /**
@@ -262,12 +267,13 @@ typedef struct {
  */
 typedef struct {
   /**
-   * How many prefix lengths a search of an ordered map, wormhole or cuckoo trie probes at once; 0 for what suits current machines.
+   * How many prefix lengths a search of an ordered map, wormhole or cuckoo trie probes at once;
+   * 0 for what suits current machines.
    */
   uint32_t probe_width;
   /**
-   * Not 0: seed is the seed of the map's hash function, so that two runs lay out memory alike. Whoever knows it can
-   * prepare keys that collide. 0: the seed is random.
+   * Not 0: seed is the seed of the map's hash function, so that two runs lay out memory alike.
+   * Whoever knows it can prepare keys that collide. 0: the seed is random.
    */
   uint32_t has_seed;
   /**
@@ -307,8 +313,8 @@ typedef struct {
 } fanread_memory;
 
 /**
- * A byte string of somebody else: len bytes from data on, of any contents. data may be NULL if len is 0; in answers
- * it is NULL where there is no byte string, and only there.
+ * A byte string of somebody else: len bytes from data on, of any contents. data may be NULL
+ * if len is 0; in answers it is NULL where there is no byte string, and only there.
  */
 typedef struct {
   /**
@@ -390,8 +396,8 @@ typedef struct {
 } fanread_table_stats;
 
 /**
- * Takes an entry of a scan. What the byte strings point to is valid during the call. 0 goes on, anything else ends the scan. It must return: no
- * exception and no longjmp may leave it.
+ * Takes an entry of a scan. What the byte strings point to is valid during the call. 0 goes on,
+ * anything else ends the scan. It must return: no exception and no longjmp may leave it.
  */
 typedef int32_t (*fanread_visit)(void *context, fanread_bytes key, fanread_bytes value);
 
@@ -408,8 +414,9 @@ typedef struct {
    */
   size_t probed_buckets;
   /**
-   * Not 0: the file has checkpoints, so that a power cut leaves the store as it was at the last completed sync, or at
-   * the end of its use. A second and a third file beside it are needed for that.
+   * Not 0: the file has checkpoints, so that a power cut leaves the store as it was at the last
+   * completed sync, or at the end of its use. A second and a third file beside it are needed
+   * for that.
    */
   uint32_t checkpoints;
   /**
@@ -539,7 +546,8 @@ fanread_status fanread_map_memory_usage(const fanread_map *map, fanread_memory *
  * Stores the value of a key in *value; NULL if nobody wants it.
  *
  * Returns FANREAD_OK or FANREAD_NOT_FOUND.
- * Errors: FANREAD_VALUE_KIND if the values are byte strings, FANREAD_KEY_LENGTH if the map is on numbers and the key has not 8 bytes.
+ * Errors: FANREAD_VALUE_KIND if the values are byte strings, FANREAD_KEY_LENGTH if the map is
+ * on numbers and the key has not 8 bytes.
  * Threads: any.
  */
 fanread_status fanread_map_get(const fanread_map *map,
@@ -557,10 +565,13 @@ fanread_status fanread_map_get(const fanread_map *map,
 fanread_status fanread_map_contains(const fanread_map *map, const void *key, size_t key_len);
 
 /**
- * Maps a key to value, whether it had a value or not. The value that is replaced goes to *old, unless it is NULL.
+ * Maps a key to value, whether it had a value or not. The value that is replaced goes to *old,
+ * unless it is NULL.
  *
  * Returns FANREAD_OK if the key is new, FANREAD_REPLACED if it had a value. The map is as it was after an error.
- * Errors: FANREAD_VALUE_KIND if the values are byte strings, FANREAD_KEY_LENGTH if the map is on numbers and the key has not 8 bytes, FANREAD_TOO_LONG for keys of more than 65535 bytes, FANREAD_OUT_OF_MEMORY.
+ * Errors: FANREAD_VALUE_KIND if the values are byte strings, FANREAD_KEY_LENGTH if the map is
+ * on numbers and the key has not 8 bytes, FANREAD_TOO_LONG for keys of more than 65535 bytes,
+ * FANREAD_OUT_OF_MEMORY.
  * Ownership: the map keeps copies. Threads: any.
  */
 fanread_status fanread_map_insert(const fanread_map *map,
@@ -573,7 +584,8 @@ fanread_status fanread_map_insert(const fanread_map *map,
  * Removes a key. The value that it had goes to *old, unless it is NULL.
  *
  * Returns FANREAD_OK, or FANREAD_NOT_FOUND if there is no such key.
- * Errors: FANREAD_VALUE_KIND if the values are byte strings, FANREAD_KEY_LENGTH if the map is on numbers and the key has not 8 bytes.
+ * Errors: FANREAD_VALUE_KIND if the values are byte strings, FANREAD_KEY_LENGTH if the map is
+ * on numbers and the key has not 8 bytes.
  * Threads: any.
  */
 fanread_status fanread_map_remove(const fanread_map *map,
@@ -585,7 +597,8 @@ fanread_status fanread_map_remove(const fanread_map *map,
  * Maps a key to value if it has a value already, which goes to *old, unless it is NULL.
  *
  * Returns FANREAD_REPLACED, or FANREAD_NOT_FOUND if there is no such key, which is not inserted then.
- * Errors: FANREAD_VALUE_KIND if the values are byte strings, FANREAD_KEY_LENGTH if the map is on numbers and the key has not 8 bytes.
+ * Errors: FANREAD_VALUE_KIND if the values are byte strings, FANREAD_KEY_LENGTH if the map is
+ * on numbers and the key has not 8 bytes.
  * Ownership: the map keeps a copy. Threads: any.
  */
 fanread_status fanread_map_replace(const fanread_map *map,
@@ -598,7 +611,8 @@ fanread_status fanread_map_replace(const fanread_map *map,
  * Maps a key to value unless it has a value. The value that it has then goes to *there, unless it is NULL.
  *
  * Returns FANREAD_OK.
- * Errors: FANREAD_VALUE_KIND if the values are byte strings, FANREAD_KEY_LENGTH if the map is on numbers and the key has not 8 bytes, FANREAD_TOO_LONG for keys of more than 65535 bytes.
+ * Errors: FANREAD_VALUE_KIND if the values are byte strings, FANREAD_KEY_LENGTH if the map is
+ * on numbers and the key has not 8 bytes, FANREAD_TOO_LONG for keys of more than 65535 bytes.
  * Ownership: the map keeps copies. Threads: any.
  */
 fanread_status fanread_map_get_or_insert(const fanread_map *map,
@@ -611,7 +625,8 @@ fanread_status fanread_map_get_or_insert(const fanread_map *map,
  * Maps a key to desired if its value is expected. The value that it had goes to *found, unless it is NULL.
  *
  * Returns FANREAD_REPLACED; FANREAD_REFUSED if the key has another value; FANREAD_NOT_FOUND if it has none.
- * Errors: FANREAD_VALUE_KIND if the values are byte strings, FANREAD_KEY_LENGTH if the map is on numbers and the key has not 8 bytes.
+ * Errors: FANREAD_VALUE_KIND if the values are byte strings, FANREAD_KEY_LENGTH if the map is
+ * on numbers and the key has not 8 bytes.
  * Ownership: the map keeps a copy. Threads: any.
  */
 fanread_status fanread_map_compare_exchange(const fanread_map *map,
@@ -622,10 +637,12 @@ fanread_status fanread_map_compare_exchange(const fanread_map *map,
                                             uint64_t *found);
 
 /**
- * Finds the entry at a place, one of fanread_place: its key goes to the buffer found_key, its value to *value, each unless it is NULL.
+ * Finds the entry at a place, one of fanread_place: its key goes to the buffer found_key, its
+ * value to *value, each unless it is NULL.
  *
  * Returns FANREAD_OK, or FANREAD_NOT_FOUND if there is no such entry.
- * Errors: FANREAD_ARGUMENT if there is no such place, FANREAD_VALUE_KIND if the values are byte strings, FANREAD_KEY_LENGTH if the map is on numbers and the key has not 8 bytes.
+ * Errors: FANREAD_ARGUMENT if there is no such place, FANREAD_VALUE_KIND if the values are
+ * byte strings, FANREAD_KEY_LENGTH if the map is on numbers and the key has not 8 bytes.
  * Ownership: buffers are the caller's. Threads: any.
  */
 fanread_status fanread_map_find(const fanread_map *map,
@@ -636,11 +653,12 @@ fanread_status fanread_map_find(const fanread_map *map,
                                 uint64_t *value);
 
 /**
- * Looks for many keys at once, which takes a fraction of the time of as many single calls. values[i] gets the value of key i, or 0,
- * and found[i] 1 or 0, unless it is NULL.
+ * Looks for many keys at once, which takes a fraction of the time of as many single calls.
+ * values[i] gets the value of key i, or 0, and found[i] 1 or 0, unless it is NULL.
  *
  * hits gets how many keys were found, unless it is NULL. Returns FANREAD_OK.
- * Errors: FANREAD_VALUE_KIND if the values are byte strings, FANREAD_KEY_LENGTH if the map is on numbers and the key has not 8 bytes.
+ * Errors: FANREAD_VALUE_KIND if the values are byte strings, FANREAD_KEY_LENGTH if the map is
+ * on numbers and the key has not 8 bytes.
  * Ownership: arrays are the caller's, of count items each. Threads: any.
  */
 fanread_status fanread_map_get_batch(const fanread_map *map,
@@ -664,10 +682,13 @@ fanread_status fanread_map_contains_batch(const fanread_map *map,
                                           size_t *hits);
 
 /**
- * Maps each of many keys to the value at the same place of values, in their order; later ones win. Faster than as many single calls.
+ * Maps each of many keys to the value at the same place of values, in their order; later ones
+ * win. Faster than as many single calls.
  *
  * Returns FANREAD_OK. A key that the map does not take is found before the first is inserted.
- * Errors: FANREAD_VALUE_KIND if the values are byte strings, FANREAD_KEY_LENGTH if the map is on numbers and the key has not 8 bytes, FANREAD_TOO_LONG for keys of more than 65535 bytes, FANREAD_OUT_OF_MEMORY.
+ * Errors: FANREAD_VALUE_KIND if the values are byte strings, FANREAD_KEY_LENGTH if the map is
+ * on numbers and the key has not 8 bytes, FANREAD_TOO_LONG for keys of more than 65535 bytes,
+ * FANREAD_OUT_OF_MEMORY.
  * Ownership: the map keeps copies. Threads: any.
  */
 fanread_status fanread_map_insert_batch(const fanread_map *map,
@@ -676,9 +697,12 @@ fanread_status fanread_map_insert_batch(const fanread_map *map,
                                         size_t count);
 
 /**
- * Makes a map of a kind, one of fanread_kind, with entries whose keys ascend. Several times faster than insertions.
+ * Makes a map of a kind, one of fanread_kind, with entries whose keys ascend. Several times
+ * faster than insertions.
  *
- * Errors: FANREAD_UNKNOWN_KIND, FANREAD_NOT_ASCENDING, FANREAD_KEY_LENGTH if the map is on numbers and the key has not 8 bytes, FANREAD_TOO_LONG for keys of more than 65535 bytes, FANREAD_OUT_OF_MEMORY. *map is NULL then.
+ * Errors: FANREAD_UNKNOWN_KIND, FANREAD_NOT_ASCENDING, FANREAD_KEY_LENGTH if the map is on
+ * numbers and the key has not 8 bytes, FANREAD_TOO_LONG for keys of more than 65535 bytes,
+ * FANREAD_OUT_OF_MEMORY. *map is NULL then.
  * Ownership: the map keeps copies; the caller frees it by fanread_map_free. Threads: any.
  */
 fanread_status fanread_map_from_sorted(int32_t kind,
@@ -691,7 +715,8 @@ fanread_status fanread_map_from_sorted(int32_t kind,
  * Stores the value of a key in the buffer value; NULL if nobody wants it.
  *
  * Returns FANREAD_OK or FANREAD_NOT_FOUND.
- * Errors: FANREAD_VALUE_KIND if the values are numbers, FANREAD_KEY_LENGTH if the map is on numbers and the key has not 8 bytes.
+ * Errors: FANREAD_VALUE_KIND if the values are numbers, FANREAD_KEY_LENGTH if the map is on
+ * numbers and the key has not 8 bytes.
  * Ownership: the buffer is the caller's. Threads: any.
  */
 fanread_status fanread_map_get_bytes(const fanread_map *map,
@@ -700,10 +725,13 @@ fanread_status fanread_map_get_bytes(const fanread_map *map,
                                      fanread_buffer *value);
 
 /**
- * Maps a key to value_len bytes from value on, whether it had a value or not. The value that is replaced goes to the buffer old, unless it is NULL.
+ * Maps a key to value_len bytes from value on, whether it had a value or not. The value that
+ * is replaced goes to the buffer old, unless it is NULL.
  *
  * Returns FANREAD_OK if the key is new, FANREAD_REPLACED if it had a value. The map is as it was after an error.
- * Errors: FANREAD_VALUE_KIND if the values are numbers, FANREAD_KEY_LENGTH if the map is on numbers and the key has not 8 bytes, FANREAD_TOO_LONG for keys of more than 65535 bytes, FANREAD_OUT_OF_MEMORY.
+ * Errors: FANREAD_VALUE_KIND if the values are numbers, FANREAD_KEY_LENGTH if the map is on
+ * numbers and the key has not 8 bytes, FANREAD_TOO_LONG for keys of more than 65535 bytes,
+ * FANREAD_OUT_OF_MEMORY.
  * Ownership: the map keeps copies; the buffer is the caller's. Threads: any.
  */
 fanread_status fanread_map_insert_bytes(const fanread_map *map,
@@ -717,7 +745,8 @@ fanread_status fanread_map_insert_bytes(const fanread_map *map,
  * Removes a key. The value that it had goes to the buffer old, unless it is NULL.
  *
  * Returns FANREAD_OK, or FANREAD_NOT_FOUND if there is no such key.
- * Errors: FANREAD_VALUE_KIND if the values are numbers, FANREAD_KEY_LENGTH if the map is on numbers and the key has not 8 bytes.
+ * Errors: FANREAD_VALUE_KIND if the values are numbers, FANREAD_KEY_LENGTH if the map is on
+ * numbers and the key has not 8 bytes.
  * Ownership: the buffer is the caller's. Threads: any.
  */
 fanread_status fanread_map_remove_bytes(const fanread_map *map,
@@ -726,10 +755,12 @@ fanread_status fanread_map_remove_bytes(const fanread_map *map,
                                         fanread_buffer *old);
 
 /**
- * Maps a key to value_len bytes from value on if it has a value already, which goes to the buffer old, unless it is NULL.
+ * Maps a key to value_len bytes from value on if it has a value already, which goes to the
+ * buffer old, unless it is NULL.
  *
  * Returns FANREAD_REPLACED, or FANREAD_NOT_FOUND if there is no such key, which is not inserted then.
- * Errors: FANREAD_VALUE_KIND if the values are numbers, FANREAD_KEY_LENGTH if the map is on numbers and the key has not 8 bytes.
+ * Errors: FANREAD_VALUE_KIND if the values are numbers, FANREAD_KEY_LENGTH if the map is on
+ * numbers and the key has not 8 bytes.
  * Ownership: the map keeps a copy; the buffer is the caller's. Threads: any.
  */
 fanread_status fanread_map_replace_bytes(const fanread_map *map,
@@ -740,10 +771,12 @@ fanread_status fanread_map_replace_bytes(const fanread_map *map,
                                          fanread_buffer *old);
 
 /**
- * Maps a key to value_len bytes from value on unless it has a value. The value that it has then goes to the buffer there, unless it is NULL.
+ * Maps a key to value_len bytes from value on unless it has a value. The value that it has
+ * then goes to the buffer there, unless it is NULL.
  *
  * Returns FANREAD_OK.
- * Errors: FANREAD_VALUE_KIND if the values are numbers, FANREAD_KEY_LENGTH if the map is on numbers and the key has not 8 bytes, FANREAD_TOO_LONG for keys of more than 65535 bytes.
+ * Errors: FANREAD_VALUE_KIND if the values are numbers, FANREAD_KEY_LENGTH if the map is on
+ * numbers and the key has not 8 bytes, FANREAD_TOO_LONG for keys of more than 65535 bytes.
  * Ownership: the map keeps copies; the buffer is the caller's. Threads: any.
  */
 fanread_status fanread_map_get_or_insert_bytes(const fanread_map *map,
@@ -754,10 +787,12 @@ fanread_status fanread_map_get_or_insert_bytes(const fanread_map *map,
                                                fanread_buffer *there);
 
 /**
- * Maps a key to desired if its value is expected. The value that it had goes to the buffer found, unless it is NULL.
+ * Maps a key to desired if its value is expected. The value that it had goes to the buffer
+ * found, unless it is NULL.
  *
  * Returns FANREAD_REPLACED; FANREAD_REFUSED if the key has another value; FANREAD_NOT_FOUND if it has none.
- * Errors: FANREAD_VALUE_KIND if the values are numbers, FANREAD_KEY_LENGTH if the map is on numbers and the key has not 8 bytes.
+ * Errors: FANREAD_VALUE_KIND if the values are numbers, FANREAD_KEY_LENGTH if the map is on
+ * numbers and the key has not 8 bytes.
  * Ownership: the map keeps a copy; the buffer is the caller's. Threads: any.
  */
 fanread_status fanread_map_compare_exchange_bytes(const fanread_map *map,
@@ -770,10 +805,12 @@ fanread_status fanread_map_compare_exchange_bytes(const fanread_map *map,
                                                   fanread_buffer *found);
 
 /**
- * Finds the entry at a place, one of fanread_place: its key goes to the buffer found_key, its value to the buffer value, each unless it is NULL.
+ * Finds the entry at a place, one of fanread_place: its key goes to the buffer found_key, its
+ * value to the buffer value, each unless it is NULL.
  *
  * Returns FANREAD_OK, or FANREAD_NOT_FOUND if there is no such entry.
- * Errors: FANREAD_ARGUMENT if there is no such place, FANREAD_VALUE_KIND if the values are numbers, FANREAD_KEY_LENGTH if the map is on numbers and the key has not 8 bytes.
+ * Errors: FANREAD_ARGUMENT if there is no such place, FANREAD_VALUE_KIND if the values are
+ * numbers, FANREAD_KEY_LENGTH if the map is on numbers and the key has not 8 bytes.
  * Ownership: buffers are the caller's. Threads: any.
  */
 fanread_status fanread_map_find_bytes(const fanread_map *map,
@@ -784,12 +821,15 @@ fanread_status fanread_map_find_bytes(const fanread_map *map,
                                       fanread_buffer *value);
 
 /**
- * Looks for many keys at once, which takes a fraction of the time of as many single calls. The bytes of all values found go to
- * the buffer room, and values[i] says where in it the value of key i is; its data is NULL if there is none.
+ * Looks for many keys at once, which takes a fraction of the time of as many single calls. The
+ * bytes of all values found go to the buffer room, and values[i] says where in it the value of
+ * key i is; its data is NULL if there is none.
  *
  * hits gets how many keys were found, unless it is NULL. Returns FANREAD_OK.
- * Errors: FANREAD_VALUE_KIND if the values are numbers, FANREAD_KEY_LENGTH if the map is on numbers and the key has not 8 bytes.
- * Ownership: arrays and buffer are the caller's. What values point to is valid until the buffer is used again. Threads: any.
+ * Errors: FANREAD_VALUE_KIND if the values are numbers, FANREAD_KEY_LENGTH if the map is on
+ * numbers and the key has not 8 bytes.
+ * Ownership: arrays and buffer are the caller's. What values point to is valid until the buffer
+ * is used again. Threads: any.
  */
 fanread_status fanread_map_get_batch_bytes(const fanread_map *map,
                                            const fanread_bytes *keys,
@@ -799,10 +839,13 @@ fanread_status fanread_map_get_batch_bytes(const fanread_map *map,
                                            size_t *hits);
 
 /**
- * Maps each of many keys to the value at the same place of values, in their order; later ones win. Faster than as many single calls.
+ * Maps each of many keys to the value at the same place of values, in their order; later ones
+ * win. Faster than as many single calls.
  *
  * Returns FANREAD_OK. A key that the map does not take is found before the first is inserted.
- * Errors: FANREAD_VALUE_KIND if the values are numbers, FANREAD_KEY_LENGTH if the map is on numbers and the key has not 8 bytes, FANREAD_TOO_LONG for keys of more than 65535 bytes, FANREAD_OUT_OF_MEMORY.
+ * Errors: FANREAD_VALUE_KIND if the values are numbers, FANREAD_KEY_LENGTH if the map is on
+ * numbers and the key has not 8 bytes, FANREAD_TOO_LONG for keys of more than 65535 bytes,
+ * FANREAD_OUT_OF_MEMORY.
  * Ownership: the map keeps copies. Threads: any.
  */
 fanread_status fanread_map_insert_batch_bytes(const fanread_map *map,
@@ -811,9 +854,12 @@ fanread_status fanread_map_insert_batch_bytes(const fanread_map *map,
                                               size_t count);
 
 /**
- * Makes a map of a kind, one of fanread_kind, with entries whose keys ascend. Several times faster than insertions.
+ * Makes a map of a kind, one of fanread_kind, with entries whose keys ascend. Several times
+ * faster than insertions.
  *
- * Errors: FANREAD_UNKNOWN_KIND, FANREAD_NOT_ASCENDING, FANREAD_KEY_LENGTH if the map is on numbers and the key has not 8 bytes, FANREAD_TOO_LONG for keys of more than 65535 bytes, FANREAD_OUT_OF_MEMORY. *map is NULL then.
+ * Errors: FANREAD_UNKNOWN_KIND, FANREAD_NOT_ASCENDING, FANREAD_KEY_LENGTH if the map is on
+ * numbers and the key has not 8 bytes, FANREAD_TOO_LONG for keys of more than 65535 bytes,
+ * FANREAD_OUT_OF_MEMORY. *map is NULL then.
  * Ownership: the map keeps copies; the caller frees it by fanread_map_free. Threads: any.
  */
 fanread_status fanread_map_from_sorted_bytes(int32_t kind,
@@ -840,7 +886,8 @@ fanread_status fanread_map_u64_get(const fanread_map *map, uint64_t key, uint64_
 fanread_status fanread_map_u64_contains(const fanread_map *map, uint64_t key);
 
 /**
- * Maps a key to value, whether it had a value or not. The value that is replaced goes to *old, unless it is NULL.
+ * Maps a key to value, whether it had a value or not. The value that is replaced goes to *old,
+ * unless it is NULL.
  *
  * Returns FANREAD_OK if the key is new, FANREAD_REPLACED if it had a value. The map is as it was after an error.
  * Errors: FANREAD_VALUE_KIND if the values are byte strings, FANREAD_OUT_OF_MEMORY.
@@ -898,10 +945,12 @@ fanread_status fanread_map_u64_compare_exchange(const fanread_map *map,
                                                 uint64_t *found);
 
 /**
- * Finds the entry at a place, one of fanread_place: its key goes to *found_key, its value to *value, each unless it is NULL.
+ * Finds the entry at a place, one of fanread_place: its key goes to *found_key, its value to
+ * *value, each unless it is NULL.
  *
  * Returns FANREAD_OK, or FANREAD_NOT_FOUND if there is no such entry.
- * Errors: FANREAD_ARGUMENT if there is no such place, FANREAD_VALUE_KIND if the values are byte strings, FANREAD_KEY_LENGTH if the key found has not 8 bytes.
+ * Errors: FANREAD_ARGUMENT if there is no such place, FANREAD_VALUE_KIND if the values are
+ * byte strings, FANREAD_KEY_LENGTH if the key found has not 8 bytes.
  * Threads: any.
  */
 fanread_status fanread_map_u64_find(const fanread_map *map,
@@ -911,8 +960,8 @@ fanread_status fanread_map_u64_find(const fanread_map *map,
                                     uint64_t *value);
 
 /**
- * Looks for many keys at once, which takes a fraction of the time of as many single calls. values[i] gets the value of key i, or 0,
- * and found[i] 1 or 0, unless it is NULL.
+ * Looks for many keys at once, which takes a fraction of the time of as many single calls.
+ * values[i] gets the value of key i, or 0, and found[i] 1 or 0, unless it is NULL.
  *
  * hits gets how many keys were found, unless it is NULL. Returns FANREAD_OK.
  * Errors: FANREAD_VALUE_KIND if the values are byte strings.
@@ -938,7 +987,8 @@ fanread_status fanread_map_u64_contains_batch(const fanread_map *map,
                                               size_t *hits);
 
 /**
- * Maps each of many keys to the value at the same place of values, in their order; later ones win. Faster than as many single calls.
+ * Maps each of many keys to the value at the same place of values, in their order; later ones
+ * win. Faster than as many single calls.
  *
  * Returns FANREAD_OK. A key that the map does not take is found before the first is inserted.
  * Errors: FANREAD_VALUE_KIND if the values are byte strings, FANREAD_OUT_OF_MEMORY.
@@ -950,7 +1000,8 @@ fanread_status fanread_map_u64_insert_batch(const fanread_map *map,
                                             size_t count);
 
 /**
- * Makes a map of a kind, one of fanread_kind, with entries whose keys ascend. Several times faster than insertions.
+ * Makes a map of a kind, one of fanread_kind, with entries whose keys ascend. Several times
+ * faster than insertions.
  *
  * Errors: FANREAD_UNKNOWN_KIND, FANREAD_NOT_ASCENDING, FANREAD_OUT_OF_MEMORY. *map is NULL then.
  * Ownership: the map keeps copies; the caller frees it by fanread_map_free. Threads: any.
@@ -973,7 +1024,8 @@ fanread_status fanread_map_u64_get_bytes(const fanread_map *map,
                                          fanread_buffer *value);
 
 /**
- * Maps a key to value_len bytes from value on, whether it had a value or not. The value that is replaced goes to the buffer old, unless it is NULL.
+ * Maps a key to value_len bytes from value on, whether it had a value or not. The value that
+ * is replaced goes to the buffer old, unless it is NULL.
  *
  * Returns FANREAD_OK if the key is new, FANREAD_REPLACED if it had a value. The map is as it was after an error.
  * Errors: FANREAD_VALUE_KIND if the values are numbers, FANREAD_OUT_OF_MEMORY.
@@ -997,7 +1049,8 @@ fanread_status fanread_map_u64_remove_bytes(const fanread_map *map,
                                             fanread_buffer *old);
 
 /**
- * Maps a key to value_len bytes from value on if it has a value already, which goes to the buffer old, unless it is NULL.
+ * Maps a key to value_len bytes from value on if it has a value already, which goes to the
+ * buffer old, unless it is NULL.
  *
  * Returns FANREAD_REPLACED, or FANREAD_NOT_FOUND if there is no such key, which is not inserted then.
  * Errors: FANREAD_VALUE_KIND if the values are numbers.
@@ -1010,7 +1063,8 @@ fanread_status fanread_map_u64_replace_bytes(const fanread_map *map,
                                              fanread_buffer *old);
 
 /**
- * Maps a key to value_len bytes from value on unless it has a value. The value that it has then goes to the buffer there, unless it is NULL.
+ * Maps a key to value_len bytes from value on unless it has a value. The value that it has
+ * then goes to the buffer there, unless it is NULL.
  *
  * Returns FANREAD_OK.
  * Errors: FANREAD_VALUE_KIND if the values are numbers.
@@ -1023,7 +1077,8 @@ fanread_status fanread_map_u64_get_or_insert_bytes(const fanread_map *map,
                                                    fanread_buffer *there);
 
 /**
- * Maps a key to desired if its value is expected. The value that it had goes to the buffer found, unless it is NULL.
+ * Maps a key to desired if its value is expected. The value that it had goes to the buffer
+ * found, unless it is NULL.
  *
  * Returns FANREAD_REPLACED; FANREAD_REFUSED if the key has another value; FANREAD_NOT_FOUND if it has none.
  * Errors: FANREAD_VALUE_KIND if the values are numbers.
@@ -1038,10 +1093,12 @@ fanread_status fanread_map_u64_compare_exchange_bytes(const fanread_map *map,
                                                       fanread_buffer *found);
 
 /**
- * Finds the entry at a place, one of fanread_place: its key goes to *found_key, its value to the buffer value, each unless it is NULL.
+ * Finds the entry at a place, one of fanread_place: its key goes to *found_key, its value to
+ * the buffer value, each unless it is NULL.
  *
  * Returns FANREAD_OK, or FANREAD_NOT_FOUND if there is no such entry.
- * Errors: FANREAD_ARGUMENT if there is no such place, FANREAD_VALUE_KIND if the values are numbers, FANREAD_KEY_LENGTH if the key found has not 8 bytes.
+ * Errors: FANREAD_ARGUMENT if there is no such place, FANREAD_VALUE_KIND if the values are
+ * numbers, FANREAD_KEY_LENGTH if the key found has not 8 bytes.
  * Ownership: buffers are the caller's. Threads: any.
  */
 fanread_status fanread_map_u64_find_bytes(const fanread_map *map,
@@ -1051,12 +1108,14 @@ fanread_status fanread_map_u64_find_bytes(const fanread_map *map,
                                           fanread_buffer *value);
 
 /**
- * Looks for many keys at once, which takes a fraction of the time of as many single calls. The bytes of all values found go to
- * the buffer room, and values[i] says where in it the value of key i is; its data is NULL if there is none.
+ * Looks for many keys at once, which takes a fraction of the time of as many single calls. The
+ * bytes of all values found go to the buffer room, and values[i] says where in it the value of
+ * key i is; its data is NULL if there is none.
  *
  * hits gets how many keys were found, unless it is NULL. Returns FANREAD_OK.
  * Errors: FANREAD_VALUE_KIND if the values are numbers.
- * Ownership: arrays and buffer are the caller's. What values point to is valid until the buffer is used again. Threads: any.
+ * Ownership: arrays and buffer are the caller's. What values point to is valid until the buffer
+ * is used again. Threads: any.
  */
 fanread_status fanread_map_u64_get_batch_bytes(const fanread_map *map,
                                                const uint64_t *keys,
@@ -1066,7 +1125,8 @@ fanread_status fanread_map_u64_get_batch_bytes(const fanread_map *map,
                                                size_t *hits);
 
 /**
- * Maps each of many keys to the value at the same place of values, in their order; later ones win. Faster than as many single calls.
+ * Maps each of many keys to the value at the same place of values, in their order; later ones
+ * win. Faster than as many single calls.
  *
  * Returns FANREAD_OK. A key that the map does not take is found before the first is inserted.
  * Errors: FANREAD_VALUE_KIND if the values are numbers, FANREAD_OUT_OF_MEMORY.
@@ -1078,7 +1138,8 @@ fanread_status fanread_map_u64_insert_batch_bytes(const fanread_map *map,
                                                   size_t count);
 
 /**
- * Makes a map of a kind, one of fanread_kind, with entries whose keys ascend. Several times faster than insertions.
+ * Makes a map of a kind, one of fanread_kind, with entries whose keys ascend. Several times
+ * faster than insertions.
  *
  * Errors: FANREAD_UNKNOWN_KIND, FANREAD_NOT_ASCENDING, FANREAD_OUT_OF_MEMORY. *map is NULL then.
  * Ownership: the map keeps copies; the caller frees it by fanread_map_free. Threads: any.
@@ -1093,11 +1154,11 @@ fanread_status fanread_map_u64_from_sorted_bytes(int32_t kind,
  * Makes a cursor before the first entry of a map.
  *
  * Errors: see fanread_status; *cursor is NULL then.
- * Ownership: the caller frees the cursor by fanread_cursor_free; it keeps the map's entries, even if the map is freed.
+ * Ownership: the caller frees the cursor by fanread_cursor_free; it keeps the map's entries,
+ * even if the map is freed.
  * Threads: any.
  */
-fanread_status fanread_cursor_new(const fanread_map *map,
-                                  fanread_cursor **cursor);
+fanread_status fanread_cursor_new(const fanread_map *map, fanread_cursor **cursor);
 
 /**
  * Frees a cursor. NULL is nothing to free.
@@ -1107,21 +1168,20 @@ fanread_status fanread_cursor_new(const fanread_map *map,
 fanread_status fanread_cursor_free(fanread_cursor *cursor);
 
 /**
- * Sets how many entries the cursor reads at a time: 1 to see each as it is, as many as a scan will take to search once.
- * 0 makes it choose by itself again.
+ * Sets how many entries the cursor reads at a time: 1 to see each as it is, as many as a scan will
+ * take to search once. 0 makes it choose by itself again.
  *
  * Threads: one at a time.
  */
-fanread_status fanread_cursor_read_ahead(fanread_cursor *cursor,
-                                         size_t entries);
+fanread_status fanread_cursor_read_ahead(fanread_cursor *cursor, size_t entries);
 
 /**
  * Moves a cursor to the entry at a place, one of fanread_place, next to a key of bytes.
  *
  * Returns FANREAD_OK, or FANREAD_NOT_FOUND if there is no such entry: the cursor is behind the last one then, or
  * before the first if it was to go to the last entry or below the key.
- * Errors: FANREAD_ARGUMENT if there is no such place, FANREAD_KEY_LENGTH if the map is on numbers and the key has not 8
- * bytes; the cursor stays where it was. Threads: one at a time.
+ * Errors: FANREAD_ARGUMENT if there is no such place, FANREAD_KEY_LENGTH if the map is on
+ * numbers and the key has not 8 bytes; the cursor stays where it was. Threads: one at a time.
  */
 fanread_status fanread_cursor_seek(fanread_cursor *cursor,
                                    int32_t place,
@@ -1149,15 +1209,16 @@ fanread_status fanread_cursor_seek_last(fanread_cursor *cursor);
  * Moves a cursor to the next entry, from before the first one to that.
  *
  * Returns FANREAD_OK, or FANREAD_NOT_FOUND behind the last one, where it stays.
- * Keys ascend strictly from call to call. An entry that is in the map all the time is met; one that comes or goes may
- * be. Threads: one at a time.
+ * Keys ascend strictly from call to call. An entry that is in the map all the time is met; one
+ * that comes or goes may be. Threads: one at a time.
  */
 fanread_status fanread_cursor_next(fanread_cursor *cursor);
 
 /**
  * Moves a cursor to the entry before, from behind the last one to that.
  *
- * Returns FANREAD_OK, or FANREAD_NOT_FOUND before the first one, where it stays; otherwise as fanread_cursor_next.
+ * Returns FANREAD_OK, or FANREAD_NOT_FOUND before the first one, where it stays; otherwise as
+ * fanread_cursor_next.
  */
 fanread_status fanread_cursor_prev(fanread_cursor *cursor);
 
@@ -1232,11 +1293,11 @@ fanread_status fanread_table_builder_len(const fanread_table_builder *builder, s
 /**
  * Writes the table to a file, which is at path only when it is complete. The entries stay.
  *
- * Errors: FANREAD_NO_TABLE if there is no entry or a key is there twice; FANREAD_ARGUMENT for options that cannot be;
- * FANREAD_OUT_OF_MEMORY, FANREAD_IO. What was at path is still there then. Threads: one at a time.
+ * Errors: FANREAD_NO_TABLE if there is no entry or a key is there twice; FANREAD_ARGUMENT for
+ * options that cannot be; FANREAD_OUT_OF_MEMORY, FANREAD_IO. What was at path is still there
+ * then. Threads: one at a time.
  */
-fanread_status fanread_table_builder_finish(fanread_table_builder *builder,
-                                            const char *path);
+fanread_status fanread_table_builder_finish(fanread_table_builder *builder, const char *path);
 
 /**
  * Reads a table into memory. From then on it does not matter what becomes of the file.
@@ -1272,11 +1333,12 @@ fanread_status fanread_table_get(const fanread_table *table,
                                  fanread_bytes *value);
 
 /**
- * Looks for many keys at once, which takes a fraction of the time of as many single calls. values[i] says where the value
- * of key i is; its data is NULL if there is none.
+ * Looks for many keys at once, which takes a fraction of the time of as many single calls.
+ * values[i] says where the value of key i is; its data is NULL if there is none.
  *
  * hits gets how many keys were found, unless it is NULL. Returns FANREAD_OK.
- * Ownership: arrays are the caller's, of count items each; bytes are the table's, and valid until it is freed. Threads: any.
+ * Ownership: arrays are the caller's, of count items each; bytes are the table's, and valid
+ * until it is freed. Threads: any.
  */
 fanread_status fanread_table_get_batch(const fanread_table *table,
                                        const fanread_bytes *keys,
@@ -1285,7 +1347,8 @@ fanread_status fanread_table_get_batch(const fanread_table *table,
                                        size_t *hits);
 
 /**
- * Visits the entries from key from on, up to but without key to, in the order of keys; NULL for either end of the table.
+ * Visits the entries from key from on, up to but without key to, in the order of keys; NULL
+ * for either end of the table.
  *
  * Returns FANREAD_OK, or FANREAD_NOT_FOUND if there was no such entry. The first scan of a table sorts it.
  * Errors: FANREAD_NULL also if there is no visit. Threads: any.
@@ -1308,17 +1371,17 @@ fanread_status fanread_table_check(const fanread_table *table);
 /**
  * Makes a store in memory, which nothing survives but the process itself. options may be NULL.
  *
- * Errors: FANREAD_ARGUMENT for options that cannot be, FANREAD_IO, FANREAD_OUT_OF_MEMORY; *store is NULL then.
+ * Errors: FANREAD_ARGUMENT for options that cannot be, FANREAD_IO, FANREAD_OUT_OF_MEMORY;
+ * *store is NULL then.
  * Ownership: the caller frees it by fanread_store_free. Threads: any.
  */
-fanread_status fanread_store_in_memory(const fanread_store_options *options,
-                                       fanread_store **store);
+fanread_status fanread_store_in_memory(const fanread_store_options *options, fanread_store **store);
 
 /**
  * Makes a store in a new file. options may be NULL.
  *
- * Errors: FANREAD_ARGUMENT for options that cannot be; FANREAD_IO if there is a file of that name, or none can be made;
- * FANREAD_OUT_OF_MEMORY. *store is NULL then.
+ * Errors: FANREAD_ARGUMENT for options that cannot be; FANREAD_IO if there is a file of that
+ * name, or none can be made; FANREAD_OUT_OF_MEMORY. *store is NULL then.
  * Ownership: the caller frees it by fanread_store_free. Threads: any.
  */
 fanread_status fanread_store_create(const char *path,
@@ -1328,11 +1391,11 @@ fanread_status fanread_store_create(const char *path,
 /**
  * Opens the store in a file, and finishes what a crash has left unfinished there.
  *
- * Errors: FANREAD_BUSY if it is open already, FANREAD_IO, FANREAD_DAMAGED, FANREAD_OUT_OF_MEMORY; *store is NULL then.
+ * Errors: FANREAD_BUSY if it is open already, FANREAD_IO, FANREAD_DAMAGED,
+ * FANREAD_OUT_OF_MEMORY; *store is NULL then.
  * Ownership: the caller frees it by fanread_store_free. Threads: any.
  */
-fanread_status fanread_store_open(const char *path,
-                                  fanread_store **store);
+fanread_status fanread_store_open(const char *path, fanread_store **store);
 
 /**
  * Closes and frees a store. NULL is nothing to free. With checkpoints it makes one, and says nothing if that fails:
@@ -1365,12 +1428,12 @@ fanread_status fanread_store_check(const fanread_store *store);
 fanread_status fanread_store_durability(const fanread_store *store, int32_t *durability);
 
 /**
- * Stores how many keys there are. Takes a line of memory for each segment; the first time after it was opened, all of it.
+ * Stores how many keys there are. Takes a line of memory for each segment; the first time after it
+ * was opened, all of it.
  *
  * Threads: any.
  */
-fanread_status fanread_store_len(const fanread_store *store,
-                                 size_t *len);
+fanread_status fanread_store_len(const fanread_store *store, size_t *len);
 
 /**
  * Stores the value of a key in the buffer value, unless that is NULL.
@@ -1387,7 +1450,8 @@ fanread_status fanread_store_get(const fanread_store *store,
  * Maps a key to a value. The value that is replaced goes to the buffer old, unless it is NULL.
  *
  * Returns FANREAD_OK if the key is new, FANREAD_REPLACED if it had a value: it survives what the store survives.
- * Errors: FANREAD_IO if the file cannot grow, FANREAD_CROWDED, FANREAD_TOO_LONG, FANREAD_OUT_OF_MEMORY. The store is as it was then. Ownership: the buffer is the caller's.
+ * Errors: FANREAD_IO if the file cannot grow, FANREAD_CROWDED, FANREAD_TOO_LONG,
+ * FANREAD_OUT_OF_MEMORY. The store is as it was then. Ownership: the buffer is the caller's.
  * Threads: any.
  */
 fanread_status fanread_store_insert(const fanread_store *store,
@@ -1409,11 +1473,13 @@ fanread_status fanread_store_remove(const fanread_store *store,
                                     fanread_buffer *old);
 
 /**
- * Looks for many keys at once, which takes a fraction of the time of as many single calls. The bytes of all values found go to
- * the buffer room, and values[i] says where in it the value of key i is; its data is NULL if there is none.
+ * Looks for many keys at once, which takes a fraction of the time of as many single calls. The
+ * bytes of all values found go to the buffer room, and values[i] says where in it the value of
+ * key i is; its data is NULL if there is none.
  *
  * hits gets how many keys were found, unless it is NULL. Returns FANREAD_OK.
- * Ownership: arrays and buffer are the caller's. What values point to is valid until the buffer is used again. Threads: any.
+ * Ownership: arrays and buffer are the caller's. What values point to is valid until the buffer
+ * is used again. Threads: any.
  */
 fanread_status fanread_store_get_batch(const fanread_store *store,
                                        const fanread_bytes *keys,
@@ -1423,15 +1489,13 @@ fanread_status fanread_store_get_batch(const fanread_store *store,
                                        size_t *hits);
 
 /**
- * Visits all entries, in no order that means anything. A key that is there all the time is visited once, one that comes or
- * goes meanwhile at most once. visit may use the store.
+ * Visits all entries, in no order that means anything. A key that is there all the time is visited
+ * once, one that comes or goes meanwhile at most once. visit may use the store.
  *
  * Returns FANREAD_OK, or FANREAD_NOT_FOUND if there was no entry.
  * Errors: FANREAD_NULL also if there is no visit. Threads: any.
  */
-fanread_status fanread_store_scan(const fanread_store *store,
-                                  fanread_visit visit,
-                                  void *context);
+fanread_status fanread_store_scan(const fanread_store *store, fanread_visit visit, void *context);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -1,9 +1,10 @@
 //! Cursors: entries in order, one at a time, from either side.
 //!
-//! A cursor reads some entries ahead, as copies, and holds nothing of the map in between but its place: the last key. So it
-//! delays nobody, may be kept for any time, passed to another thread, and outlive the map's handle. The price is
-//! that what it shows may be as old as the last reading. It starts with 16 entries at a time and goes on with twice as many,
-//! up to 256, so that a short scan copies little and a long one seldom searches.
+//! A cursor reads some entries ahead, as copies, and holds nothing of the map in between but its
+//! place: the last key. So it delays nobody, may be kept for any time, passed to another thread,
+//! and outlive the map's handle. The price is that what it shows may be as old as the last reading.
+//! It starts with 16 entries at a time and goes on with twice as many, up to 256, so that a short
+//! scan copies little and a long one seldom searches.
 
 use core::ffi::c_void;
 use core::ops::Bound;
@@ -191,7 +192,8 @@ impl Cursor {
 /// Makes a cursor before the first entry of a map.
 ///
 /// Errors: see `fanread_status`; `*cursor` is NULL then.
-/// Ownership: the caller frees the cursor by `fanread_cursor_free`; it keeps the map's entries, even if the map is freed.
+/// Ownership: the caller frees the cursor by `fanread_cursor_free`; it keeps the map's entries,
+/// even if the map is freed.
 /// Threads: any.
 ///
 /// # Safety
@@ -226,8 +228,8 @@ pub unsafe extern "C" fn fanread_cursor_free(cursor: *mut fanread_cursor) -> fan
     })
 }
 
-/// Sets how many entries the cursor reads at a time: 1 to see each as it is, as many as a scan will take to search once.
-/// 0 makes it choose by itself again.
+/// Sets how many entries the cursor reads at a time: 1 to see each as it is, as many as a scan will
+/// take to search once. 0 makes it choose by itself again.
 ///
 /// Threads: one at a time.
 ///
@@ -250,8 +252,8 @@ pub unsafe extern "C" fn fanread_cursor_read_ahead(
 ///
 /// Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there is no such entry: the cursor is behind the last one then, or
 /// before the first if it was to go to the last entry or below the key.
-/// Errors: `FANREAD_ARGUMENT` if there is no such place, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8
-/// bytes; the cursor stays where it was. Threads: one at a time.
+/// Errors: `FANREAD_ARGUMENT` if there is no such place, `FANREAD_KEY_LENGTH` if the map is on
+/// numbers and the key has not 8 bytes; the cursor stays where it was. Threads: one at a time.
 ///
 /// # Safety
 ///
@@ -313,8 +315,8 @@ pub unsafe extern "C" fn fanread_cursor_seek_last(cursor: *mut fanread_cursor) -
 /// Moves a cursor to the next entry, from before the first one to that.
 ///
 /// Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` behind the last one, where it stays.
-/// Keys ascend strictly from call to call. An entry that is in the map all the time is met; one that comes or goes may
-/// be. Threads: one at a time.
+/// Keys ascend strictly from call to call. An entry that is in the map all the time is met; one
+/// that comes or goes may be. Threads: one at a time.
 ///
 /// # Safety
 ///
@@ -327,7 +329,8 @@ pub unsafe extern "C" fn fanread_cursor_next(cursor: *mut fanread_cursor) -> fan
 
 /// Moves a cursor to the entry before, from behind the last one to that.
 ///
-/// Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` before the first one, where it stays; otherwise as `fanread_cursor_next`.
+/// Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` before the first one, where it stays; otherwise as
+/// `fanread_cursor_next`.
 ///
 /// # Safety
 ///

@@ -1,7 +1,7 @@
 //! Statuses, and the message of a thread's last failed call.
 //!
-//! A status of 0 or more says what happened, a negative one what went wrong. Only the latter leave a message, so that a
-//! call that succeeds touches nothing but the map.
+//! A status of 0 or more says what happened, a negative one what went wrong. Only the latter leave
+//! a message, so that a call that succeeds touches nothing but the map.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
@@ -27,12 +27,13 @@ pub enum fanread_status {
     FANREAD_NULL = -1,
     /// A handle is of another type, or was freed.
     FANREAD_HANDLE = -2,
-    /// An argument is none of those that are possible: a length, a misaligned array, a buffer that was not initialised.
+    /// An argument is none of those that are possible: a length, a misaligned array, a buffer that
+    /// was not initialised.
     FANREAD_ARGUMENT = -3,
     /// There is no kind of map, or of values, of that number or name.
     FANREAD_UNKNOWN_KIND = -4,
-    /// A key has not 8 bytes, and the map, or the function, is for those of 8 bytes alone; or, in a table, not the length
-    /// of the others.
+    /// A key has not 8 bytes, and the map, or the function, is for those of 8 bytes alone; or, in a
+    /// table, not the length of the others.
     FANREAD_KEY_LENGTH = -5,
     /// A key, or a value, is longer than the map takes.
     FANREAD_TOO_LONG = -6,
@@ -42,7 +43,7 @@ pub enum fanread_status {
     FANREAD_NOT_ASCENDING = -8,
     /// The cursor is not at an entry.
     FANREAD_NO_ENTRY = -9,
-    /// There is no memory.
+    /// There is no memory. If it was for a value that is handed back, what the call is for has taken place.
     FANREAD_OUT_OF_MEMORY = -10,
     /// The system refused something, such as to open a file.
     FANREAD_IO = -11,

@@ -7,7 +7,8 @@ use fanread::{MemoryUsage, Options};
 use crate::error::Fault;
 use crate::value::{Answers, Key, KeySlot, Keys, Kind, Slot, Value, Values};
 
-/// The kinds of maps. `README.md` of the project says which to take: the first for byte strings, the second for numbers.
+/// The kinds of maps. `README.md` of the project says which to take: the first for byte strings,
+/// the second for numbers.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum fanread_kind {

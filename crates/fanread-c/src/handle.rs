@@ -1,5 +1,5 @@
-//! What passes the border: handles, byte strings, arrays, and places for answers. Every pointer is checked here, once, and
-//! is a reference from then on.
+//! What passes the border: handles, byte strings, arrays, and places for answers. Every pointer is
+//! checked here, once, and is a reference from then on.
 //!
 //! A handle points to a *tagged* value, whose first word says of which type it is:
 //!
@@ -15,8 +15,9 @@
 //! * **H1** A pointer that `give` has handed out is to a tagged value of the type that the tag names, until `take`.
 //! * **H2** A `fanread_buffer` is empty, with no memory, or the parts of a `Vec<u8>`.
 //!
-//! The tests of C call each function with NULL and with handles of another type. That a pointer is one that the library has
-//! handed out, and was not freed before, and that arrays are as long as said, nobody can check: the caller promises it.
+//! The tests of C call each function with NULL and with handles of another type. That a pointer is
+//! one that the library has handed out, and was not freed before, and that arrays are as long as
+//! said, nobody can check: the caller promises it.
 
 use core::ffi::{CStr, c_char, c_void};
 use core::marker::PhantomData;
@@ -200,7 +201,8 @@ pub(crate) unsafe fn array<'a, T>(
         return Ok(&[]);
     }
     check_array(first, count, name)?;
-    // SAFETY: not NULL, aligned and not longer than an object can be, as was just checked; the rest is the caller's promise.
+    // SAFETY: not NULL, aligned and not longer than an object can be, as was just checked; the rest
+    // is the caller's promise.
     Ok(unsafe { core::slice::from_raw_parts(first, count) })
 }
 
@@ -218,7 +220,8 @@ pub(crate) unsafe fn out_array<'a, T>(
         return Ok(&mut []);
     }
     check_array(first, count, name)?;
-    // SAFETY: not NULL, aligned and not longer than an object can be, as was just checked; the rest is the caller's promise.
+    // SAFETY: not NULL, aligned and not longer than an object can be, as was just checked; the rest
+    // is the caller's promise.
     Ok(unsafe { core::slice::from_raw_parts_mut(first.cast(), count) })
 }
 
@@ -260,8 +263,8 @@ pub(crate) unsafe fn path<'a>(path: *const c_char) -> Result<&'a Path, Fault> {
     Ok(Path::new(OsStr::from_bytes(path.to_bytes())))
 }
 
-/// A byte string of somebody else: `len` bytes from `data` on, of any contents. `data` may be NULL if `len` is 0; in answers
-/// it is NULL where there is no byte string, and only there.
+/// A byte string of somebody else: `len` bytes from `data` on, of any contents. `data` may be NULL
+/// if `len` is 0; in answers it is NULL where there is no byte string, and only there.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct fanread_bytes {
@@ -292,9 +295,10 @@ impl fanread_bytes {
     }
 }
 
-/// Room for byte strings that calls return. Set all of it to zero before its first use (`FANREAD_BUFFER_INIT`), hand it to as many calls as
-/// you like, one at a time, and give it to `fanread_buffer_free` at last. Each call replaces what is in it, and
-/// makes it larger where it must. Read it; do not write to its fields.
+/// Room for byte strings that calls return. Set all of it to zero before its first use
+/// (`FANREAD_BUFFER_INIT`), hand it to as many calls as you like, one at a time, and give it to
+/// `fanread_buffer_free` at last. Each call replaces what is in it, and makes it larger where it
+/// must. Read it; do not write to its fields.
 #[repr(C)]
 #[derive(Debug)]
 pub struct fanread_buffer {

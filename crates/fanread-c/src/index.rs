@@ -1,7 +1,8 @@
 //! The maps of the library behind one face: which kind it is, nobody above needs to know.
 //!
-//! One macro translates the calls, for three families of maps that take keys in three ways: borrowed byte strings, numbers,
-//! and byte strings that the map owns. A call that finds a key or value of the wrong form changes nothing.
+//! One macro translates the calls, for three families of maps that take keys in three ways:
+//! borrowed byte strings, numbers, and byte strings that the map owns. A call that finds a key or
+//! value of the wrong form changes nothing.
 
 use core::mem::MaybeUninit;
 use core::ops::Bound;

@@ -1,7 +1,8 @@
 //! The maps of `fanread` for C: opaque handles, a status for every call, and no panic that crosses the border.
 //!
-//! `include/fanread.h` is what this crate says, in C; a test compares. `docs/design/c.md` has the reasons: who owns what, what
-//! threads may do, what a call costs. For Rust there is `fanread` itself.
+//! `include/fanread.h` is what this crate says, in C; a test compares. `docs/design/c.md` has the
+//! reasons: who owns what, what threads may do, what a call costs. For Rust there is `fanread`
+//! itself.
 //!
 //! | file | what |
 //! | --- | --- |

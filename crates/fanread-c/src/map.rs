@@ -1,4 +1,5 @@
-//! Maps: how they are made and what they are. `map_bytes.rs` has the calls with keys of bytes, `map_u64.rs` those with numbers.
+//! Maps: how they are made and what they are. `map_bytes.rs` has the calls with keys of bytes,
+//! `map_u64.rs` those with numbers.
 
 use core::ffi::{CStr, c_char};
 use std::sync::Arc;
@@ -32,7 +33,8 @@ impl Handle for Shared {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum fanread_values {
-    /// Numbers, which lie where the lookup already is. Functions without `_bytes` at the end of their name are for these.
+    /// Numbers, which lie where the lookup already is. Functions without `_bytes` at the end of
+    /// their name are for these.
     FANREAD_U64_VALUES = 1,
     /// Byte strings of any length. Functions with `_bytes` at the end of their name are for these.
     FANREAD_BYTES_VALUES = 2,
@@ -42,10 +44,11 @@ pub enum fanread_values {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct fanread_options {
-    /// How many prefix lengths a search of an ordered map, wormhole or cuckoo trie probes at once; 0 for what suits current machines.
+    /// How many prefix lengths a search of an ordered map, wormhole or cuckoo trie probes at once;
+    /// 0 for what suits current machines.
     pub probe_width: u32,
-    /// Not 0: `seed` is the seed of the map's hash function, so that two runs lay out memory alike. Whoever knows it can
-    /// prepare keys that collide. 0: the seed is random.
+    /// Not 0: `seed` is the seed of the map's hash function, so that two runs lay out memory alike.
+    /// Whoever knows it can prepare keys that collide. 0: the seed is random.
     pub has_seed: u32,
     /// See above.
     pub seed: u64,

@@ -1,7 +1,8 @@
 //! Calls of maps with keys of bytes. A map on numbers takes such keys of 8 bytes, the highest first.
 //!
-//! Functions whose names end in `_bytes` are for maps whose values are byte strings, the others for those with numbers.
-//! What a function does is in `map.rs` and `index.rs`; here is how it is called from C.
+//! Functions whose names end in `_bytes` are for maps whose values are byte strings, the others for
+//! those with numbers. What a function does is in `map.rs` and `index.rs`; here is how it is called
+//! from C.
 
 use core::ffi::c_void;
 
@@ -18,7 +19,8 @@ use crate::value::{KeySlot, Value};
 /// Stores the value of a key in `*value`; NULL if nobody wants it.
 ///
 /// Returns `FANREAD_OK` or `FANREAD_NOT_FOUND`.
-/// Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes.
+/// Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is
+/// on numbers and the key has not 8 bytes.
 /// Threads: any.
 ///
 /// # Safety
@@ -61,10 +63,13 @@ pub unsafe extern "C" fn fanread_map_contains(
     })
 }
 
-/// Maps a key to `value`, whether it had a value or not. The value that is replaced goes to `*old`, unless it is NULL.
+/// Maps a key to `value`, whether it had a value or not. The value that is replaced goes to `*old`,
+/// unless it is NULL.
 ///
 /// Returns `FANREAD_OK` if the key is new, `FANREAD_REPLACED` if it had a value. The map is as it was after an error.
-/// Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes, `FANREAD_OUT_OF_MEMORY`.
+/// Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is
+/// on numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes,
+/// `FANREAD_OUT_OF_MEMORY`.
 /// Ownership: the map keeps copies. Threads: any.
 ///
 /// # Safety
@@ -88,7 +93,8 @@ pub unsafe extern "C" fn fanread_map_insert(
 /// Removes a key. The value that it had goes to `*old`, unless it is NULL.
 ///
 /// Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there is no such key.
-/// Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes.
+/// Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is
+/// on numbers and the key has not 8 bytes.
 /// Threads: any.
 ///
 /// # Safety
@@ -111,7 +117,8 @@ pub unsafe extern "C" fn fanread_map_remove(
 /// Maps a key to `value` if it has a value already, which goes to `*old`, unless it is NULL.
 ///
 /// Returns `FANREAD_REPLACED`, or `FANREAD_NOT_FOUND` if there is no such key, which is not inserted then.
-/// Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes.
+/// Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is
+/// on numbers and the key has not 8 bytes.
 /// Ownership: the map keeps a copy. Threads: any.
 ///
 /// # Safety
@@ -136,7 +143,8 @@ pub unsafe extern "C" fn fanread_map_replace(
 /// Maps a key to `value` unless it has a value. The value that it has then goes to `*there`, unless it is NULL.
 ///
 /// Returns `FANREAD_OK`.
-/// Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes.
+/// Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is
+/// on numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes.
 /// Ownership: the map keeps copies. Threads: any.
 ///
 /// # Safety
@@ -162,7 +170,8 @@ pub unsafe extern "C" fn fanread_map_get_or_insert(
 /// Maps a key to `desired` if its value is `expected`. The value that it had goes to `*found`, unless it is NULL.
 ///
 /// Returns `FANREAD_REPLACED`; `FANREAD_REFUSED` if the key has another value; `FANREAD_NOT_FOUND` if it has none.
-/// Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes.
+/// Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is
+/// on numbers and the key has not 8 bytes.
 /// Ownership: the map keeps a copy. Threads: any.
 ///
 /// # Safety
@@ -190,10 +199,12 @@ pub unsafe extern "C" fn fanread_map_compare_exchange(
     })
 }
 
-/// Finds the entry at a place, one of `fanread_place`: its key goes to the buffer `found_key`, its value to `*value`, each unless it is NULL.
+/// Finds the entry at a place, one of `fanread_place`: its key goes to the buffer `found_key`, its
+/// value to `*value`, each unless it is NULL.
 ///
 /// Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there is no such entry.
-/// Errors: `FANREAD_ARGUMENT` if there is no such place, `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes.
+/// Errors: `FANREAD_ARGUMENT` if there is no such place, `FANREAD_VALUE_KIND` if the values are
+/// byte strings, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes.
 /// Ownership: buffers are the caller's. Threads: any.
 ///
 /// # Safety
@@ -222,11 +233,12 @@ pub unsafe extern "C" fn fanread_map_find(
     })
 }
 
-/// Looks for many keys at once, which takes a fraction of the time of as many single calls. `values[i]` gets the value of key `i`, or 0,
-/// and `found[i]` 1 or 0, unless it is NULL.
+/// Looks for many keys at once, which takes a fraction of the time of as many single calls.
+/// `values[i]` gets the value of key `i`, or 0, and `found[i]` 1 or 0, unless it is NULL.
 ///
 /// `hits` gets how many keys were found, unless it is NULL. Returns `FANREAD_OK`.
-/// Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes.
+/// Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is
+/// on numbers and the key has not 8 bytes.
 /// Ownership: arrays are the caller's, of `count` items each. Threads: any.
 ///
 /// # Safety
@@ -270,10 +282,13 @@ pub unsafe extern "C" fn fanread_map_contains_batch(
     })
 }
 
-/// Maps each of many keys to the value at the same place of `values`, in their order; later ones win. Faster than as many single calls.
+/// Maps each of many keys to the value at the same place of `values`, in their order; later ones
+/// win. Faster than as many single calls.
 ///
 /// Returns `FANREAD_OK`. A key that the map does not take is found before the first is inserted.
-/// Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes, `FANREAD_OUT_OF_MEMORY`.
+/// Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is
+/// on numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes,
+/// `FANREAD_OUT_OF_MEMORY`.
 /// Ownership: the map keeps copies. Threads: any.
 ///
 /// # Safety
@@ -295,9 +310,12 @@ pub unsafe extern "C" fn fanread_map_insert_batch(
     })
 }
 
-/// Makes a map of a kind, one of `fanread_kind`, with entries whose keys ascend. Several times faster than insertions.
+/// Makes a map of a kind, one of `fanread_kind`, with entries whose keys ascend. Several times
+/// faster than insertions.
 ///
-/// Errors: `FANREAD_UNKNOWN_KIND`, `FANREAD_NOT_ASCENDING`, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes, `FANREAD_OUT_OF_MEMORY`. `*map` is NULL then.
+/// Errors: `FANREAD_UNKNOWN_KIND`, `FANREAD_NOT_ASCENDING`, `FANREAD_KEY_LENGTH` if the map is on
+/// numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes,
+/// `FANREAD_OUT_OF_MEMORY`. `*map` is NULL then.
 /// Ownership: the map keeps copies; the caller frees it by `fanread_map_free`. Threads: any.
 ///
 /// # Safety
@@ -320,7 +338,8 @@ pub unsafe extern "C" fn fanread_map_from_sorted(
 /// Stores the value of a key in the buffer `value`; NULL if nobody wants it.
 ///
 /// Returns `FANREAD_OK` or `FANREAD_NOT_FOUND`.
-/// Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes.
+/// Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on
+/// numbers and the key has not 8 bytes.
 /// Ownership: the buffer is the caller's. Threads: any.
 ///
 /// # Safety
@@ -341,10 +360,13 @@ pub unsafe extern "C" fn fanread_map_get_bytes(
     })
 }
 
-/// Maps a key to `value_len` bytes from `value` on, whether it had a value or not. The value that is replaced goes to the buffer `old`, unless it is NULL.
+/// Maps a key to `value_len` bytes from `value` on, whether it had a value or not. The value that
+/// is replaced goes to the buffer `old`, unless it is NULL.
 ///
 /// Returns `FANREAD_OK` if the key is new, `FANREAD_REPLACED` if it had a value. The map is as it was after an error.
-/// Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes, `FANREAD_OUT_OF_MEMORY`.
+/// Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on
+/// numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes,
+/// `FANREAD_OUT_OF_MEMORY`.
 /// Ownership: the map keeps copies; the buffer is the caller's. Threads: any.
 ///
 /// # Safety
@@ -376,7 +398,8 @@ pub unsafe extern "C" fn fanread_map_insert_bytes(
 /// Removes a key. The value that it had goes to the buffer `old`, unless it is NULL.
 ///
 /// Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there is no such key.
-/// Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes.
+/// Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on
+/// numbers and the key has not 8 bytes.
 /// Ownership: the buffer is the caller's. Threads: any.
 ///
 /// # Safety
@@ -396,10 +419,12 @@ pub unsafe extern "C" fn fanread_map_remove_bytes(
     })
 }
 
-/// Maps a key to `value_len` bytes from `value` on if it has a value already, which goes to the buffer `old`, unless it is NULL.
+/// Maps a key to `value_len` bytes from `value` on if it has a value already, which goes to the
+/// buffer `old`, unless it is NULL.
 ///
 /// Returns `FANREAD_REPLACED`, or `FANREAD_NOT_FOUND` if there is no such key, which is not inserted then.
-/// Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes.
+/// Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on
+/// numbers and the key has not 8 bytes.
 /// Ownership: the map keeps a copy; the buffer is the caller's. Threads: any.
 ///
 /// # Safety
@@ -429,10 +454,12 @@ pub unsafe extern "C" fn fanread_map_replace_bytes(
     })
 }
 
-/// Maps a key to `value_len` bytes from `value` on unless it has a value. The value that it has then goes to the buffer `there`, unless it is NULL.
+/// Maps a key to `value_len` bytes from `value` on unless it has a value. The value that it has
+/// then goes to the buffer `there`, unless it is NULL.
 ///
 /// Returns `FANREAD_OK`.
-/// Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes.
+/// Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on
+/// numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes.
 /// Ownership: the map keeps copies; the buffer is the caller's. Threads: any.
 ///
 /// # Safety
@@ -462,10 +489,12 @@ pub unsafe extern "C" fn fanread_map_get_or_insert_bytes(
     })
 }
 
-/// Maps a key to `desired` if its value is `expected`. The value that it had goes to the buffer `found`, unless it is NULL.
+/// Maps a key to `desired` if its value is `expected`. The value that it had goes to the buffer
+/// `found`, unless it is NULL.
 ///
 /// Returns `FANREAD_REPLACED`; `FANREAD_REFUSED` if the key has another value; `FANREAD_NOT_FOUND` if it has none.
-/// Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes.
+/// Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on
+/// numbers and the key has not 8 bytes.
 /// Ownership: the map keeps a copy; the buffer is the caller's. Threads: any.
 ///
 /// # Safety
@@ -497,10 +526,12 @@ pub unsafe extern "C" fn fanread_map_compare_exchange_bytes(
     })
 }
 
-/// Finds the entry at a place, one of `fanread_place`: its key goes to the buffer `found_key`, its value to the buffer `value`, each unless it is NULL.
+/// Finds the entry at a place, one of `fanread_place`: its key goes to the buffer `found_key`, its
+/// value to the buffer `value`, each unless it is NULL.
 ///
 /// Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there is no such entry.
-/// Errors: `FANREAD_ARGUMENT` if there is no such place, `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes.
+/// Errors: `FANREAD_ARGUMENT` if there is no such place, `FANREAD_VALUE_KIND` if the values are
+/// numbers, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes.
 /// Ownership: buffers are the caller's. Threads: any.
 ///
 /// # Safety
@@ -529,12 +560,15 @@ pub unsafe extern "C" fn fanread_map_find_bytes(
     })
 }
 
-/// Looks for many keys at once, which takes a fraction of the time of as many single calls. The bytes of all values found go to
-/// the buffer `room`, and `values[i]` says where in it the value of key `i` is; its `data` is NULL if there is none.
+/// Looks for many keys at once, which takes a fraction of the time of as many single calls. The
+/// bytes of all values found go to the buffer `room`, and `values[i]` says where in it the value of
+/// key `i` is; its `data` is NULL if there is none.
 ///
 /// `hits` gets how many keys were found, unless it is NULL. Returns `FANREAD_OK`.
-/// Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes.
-/// Ownership: arrays and buffer are the caller's. What `values` point to is valid until the buffer is used again. Threads: any.
+/// Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on
+/// numbers and the key has not 8 bytes.
+/// Ownership: arrays and buffer are the caller's. What `values` point to is valid until the buffer
+/// is used again. Threads: any.
 ///
 /// # Safety
 ///
@@ -554,10 +588,13 @@ pub unsafe extern "C" fn fanread_map_get_batch_bytes(
     })
 }
 
-/// Maps each of many keys to the value at the same place of `values`, in their order; later ones win. Faster than as many single calls.
+/// Maps each of many keys to the value at the same place of `values`, in their order; later ones
+/// win. Faster than as many single calls.
 ///
 /// Returns `FANREAD_OK`. A key that the map does not take is found before the first is inserted.
-/// Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes, `FANREAD_OUT_OF_MEMORY`.
+/// Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on
+/// numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes,
+/// `FANREAD_OUT_OF_MEMORY`.
 /// Ownership: the map keeps copies. Threads: any.
 ///
 /// # Safety
@@ -579,9 +616,12 @@ pub unsafe extern "C" fn fanread_map_insert_batch_bytes(
     })
 }
 
-/// Makes a map of a kind, one of `fanread_kind`, with entries whose keys ascend. Several times faster than insertions.
+/// Makes a map of a kind, one of `fanread_kind`, with entries whose keys ascend. Several times
+/// faster than insertions.
 ///
-/// Errors: `FANREAD_UNKNOWN_KIND`, `FANREAD_NOT_ASCENDING`, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes, `FANREAD_OUT_OF_MEMORY`. `*map` is NULL then.
+/// Errors: `FANREAD_UNKNOWN_KIND`, `FANREAD_NOT_ASCENDING`, `FANREAD_KEY_LENGTH` if the map is on
+/// numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes,
+/// `FANREAD_OUT_OF_MEMORY`. `*map` is NULL then.
 /// Ownership: the map keeps copies; the caller frees it by `fanread_map_free`. Threads: any.
 ///
 /// # Safety

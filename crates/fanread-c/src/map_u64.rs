@@ -1,8 +1,10 @@
-//! Calls of maps with keys that are numbers. Maps on numbers take them as they are; a map on byte strings sees the eight
-//! bytes of a number, the highest first, so that they have the order of the numbers.
+//! Calls of maps with keys that are numbers. Maps on numbers take them as they are; a map on byte
+//! strings sees the eight bytes of a number, the highest first, so that they have the order of the
+//! numbers.
 //!
-//! Functions whose names end in `_bytes` are for maps whose values are byte strings, the others for those with numbers.
-//! What a function does is in `map.rs` and `index.rs`; here is how it is called from C.
+//! Functions whose names end in `_bytes` are for maps whose values are byte strings, the others for
+//! those with numbers. What a function does is in `map.rs` and `index.rs`; here is how it is called
+//! from C.
 
 use core::ffi::c_void;
 
@@ -60,7 +62,8 @@ pub unsafe extern "C" fn fanread_map_u64_contains(
     })
 }
 
-/// Maps a key to `value`, whether it had a value or not. The value that is replaced goes to `*old`, unless it is NULL.
+/// Maps a key to `value`, whether it had a value or not. The value that is replaced goes to `*old`,
+/// unless it is NULL.
 ///
 /// Returns `FANREAD_OK` if the key is new, `FANREAD_REPLACED` if it had a value. The map is as it was after an error.
 /// Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_OUT_OF_MEMORY`.
@@ -187,10 +190,12 @@ pub unsafe extern "C" fn fanread_map_u64_compare_exchange(
     })
 }
 
-/// Finds the entry at a place, one of `fanread_place`: its key goes to `*found_key`, its value to `*value`, each unless it is NULL.
+/// Finds the entry at a place, one of `fanread_place`: its key goes to `*found_key`, its value to
+/// `*value`, each unless it is NULL.
 ///
 /// Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there is no such entry.
-/// Errors: `FANREAD_ARGUMENT` if there is no such place, `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the key found has not 8 bytes.
+/// Errors: `FANREAD_ARGUMENT` if there is no such place, `FANREAD_VALUE_KIND` if the values are
+/// byte strings, `FANREAD_KEY_LENGTH` if the key found has not 8 bytes.
 /// Threads: any.
 ///
 /// # Safety
@@ -218,8 +223,8 @@ pub unsafe extern "C" fn fanread_map_u64_find(
     })
 }
 
-/// Looks for many keys at once, which takes a fraction of the time of as many single calls. `values[i]` gets the value of key `i`, or 0,
-/// and `found[i]` 1 or 0, unless it is NULL.
+/// Looks for many keys at once, which takes a fraction of the time of as many single calls.
+/// `values[i]` gets the value of key `i`, or 0, and `found[i]` 1 or 0, unless it is NULL.
 ///
 /// `hits` gets how many keys were found, unless it is NULL. Returns `FANREAD_OK`.
 /// Errors: `FANREAD_VALUE_KIND` if the values are byte strings.
@@ -265,7 +270,8 @@ pub unsafe extern "C" fn fanread_map_u64_contains_batch(
     })
 }
 
-/// Maps each of many keys to the value at the same place of `values`, in their order; later ones win. Faster than as many single calls.
+/// Maps each of many keys to the value at the same place of `values`, in their order; later ones
+/// win. Faster than as many single calls.
 ///
 /// Returns `FANREAD_OK`. A key that the map does not take is found before the first is inserted.
 /// Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_OUT_OF_MEMORY`.
@@ -290,7 +296,8 @@ pub unsafe extern "C" fn fanread_map_u64_insert_batch(
     })
 }
 
-/// Makes a map of a kind, one of `fanread_kind`, with entries whose keys ascend. Several times faster than insertions.
+/// Makes a map of a kind, one of `fanread_kind`, with entries whose keys ascend. Several times
+/// faster than insertions.
 ///
 /// Errors: `FANREAD_UNKNOWN_KIND`, `FANREAD_NOT_ASCENDING`, `FANREAD_OUT_OF_MEMORY`. `*map` is NULL then.
 /// Ownership: the map keeps copies; the caller frees it by `fanread_map_free`. Threads: any.
@@ -335,7 +342,8 @@ pub unsafe extern "C" fn fanread_map_u64_get_bytes(
     })
 }
 
-/// Maps a key to `value_len` bytes from `value` on, whether it had a value or not. The value that is replaced goes to the buffer `old`, unless it is NULL.
+/// Maps a key to `value_len` bytes from `value` on, whether it had a value or not. The value that
+/// is replaced goes to the buffer `old`, unless it is NULL.
 ///
 /// Returns `FANREAD_OK` if the key is new, `FANREAD_REPLACED` if it had a value. The map is as it was after an error.
 /// Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_OUT_OF_MEMORY`.
@@ -384,7 +392,8 @@ pub unsafe extern "C" fn fanread_map_u64_remove_bytes(
     })
 }
 
-/// Maps a key to `value_len` bytes from `value` on if it has a value already, which goes to the buffer `old`, unless it is NULL.
+/// Maps a key to `value_len` bytes from `value` on if it has a value already, which goes to the
+/// buffer `old`, unless it is NULL.
 ///
 /// Returns `FANREAD_REPLACED`, or `FANREAD_NOT_FOUND` if there is no such key, which is not inserted then.
 /// Errors: `FANREAD_VALUE_KIND` if the values are numbers.
@@ -411,7 +420,8 @@ pub unsafe extern "C" fn fanread_map_u64_replace_bytes(
     })
 }
 
-/// Maps a key to `value_len` bytes from `value` on unless it has a value. The value that it has then goes to the buffer `there`, unless it is NULL.
+/// Maps a key to `value_len` bytes from `value` on unless it has a value. The value that it has
+/// then goes to the buffer `there`, unless it is NULL.
 ///
 /// Returns `FANREAD_OK`.
 /// Errors: `FANREAD_VALUE_KIND` if the values are numbers.
@@ -438,7 +448,8 @@ pub unsafe extern "C" fn fanread_map_u64_get_or_insert_bytes(
     })
 }
 
-/// Maps a key to `desired` if its value is `expected`. The value that it had goes to the buffer `found`, unless it is NULL.
+/// Maps a key to `desired` if its value is `expected`. The value that it had goes to the buffer
+/// `found`, unless it is NULL.
 ///
 /// Returns `FANREAD_REPLACED`; `FANREAD_REFUSED` if the key has another value; `FANREAD_NOT_FOUND` if it has none.
 /// Errors: `FANREAD_VALUE_KIND` if the values are numbers.
@@ -472,10 +483,12 @@ pub unsafe extern "C" fn fanread_map_u64_compare_exchange_bytes(
     })
 }
 
-/// Finds the entry at a place, one of `fanread_place`: its key goes to `*found_key`, its value to the buffer `value`, each unless it is NULL.
+/// Finds the entry at a place, one of `fanread_place`: its key goes to `*found_key`, its value to
+/// the buffer `value`, each unless it is NULL.
 ///
 /// Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there is no such entry.
-/// Errors: `FANREAD_ARGUMENT` if there is no such place, `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the key found has not 8 bytes.
+/// Errors: `FANREAD_ARGUMENT` if there is no such place, `FANREAD_VALUE_KIND` if the values are
+/// numbers, `FANREAD_KEY_LENGTH` if the key found has not 8 bytes.
 /// Ownership: buffers are the caller's. Threads: any.
 ///
 /// # Safety
@@ -503,12 +516,14 @@ pub unsafe extern "C" fn fanread_map_u64_find_bytes(
     })
 }
 
-/// Looks for many keys at once, which takes a fraction of the time of as many single calls. The bytes of all values found go to
-/// the buffer `room`, and `values[i]` says where in it the value of key `i` is; its `data` is NULL if there is none.
+/// Looks for many keys at once, which takes a fraction of the time of as many single calls. The
+/// bytes of all values found go to the buffer `room`, and `values[i]` says where in it the value of
+/// key `i` is; its `data` is NULL if there is none.
 ///
 /// `hits` gets how many keys were found, unless it is NULL. Returns `FANREAD_OK`.
 /// Errors: `FANREAD_VALUE_KIND` if the values are numbers.
-/// Ownership: arrays and buffer are the caller's. What `values` point to is valid until the buffer is used again. Threads: any.
+/// Ownership: arrays and buffer are the caller's. What `values` point to is valid until the buffer
+/// is used again. Threads: any.
 ///
 /// # Safety
 ///
@@ -528,7 +543,8 @@ pub unsafe extern "C" fn fanread_map_u64_get_batch_bytes(
     })
 }
 
-/// Maps each of many keys to the value at the same place of `values`, in their order; later ones win. Faster than as many single calls.
+/// Maps each of many keys to the value at the same place of `values`, in their order; later ones
+/// win. Faster than as many single calls.
 ///
 /// Returns `FANREAD_OK`. A key that the map does not take is found before the first is inserted.
 /// Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_OUT_OF_MEMORY`.
@@ -553,7 +569,8 @@ pub unsafe extern "C" fn fanread_map_u64_insert_batch_bytes(
     })
 }
 
-/// Makes a map of a kind, one of `fanread_kind`, with entries whose keys ascend. Several times faster than insertions.
+/// Makes a map of a kind, one of `fanread_kind`, with entries whose keys ascend. Several times
+/// faster than insertions.
 ///
 /// Errors: `FANREAD_UNKNOWN_KIND`, `FANREAD_NOT_ASCENDING`, `FANREAD_OUT_OF_MEMORY`. `*map` is NULL then.
 /// Ownership: the map keeps copies; the caller frees it by `fanread_map_free`. Threads: any.

@@ -16,8 +16,8 @@ use crate::table::fanread_visit;
 /// Keys of a batch at a time: several times as many as a store keeps in flight.
 pub(crate) const CHUNK: usize = 128;
 
-/// A hash map of byte strings to byte strings in a file, or in memory, that a crash leaves whole. Any number of threads may
-/// use it at once, through all functions but `fanread_store_free`.
+/// A hash map of byte strings to byte strings in a file, or in memory, that a crash leaves whole.
+/// Any number of threads may use it at once, through all functions but `fanread_store_free`.
 #[derive(Debug)]
 pub struct fanread_store {
     _opaque: [u8; 0],
@@ -39,8 +39,9 @@ pub struct fanread_store_options {
     pub segment_bytes: usize,
     /// In how many neighbouring buckets of 64 bytes a key may be, at most as many as a segment has; 0 for 4.
     pub probed_buckets: usize,
-    /// Not 0: the file has checkpoints, so that a power cut leaves the store as it was at the last completed `sync`, or at
-    /// the end of its use. A second and a third file beside it are needed for that.
+    /// Not 0: the file has checkpoints, so that a power cut leaves the store as it was at the last
+    /// completed `sync`, or at the end of its use. A second and a third file beside it are needed
+    /// for that.
     pub checkpoints: u32,
     /// Not 0: a segment is split into two new ones rather than in place.
     pub copy_on_write: u32,
@@ -118,7 +119,8 @@ pub(crate) fn durability_of(durability: Durability) -> i32 {
 
 /// Makes a store in memory, which nothing survives but the process itself. `options` may be NULL.
 ///
-/// Errors: `FANREAD_ARGUMENT` for options that cannot be, `FANREAD_IO`, `FANREAD_OUT_OF_MEMORY`; `*store` is NULL then.
+/// Errors: `FANREAD_ARGUMENT` for options that cannot be, `FANREAD_IO`, `FANREAD_OUT_OF_MEMORY`;
+/// `*store` is NULL then.
 /// Ownership: the caller frees it by `fanread_store_free`. Threads: any.
 ///
 /// # Safety
@@ -139,8 +141,8 @@ pub unsafe extern "C" fn fanread_store_in_memory(
 
 /// Makes a store in a new file. `options` may be NULL.
 ///
-/// Errors: `FANREAD_ARGUMENT` for options that cannot be; `FANREAD_IO` if there is a file of that name, or none can be made;
-/// `FANREAD_OUT_OF_MEMORY`. `*store` is NULL then.
+/// Errors: `FANREAD_ARGUMENT` for options that cannot be; `FANREAD_IO` if there is a file of that
+/// name, or none can be made; `FANREAD_OUT_OF_MEMORY`. `*store` is NULL then.
 /// Ownership: the caller frees it by `fanread_store_free`. Threads: any.
 ///
 /// # Safety
@@ -163,7 +165,8 @@ pub unsafe extern "C" fn fanread_store_create(
 
 /// Opens the store in a file, and finishes what a crash has left unfinished there.
 ///
-/// Errors: `FANREAD_BUSY` if it is open already, `FANREAD_IO`, `FANREAD_DAMAGED`, `FANREAD_OUT_OF_MEMORY`; `*store` is NULL then.
+/// Errors: `FANREAD_BUSY` if it is open already, `FANREAD_IO`, `FANREAD_DAMAGED`,
+/// `FANREAD_OUT_OF_MEMORY`; `*store` is NULL then.
 /// Ownership: the caller frees it by `fanread_store_free`. Threads: any.
 ///
 /// # Safety
@@ -257,7 +260,8 @@ pub unsafe extern "C" fn fanread_store_durability(
     })
 }
 
-/// Stores how many keys there are. Takes a line of memory for each segment; the first time after it was opened, all of it.
+/// Stores how many keys there are. Takes a line of memory for each segment; the first time after it
+/// was opened, all of it.
 ///
 /// Threads: any.
 ///
@@ -313,7 +317,8 @@ pub unsafe extern "C" fn fanread_store_get(
 /// Maps a key to a value. The value that is replaced goes to the buffer `old`, unless it is NULL.
 ///
 /// Returns `FANREAD_OK` if the key is new, `FANREAD_REPLACED` if it had a value: it survives what the store survives.
-/// Errors: `FANREAD_IO` if the file cannot grow, `FANREAD_CROWDED`, `FANREAD_TOO_LONG`, `FANREAD_OUT_OF_MEMORY`. The store is as it was then. Ownership: the buffer is the caller's.
+/// Errors: `FANREAD_IO` if the file cannot grow, `FANREAD_CROWDED`, `FANREAD_TOO_LONG`,
+/// `FANREAD_OUT_OF_MEMORY`. The store is as it was then. Ownership: the buffer is the caller's.
 /// Threads: any.
 ///
 /// # Safety
@@ -380,11 +385,13 @@ pub unsafe extern "C" fn fanread_store_remove(
     })
 }
 
-/// Looks for many keys at once, which takes a fraction of the time of as many single calls. The bytes of all values found go to
-/// the buffer `room`, and `values[i]` says where in it the value of key `i` is; its `data` is NULL if there is none.
+/// Looks for many keys at once, which takes a fraction of the time of as many single calls. The
+/// bytes of all values found go to the buffer `room`, and `values[i]` says where in it the value of
+/// key `i` is; its `data` is NULL if there is none.
 ///
 /// `hits` gets how many keys were found, unless it is NULL. Returns `FANREAD_OK`.
-/// Ownership: arrays and buffer are the caller's. What `values` point to is valid until the buffer is used again. Threads: any.
+/// Ownership: arrays and buffer are the caller's. What `values` point to is valid until the buffer
+/// is used again. Threads: any.
 ///
 /// # Safety
 ///
@@ -439,8 +446,8 @@ pub unsafe extern "C" fn fanread_store_get_batch(
     })
 }
 
-/// Visits all entries, in no order that means anything. A key that is there all the time is visited once, one that comes or
-/// goes meanwhile at most once. `visit` may use the store.
+/// Visits all entries, in no order that means anything. A key that is there all the time is visited
+/// once, one that comes or goes meanwhile at most once. `visit` may use the store.
 ///
 /// Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there was no entry.
 /// Errors: `FANREAD_NULL` also if there is no `visit`. Threads: any.

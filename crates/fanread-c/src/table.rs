@@ -12,7 +12,8 @@ use crate::error::{Fault, fanread_status};
 use crate::handle::{self, Handle, fanread_bytes};
 use crate::panic::border;
 
-/// Entries of a table that is to be built: keys of one length, and values of one length. One thread at a time may use it.
+/// Entries of a table that is to be built: keys of one length, and values of one length. One thread
+/// at a time may use it.
 #[derive(Debug)]
 pub struct fanread_table_builder {
     _opaque: [u8; 0],
@@ -80,8 +81,8 @@ pub struct fanread_table_stats {
     pub file_bytes: u64,
 }
 
-/// Takes an entry of a scan. What the byte strings point to is valid during the call. 0 goes on, anything else ends the scan. It must return: no
-/// exception and no `longjmp` may leave it.
+/// Takes an entry of a scan. What the byte strings point to is valid during the call. 0 goes on,
+/// anything else ends the scan. It must return: no exception and no `longjmp` may leave it.
 pub type fanread_visit = Option<
     unsafe extern "C" fn(context: *mut c_void, key: fanread_bytes, value: fanread_bytes) -> i32,
 >;
@@ -212,8 +213,9 @@ pub unsafe extern "C" fn fanread_table_builder_len(
 
 /// Writes the table to a file, which is at `path` only when it is complete. The entries stay.
 ///
-/// Errors: `FANREAD_NO_TABLE` if there is no entry or a key is there twice; `FANREAD_ARGUMENT` for options that cannot be;
-/// `FANREAD_OUT_OF_MEMORY`, `FANREAD_IO`. What was at `path` is still there then. Threads: one at a time.
+/// Errors: `FANREAD_NO_TABLE` if there is no entry or a key is there twice; `FANREAD_ARGUMENT` for
+/// options that cannot be; `FANREAD_OUT_OF_MEMORY`, `FANREAD_IO`. What was at `path` is still there
+/// then. Threads: one at a time.
 ///
 /// # Safety
 ///
@@ -326,11 +328,12 @@ pub unsafe extern "C" fn fanread_table_get(
     })
 }
 
-/// Looks for many keys at once, which takes a fraction of the time of as many single calls. `values[i]` says where the value
-/// of key `i` is; its `data` is NULL if there is none.
+/// Looks for many keys at once, which takes a fraction of the time of as many single calls.
+/// `values[i]` says where the value of key `i` is; its `data` is NULL if there is none.
 ///
 /// `hits` gets how many keys were found, unless it is NULL. Returns `FANREAD_OK`.
-/// Ownership: arrays are the caller's, of `count` items each; bytes are the table's, and valid until it is freed. Threads: any.
+/// Ownership: arrays are the caller's, of `count` items each; bytes are the table's, and valid
+/// until it is freed. Threads: any.
 ///
 /// # Safety
 ///
@@ -373,7 +376,8 @@ pub unsafe extern "C" fn fanread_table_get_batch(
     })
 }
 
-/// Visits the entries from key `from` on, up to but without key `to`, in the order of keys; NULL for either end of the table.
+/// Visits the entries from key `from` on, up to but without key `to`, in the order of keys; NULL
+/// for either end of the table.
 ///
 /// Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there was no such entry. The first scan of a table sorts it.
 /// Errors: `FANREAD_NULL` also if there is no `visit`. Threads: any.

@@ -1,4 +1,5 @@
-//! Maps of numbers in files that outlive the process: the calls of `store.rs` once more, for the map that keeps nothing else.
+//! Maps of numbers in files that outlive the process: the calls of `store.rs` once more, for the
+//! map that keeps nothing else.
 
 use core::ffi::{c_char, c_void};
 
@@ -11,8 +12,8 @@ use crate::handle::{self, Handle};
 use crate::panic::border;
 use crate::store::{CHUNK, durability_of, fanread_store_options, options_of};
 
-/// A hash map of numbers to numbers in a file, or in memory, that a crash leaves whole. Any number of threads may use it at
-/// once, through all functions but `fanread_u64_store_free`.
+/// A hash map of numbers to numbers in a file, or in memory, that a crash leaves whole. Any number
+/// of threads may use it at once, through all functions but `fanread_u64_store_free`.
 #[derive(Debug)]
 pub struct fanread_u64_store {
     _opaque: [u8; 0],
@@ -26,13 +27,15 @@ impl Handle for Numbers {
     const NAME: &'static str = "store of numbers";
 }
 
-/// Takes an entry of a store of numbers. 0 goes on, anything else ends the walk. It must return: no exception and no `longjmp` may leave it.
+/// Takes an entry of a store of numbers. 0 goes on, anything else ends the walk. It must return: no
+/// exception and no `longjmp` may leave it.
 pub type fanread_u64_visit =
     Option<unsafe extern "C" fn(context: *mut c_void, key: u64, value: u64) -> i32>;
 
 /// Makes a store in memory, which nothing survives but the process itself. `options` may be NULL.
 ///
-/// Errors: `FANREAD_ARGUMENT` for options that cannot be, `FANREAD_IO`, `FANREAD_OUT_OF_MEMORY`; `*store` is NULL then.
+/// Errors: `FANREAD_ARGUMENT` for options that cannot be, `FANREAD_IO`, `FANREAD_OUT_OF_MEMORY`;
+/// `*store` is NULL then.
 /// Ownership: the caller frees it by `fanread_u64_store_free`. Threads: any.
 ///
 /// # Safety
@@ -53,8 +56,8 @@ pub unsafe extern "C" fn fanread_u64_store_in_memory(
 
 /// Makes a store in a new file. `options` may be NULL.
 ///
-/// Errors: `FANREAD_ARGUMENT` for options that cannot be; `FANREAD_IO` if there is a file of that name, or none can be made;
-/// `FANREAD_OUT_OF_MEMORY`. `*store` is NULL then.
+/// Errors: `FANREAD_ARGUMENT` for options that cannot be; `FANREAD_IO` if there is a file of that
+/// name, or none can be made; `FANREAD_OUT_OF_MEMORY`. `*store` is NULL then.
 /// Ownership: the caller frees it by `fanread_u64_store_free`. Threads: any.
 ///
 /// # Safety
@@ -77,7 +80,8 @@ pub unsafe extern "C" fn fanread_u64_store_create(
 
 /// Opens the store in a file, and finishes what a crash has left unfinished there.
 ///
-/// Errors: `FANREAD_BUSY` if it is open already, `FANREAD_IO`, `FANREAD_DAMAGED`, `FANREAD_OUT_OF_MEMORY`; `*store` is NULL then.
+/// Errors: `FANREAD_BUSY` if it is open already, `FANREAD_IO`, `FANREAD_DAMAGED`,
+/// `FANREAD_OUT_OF_MEMORY`; `*store` is NULL then.
 /// Ownership: the caller frees it by `fanread_u64_store_free`. Threads: any.
 ///
 /// # Safety
@@ -173,7 +177,8 @@ pub unsafe extern "C" fn fanread_u64_store_durability(
     })
 }
 
-/// Stores how many keys there are. Takes a line of memory for each segment; the first time after it was opened, all of it.
+/// Stores how many keys there are. Takes a line of memory for each segment; the first time after it
+/// was opened, all of it.
 ///
 /// Threads: any.
 ///
@@ -221,7 +226,8 @@ pub unsafe extern "C" fn fanread_u64_store_get(
 /// Maps a key to a value. The value that is replaced goes to `*old`, unless it is NULL.
 ///
 /// Returns `FANREAD_OK` if the key is new, `FANREAD_REPLACED` if it had a value: it survives what the store survives.
-/// Errors: `FANREAD_IO` if the file cannot grow, `FANREAD_CROWDED`, `FANREAD_OUT_OF_MEMORY`. The store is as it was then.
+/// Errors: `FANREAD_IO` if the file cannot grow, `FANREAD_CROWDED`, `FANREAD_OUT_OF_MEMORY`. The
+/// store is as it was then.
 /// Threads: any.
 ///
 /// # Safety
@@ -274,8 +280,8 @@ pub unsafe extern "C" fn fanread_u64_store_remove(
     })
 }
 
-/// Looks for many keys at once, which takes a fraction of the time of as many single calls. `values[i]` gets the value of key `i`, or 0,
-/// and `found[i]` 1 or 0, unless it is NULL.
+/// Looks for many keys at once, which takes a fraction of the time of as many single calls.
+/// `values[i]` gets the value of key `i`, or 0, and `found[i]` 1 or 0, unless it is NULL.
 ///
 /// `hits` gets how many keys were found, unless it is NULL. Returns `FANREAD_OK`.
 /// Ownership: arrays are the caller's, of `count` items each. Threads: any.
@@ -325,8 +331,8 @@ pub unsafe extern "C" fn fanread_u64_store_get_batch(
     })
 }
 
-/// Visits all entries, in no order that means anything. A key that is there all the time is visited once, one that comes or
-/// goes meanwhile at most once. `visit` may use the store.
+/// Visits all entries, in no order that means anything. A key that is there all the time is visited
+/// once, one that comes or goes meanwhile at most once. `visit` may use the store.
 ///
 /// Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there was no entry.
 /// Errors: `FANREAD_NULL` also if there is no `visit`. Threads: any.

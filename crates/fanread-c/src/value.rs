@@ -1,7 +1,8 @@
 //! Keys and values on their way between C and the maps: which forms they have there, and what becomes of them here.
 //!
-//! A key comes as bytes or as a number. Maps on byte strings see a number as its eight bytes, the highest first, so that
-//! numbers have their order; maps on numbers take such bytes, and no others. A value is a number or bytes, one kind for each map.
+//! A key comes as bytes or as a number. Maps on byte strings see a number as its eight bytes, the
+//! highest first, so that numbers have their order; maps on numbers take such bytes, and no others.
+//! A value is a number or bytes, one kind for each map.
 
 use core::mem::MaybeUninit;
 
