@@ -242,6 +242,12 @@ typedef struct fanread_table fanread_table;
 typedef struct fanread_table_builder fanread_table_builder;
 
 /**
+ * A hash map of numbers to numbers in a file, or in memory, that a crash leaves whole. Any number
+ * of threads may use it at once, through all functions but fanread_u64_store_free.
+ */
+typedef struct fanread_u64_store fanread_u64_store;
+
+/**
  * Room for byte strings that calls return. Set all of it to zero before its first use
  * (FANREAD_BUFFER_INIT), hand it to as many calls as you like, one at a time, and give it to
  * fanread_buffer_free at last. Each call replaces what is in it, and makes it larger where it
@@ -436,6 +442,12 @@ typedef struct {
    */
   uint64_t seed;
 } fanread_store_options;
+
+/**
+ * Takes an entry of a store of numbers. 0 goes on, anything else ends the walk. It must return: no
+ * exception and no longjmp may leave it.
+ */
+typedef int32_t (*fanread_u64_visit)(void *context, uint64_t key, uint64_t value);
 
 #ifdef __cplusplus
 extern "C" {
@@ -1496,6 +1508,129 @@ fanread_status fanread_store_get_batch(const fanread_store *store,
  * Errors: FANREAD_NULL also if there is no visit. Threads: any.
  */
 fanread_status fanread_store_scan(const fanread_store *store, fanread_visit visit, void *context);
+
+/**
+ * Makes a store in memory, which nothing survives but the process itself. options may be NULL.
+ *
+ * Errors: FANREAD_ARGUMENT for options that cannot be, FANREAD_IO, FANREAD_OUT_OF_MEMORY;
+ * *store is NULL then.
+ * Ownership: the caller frees it by fanread_u64_store_free. Threads: any.
+ */
+fanread_status fanread_u64_store_in_memory(const fanread_store_options *options,
+                                           fanread_u64_store **store);
+
+/**
+ * Makes a store in a new file. options may be NULL.
+ *
+ * Errors: FANREAD_ARGUMENT for options that cannot be; FANREAD_IO if there is a file of that
+ * name, or none can be made; FANREAD_OUT_OF_MEMORY. *store is NULL then.
+ * Ownership: the caller frees it by fanread_u64_store_free. Threads: any.
+ */
+fanread_status fanread_u64_store_create(const char *path,
+                                        const fanread_store_options *options,
+                                        fanread_u64_store **store);
+
+/**
+ * Opens the store in a file, and finishes what a crash has left unfinished there.
+ *
+ * Errors: FANREAD_BUSY if it is open already, FANREAD_IO, FANREAD_DAMAGED,
+ * FANREAD_OUT_OF_MEMORY; *store is NULL then.
+ * Ownership: the caller frees it by fanread_u64_store_free. Threads: any.
+ */
+fanread_status fanread_u64_store_open(const char *path, fanread_u64_store **store);
+
+/**
+ * Closes and frees a store. NULL is nothing to free. With checkpoints it makes one, and says nothing if that fails:
+ * call fanread_u64_store_sync before, to know.
+ *
+ * Threads: one, while no other uses the store.
+ */
+fanread_status fanread_u64_store_free(fanread_u64_store *store);
+
+/**
+ * Writes to the disk what has changed; with checkpoints, what has been acknowledged so far survives a power cut once
+ * this has returned FANREAD_OK.
+ *
+ * Errors: FANREAD_IO. Threads: any.
+ */
+fanread_status fanread_u64_store_sync(const fanread_u64_store *store);
+
+/**
+ * Verifies the invariants of a store that nobody changes meanwhile.
+ *
+ * Returns FANREAD_OK, or FANREAD_DAMAGED. Threads: any.
+ */
+fanread_status fanread_u64_store_check(const fanread_u64_store *store);
+
+/**
+ * Stores what the contents survive, one of fanread_durability.
+ *
+ * Threads: any.
+ */
+fanread_status fanread_u64_store_durability(const fanread_u64_store *store, int32_t *durability);
+
+/**
+ * Stores how many keys there are. Takes a line of memory for each segment; the first time after it
+ * was opened, all of it.
+ *
+ * Threads: any.
+ */
+fanread_status fanread_u64_store_len(const fanread_u64_store *store, size_t *len);
+
+/**
+ * Stores the value of a key in *value, unless that is NULL.
+ *
+ * Returns FANREAD_OK or FANREAD_NOT_FOUND. Threads: any.
+ */
+fanread_status fanread_u64_store_get(const fanread_u64_store *store, uint64_t key, uint64_t *value);
+
+/**
+ * Maps a key to a value. The value that is replaced goes to *old, unless it is NULL.
+ *
+ * Returns FANREAD_OK if the key is new, FANREAD_REPLACED if it had a value: it survives what the store survives.
+ * Errors: FANREAD_IO if the file cannot grow, FANREAD_CROWDED, FANREAD_OUT_OF_MEMORY. The
+ * store is as it was then.
+ * Threads: any.
+ */
+fanread_status fanread_u64_store_insert(const fanread_u64_store *store,
+                                        uint64_t key,
+                                        uint64_t value,
+                                        uint64_t *old);
+
+/**
+ * Removes a key. The value that it had goes to *old, unless it is NULL.
+ *
+ * Returns FANREAD_OK, or FANREAD_NOT_FOUND if there is no such key.
+ * Threads: any.
+ */
+fanread_status fanread_u64_store_remove(const fanread_u64_store *store,
+                                        uint64_t key,
+                                        uint64_t *old);
+
+/**
+ * Looks for many keys at once, which takes a fraction of the time of as many single calls.
+ * values[i] gets the value of key i, or 0, and found[i] 1 or 0, unless it is NULL.
+ *
+ * hits gets how many keys were found, unless it is NULL. Returns FANREAD_OK.
+ * Ownership: arrays are the caller's, of count items each. Threads: any.
+ */
+fanread_status fanread_u64_store_get_batch(const fanread_u64_store *store,
+                                           const uint64_t *keys,
+                                           size_t count,
+                                           uint64_t *values,
+                                           uint8_t *found,
+                                           size_t *hits);
+
+/**
+ * Visits all entries, in no order that means anything. A key that is there all the time is visited
+ * once, one that comes or goes meanwhile at most once. visit may use the store.
+ *
+ * Returns FANREAD_OK, or FANREAD_NOT_FOUND if there was no entry.
+ * Errors: FANREAD_NULL also if there is no visit. Threads: any.
+ */
+fanread_status fanread_u64_store_scan(const fanread_u64_store *store,
+                                      fanread_u64_visit visit,
+                                      void *context);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -14,13 +14,25 @@ fn header() -> String {
     fs::read_to_string(folder().join("include/fanread.h")).unwrap()
 }
 
+/// The sources with what C sees, in the order of the header.
+const SOURCES: [&str; 10] = [
+    "error",
+    "handle",
+    "face",
+    "map",
+    "map_bytes",
+    "map_u64",
+    "cursor",
+    "table",
+    "store",
+    "u64_store",
+];
+
 /// The header as the sources have it. Sections for Rust alone, on what is unsafe, are left out.
 fn generated() -> String {
     let config = cbindgen::Config::from_file(folder().join("cbindgen.toml")).unwrap();
-    let sources =
-        ["error", "handle", "face", "map", "map_bytes", "map_u64", "cursor", "table", "store"];
     let mut builder = cbindgen::Builder::new().with_config(config);
-    for source in sources {
+    for source in SOURCES {
         builder = builder.with_src(folder().join(format!("src/{source}.rs")));
     }
     let mut bytes = Vec::new();
@@ -54,6 +66,15 @@ fn the_header_is_what_the_sources_say() {
         assert_eq!(has, should, "line {}; see the top of tests/header.rs", number + 1);
     }
     assert_eq!(header().len(), generated.len());
+}
+
+#[test]
+fn the_header_has_all_sources_with_exported_functions() {
+    for path in sources_of(&folder().join("src"), "rs") {
+        let exports = fs::read_to_string(&path).unwrap().contains("#[unsafe(no_mangle)]");
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        assert!(!exports || SOURCES.contains(&name), "{name}");
+    }
 }
 
 /// The functions of the header, and whether each takes anything.
