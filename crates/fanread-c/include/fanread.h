@@ -117,7 +117,7 @@ typedef enum {
 } fanread_status;
 
 /**
- * The kinds of maps. README.md of the project says which to take: the first for byte strings,
+ * The kinds of maps. `README.md` of the project says which to take: the first for byte strings,
  * the second for numbers.
  */
 typedef enum {
@@ -152,12 +152,12 @@ typedef enum {
  */
 typedef enum {
   /**
-   * Numbers, which lie where the lookup already is. Functions without _bytes at the end of
+   * Numbers, which lie where the lookup already is. Functions without `_bytes` at the end of
    * their name are for these.
    */
   FANREAD_U64_VALUES = 1,
   /**
-   * Byte strings of any length. Functions with _bytes at the end of their name are for these.
+   * Byte strings of any length. Functions with `_bytes` at the end of their name are for these.
    */
   FANREAD_BYTES_VALUES = 2,
 } fanread_values;
@@ -220,13 +220,13 @@ typedef enum {
 typedef struct fanread_cursor fanread_cursor;
 
 /**
- * A map. Any number of threads may use it at once, through all functions but fanread_map_free.
+ * A map. Any number of threads may use it at once, through all functions but `fanread_map_free`.
  */
 typedef struct fanread_map fanread_map;
 
 /**
  * A hash map of byte strings to byte strings in a file, or in memory, that a crash leaves whole.
- * Any number of threads may use it at once, through all functions but fanread_store_free.
+ * Any number of threads may use it at once, through all functions but `fanread_store_free`.
  */
 typedef struct fanread_store fanread_store;
 
@@ -243,14 +243,14 @@ typedef struct fanread_table_builder fanread_table_builder;
 
 /**
  * A hash map of numbers to numbers in a file, or in memory, that a crash leaves whole. Any number
- * of threads may use it at once, through all functions but fanread_u64_store_free.
+ * of threads may use it at once, through all functions but `fanread_u64_store_free`.
  */
 typedef struct fanread_u64_store fanread_u64_store;
 
 /**
  * Room for byte strings that calls return. Set all of it to zero before its first use
- * (FANREAD_BUFFER_INIT), hand it to as many calls as you like, one at a time, and give it to
- * fanread_buffer_free at last. Each call replaces what is in it, and makes it larger where it
+ * (`FANREAD_BUFFER_INIT`), hand it to as many calls as you like, one at a time, and give it to
+ * `fanread_buffer_free` at last. Each call replaces what is in it, and makes it larger where it
  * must. Read it; do not write to its fields.
  */
 typedef struct {
@@ -278,7 +278,7 @@ typedef struct {
    */
   uint32_t probe_width;
   /**
-   * Not 0: seed is the seed of the map's hash function, so that two runs lay out memory alike.
+   * Not 0: `seed` is the seed of the map's hash function, so that two runs lay out memory alike.
    * Whoever knows it can prepare keys that collide. 0: the seed is random.
    */
   uint32_t has_seed;
@@ -313,14 +313,14 @@ typedef struct {
    */
   uint64_t idle_bytes;
   /**
-   * Bytes on huge pages in the whole process; UINT64_MAX if the system does not say.
+   * Bytes on huge pages in the whole process; `UINT64_MAX` if the system does not say.
    */
   uint64_t process_huge_page_bytes;
 } fanread_memory;
 
 /**
- * A byte string of somebody else: len bytes from data on, of any contents. data may be NULL
- * if len is 0; in answers it is NULL where there is no byte string, and only there.
+ * A byte string of somebody else: `len` bytes from `data` on, of any contents. `data` may be NULL
+ * if `len` is 0; in answers it is NULL where there is no byte string, and only there.
  */
 typedef struct {
   /**
@@ -362,7 +362,7 @@ typedef struct {
    */
   uint32_t power_of_two;
   /**
-   * Not 0: as many keys as possible are in their first block, rather than where RocksDB would put them.
+   * Not 0: as many keys as possible are in their first block, rather than where `RocksDB` would put them.
    */
   uint32_t first_blocks;
   /**
@@ -403,7 +403,7 @@ typedef struct {
 
 /**
  * Takes an entry of a scan. What the byte strings point to is valid during the call. 0 goes on,
- * anything else ends the scan. It must return: no exception and no longjmp may leave it.
+ * anything else ends the scan. It must return: no exception and no `longjmp` may leave it.
  */
 typedef int32_t (*fanread_visit)(void *context, fanread_bytes key, fanread_bytes value);
 
@@ -421,7 +421,7 @@ typedef struct {
   size_t probed_buckets;
   /**
    * Not 0: the file has checkpoints, so that a power cut leaves the store as it was at the last
-   * completed sync, or at the end of its use. A second and a third file beside it are needed
+   * completed `sync`, or at the end of its use. A second and a third file beside it are needed
    * for that.
    */
   uint32_t checkpoints;
@@ -434,7 +434,7 @@ typedef struct {
    */
   uint32_t small_pages;
   /**
-   * Not 0: seed is the hash key, so that the same calls make the same file. 0: it is random.
+   * Not 0: `seed` is the hash key, so that the same calls make the same file. 0: it is random.
    */
   uint32_t has_seed;
   /**
@@ -445,7 +445,7 @@ typedef struct {
 
 /**
  * Takes an entry of a store of numbers. 0 goes on, anything else ends the walk. It must return: no
- * exception and no longjmp may leave it.
+ * exception and no `longjmp` may leave it.
  */
 typedef int32_t (*fanread_u64_visit)(void *context, uint64_t key, uint64_t value);
 
@@ -485,10 +485,10 @@ fanread_status fanread_buffer_free(fanread_buffer *used);
 /**
  * Makes an empty map, which takes no memory but the handle's.
  *
- * kind is one of fanread_kind, values one of fanread_values; options may be NULL.
+ * `kind` is one of `fanread_kind`, `values` one of `fanread_values`; `options` may be NULL.
  *
- * Errors: FANREAD_UNKNOWN_KIND. *map is NULL then.
- * Ownership: the caller frees the map by fanread_map_free. Threads: any.
+ * Errors: `FANREAD_UNKNOWN_KIND`. `*map` is NULL then.
+ * Ownership: the caller frees the map by `fanread_map_free`. Threads: any.
  */
 fanread_status fanread_map_new(int32_t kind,
                                int32_t values,
@@ -496,7 +496,7 @@ fanread_status fanread_map_new(int32_t kind,
                                fanread_map **map);
 
 /**
- * Makes an empty map of the kind of a name, such as "ordered-map"; otherwise as fanread_map_new.
+ * Makes an empty map of the kind of a name, such as "ordered-map"; otherwise as `fanread_map_new`.
  */
 fanread_status fanread_map_new_named(const char *kind,
                                      int32_t values,
@@ -511,9 +511,9 @@ fanread_status fanread_map_new_named(const char *kind,
 fanread_status fanread_map_free(fanread_map *map);
 
 /**
- * Stores which kind a map is, one of fanread_kind, and what its values are, one of fanread_values.
+ * Stores which kind a map is, one of `fanread_kind`, and what its values are, one of `fanread_values`.
  *
- * kind and values may be NULL. Threads: any.
+ * `kind` and `values` may be NULL. Threads: any.
  */
 fanread_status fanread_map_kind(const fanread_map *map,
                                 int32_t *kind,
@@ -522,7 +522,7 @@ fanread_status fanread_map_kind(const fanread_map *map,
 /**
  * Stores which kind has a name, such as "ordered-map".
  *
- * Errors: FANREAD_UNKNOWN_KIND. Threads: any.
+ * Errors: `FANREAD_UNKNOWN_KIND`. Threads: any.
  */
 fanread_status fanread_kind_of_name(const char *name, int32_t *kind);
 
@@ -555,10 +555,10 @@ fanread_status fanread_map_clear(const fanread_map *map);
 fanread_status fanread_map_memory_usage(const fanread_map *map, fanread_memory *usage);
 
 /**
- * Stores the value of a key in *value; NULL if nobody wants it.
+ * Stores the value of a key in `*value`; NULL if nobody wants it.
  *
- * Returns FANREAD_OK or FANREAD_NOT_FOUND.
- * Errors: FANREAD_VALUE_KIND if the values are byte strings, FANREAD_KEY_LENGTH if the map is
+ * Returns `FANREAD_OK` or `FANREAD_NOT_FOUND`.
+ * Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is
  * on numbers and the key has not 8 bytes.
  * Threads: any.
  */
@@ -570,20 +570,20 @@ fanread_status fanread_map_get(const fanread_map *map,
 /**
  * Tells whether a map has a key.
  *
- * Returns FANREAD_OK or FANREAD_NOT_FOUND.
- * Errors: FANREAD_KEY_LENGTH if the map is on numbers and the key has not 8 bytes.
+ * Returns `FANREAD_OK` or `FANREAD_NOT_FOUND`.
+ * Errors: `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes.
  * Threads: any.
  */
 fanread_status fanread_map_contains(const fanread_map *map, const void *key, size_t key_len);
 
 /**
- * Maps a key to value, whether it had a value or not. The value that is replaced goes to *old,
+ * Maps a key to `value`, whether it had a value or not. The value that is replaced goes to `*old`,
  * unless it is NULL.
  *
- * Returns FANREAD_OK if the key is new, FANREAD_REPLACED if it had a value. The map is as it was after an error.
- * Errors: FANREAD_VALUE_KIND if the values are byte strings, FANREAD_KEY_LENGTH if the map is
- * on numbers and the key has not 8 bytes, FANREAD_TOO_LONG for keys of more than 65535 bytes,
- * FANREAD_OUT_OF_MEMORY.
+ * Returns `FANREAD_OK` if the key is new, `FANREAD_REPLACED` if it had a value. The map is as it was after an error.
+ * Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is
+ * on numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes,
+ * `FANREAD_OUT_OF_MEMORY`.
  * Ownership: the map keeps copies. Threads: any.
  */
 fanread_status fanread_map_insert(const fanread_map *map,
@@ -593,10 +593,10 @@ fanread_status fanread_map_insert(const fanread_map *map,
                                   uint64_t *old);
 
 /**
- * Removes a key. The value that it had goes to *old, unless it is NULL.
+ * Removes a key. The value that it had goes to `*old`, unless it is NULL.
  *
- * Returns FANREAD_OK, or FANREAD_NOT_FOUND if there is no such key.
- * Errors: FANREAD_VALUE_KIND if the values are byte strings, FANREAD_KEY_LENGTH if the map is
+ * Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there is no such key.
+ * Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is
  * on numbers and the key has not 8 bytes.
  * Threads: any.
  */
@@ -606,10 +606,10 @@ fanread_status fanread_map_remove(const fanread_map *map,
                                   uint64_t *old);
 
 /**
- * Maps a key to value if it has a value already, which goes to *old, unless it is NULL.
+ * Maps a key to `value` if it has a value already, which goes to `*old`, unless it is NULL.
  *
- * Returns FANREAD_REPLACED, or FANREAD_NOT_FOUND if there is no such key, which is not inserted then.
- * Errors: FANREAD_VALUE_KIND if the values are byte strings, FANREAD_KEY_LENGTH if the map is
+ * Returns `FANREAD_REPLACED`, or `FANREAD_NOT_FOUND` if there is no such key, which is not inserted then.
+ * Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is
  * on numbers and the key has not 8 bytes.
  * Ownership: the map keeps a copy. Threads: any.
  */
@@ -620,11 +620,11 @@ fanread_status fanread_map_replace(const fanread_map *map,
                                    uint64_t *old);
 
 /**
- * Maps a key to value unless it has a value. The value that it has then goes to *there, unless it is NULL.
+ * Maps a key to `value` unless it has a value. The value that it has then goes to `*there`, unless it is NULL.
  *
- * Returns FANREAD_OK.
- * Errors: FANREAD_VALUE_KIND if the values are byte strings, FANREAD_KEY_LENGTH if the map is
- * on numbers and the key has not 8 bytes, FANREAD_TOO_LONG for keys of more than 65535 bytes.
+ * Returns `FANREAD_OK`.
+ * Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is
+ * on numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes.
  * Ownership: the map keeps copies. Threads: any.
  */
 fanread_status fanread_map_get_or_insert(const fanread_map *map,
@@ -634,10 +634,10 @@ fanread_status fanread_map_get_or_insert(const fanread_map *map,
                                          uint64_t *there);
 
 /**
- * Maps a key to desired if its value is expected. The value that it had goes to *found, unless it is NULL.
+ * Maps a key to `desired` if its value is `expected`. The value that it had goes to `*found`, unless it is NULL.
  *
- * Returns FANREAD_REPLACED; FANREAD_REFUSED if the key has another value; FANREAD_NOT_FOUND if it has none.
- * Errors: FANREAD_VALUE_KIND if the values are byte strings, FANREAD_KEY_LENGTH if the map is
+ * Returns `FANREAD_REPLACED`; `FANREAD_REFUSED` if the key has another value; `FANREAD_NOT_FOUND` if it has none.
+ * Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is
  * on numbers and the key has not 8 bytes.
  * Ownership: the map keeps a copy. Threads: any.
  */
@@ -649,12 +649,12 @@ fanread_status fanread_map_compare_exchange(const fanread_map *map,
                                             uint64_t *found);
 
 /**
- * Finds the entry at a place, one of fanread_place: its key goes to the buffer found_key, its
- * value to *value, each unless it is NULL.
+ * Finds the entry at a place, one of `fanread_place`: its key goes to the buffer `found_key`, its
+ * value to `*value`, each unless it is NULL.
  *
- * Returns FANREAD_OK, or FANREAD_NOT_FOUND if there is no such entry.
- * Errors: FANREAD_ARGUMENT if there is no such place, FANREAD_VALUE_KIND if the values are
- * byte strings, FANREAD_KEY_LENGTH if the map is on numbers and the key has not 8 bytes.
+ * Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there is no such entry.
+ * Errors: `FANREAD_ARGUMENT` if there is no such place, `FANREAD_VALUE_KIND` if the values are
+ * byte strings, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes.
  * Ownership: buffers are the caller's. Threads: any.
  */
 fanread_status fanread_map_find(const fanread_map *map,
@@ -666,12 +666,12 @@ fanread_status fanread_map_find(const fanread_map *map,
 
 /**
  * Looks for many keys at once, which takes a fraction of the time of as many single calls.
- * values[i] gets the value of key i, or 0, and found[i] 1 or 0, unless it is NULL.
+ * `values[i]` gets the value of key `i`, or 0, and `found[i]` 1 or 0, unless it is NULL.
  *
- * hits gets how many keys were found, unless it is NULL. Returns FANREAD_OK.
- * Errors: FANREAD_VALUE_KIND if the values are byte strings, FANREAD_KEY_LENGTH if the map is
+ * `hits` gets how many keys were found, unless it is NULL. Returns `FANREAD_OK`.
+ * Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is
  * on numbers and the key has not 8 bytes.
- * Ownership: arrays are the caller's, of count items each. Threads: any.
+ * Ownership: arrays are the caller's, of `count` items each. Threads: any.
  */
 fanread_status fanread_map_get_batch(const fanread_map *map,
                                      const fanread_bytes *keys,
@@ -681,11 +681,11 @@ fanread_status fanread_map_get_batch(const fanread_map *map,
                                      size_t *hits);
 
 /**
- * Tells of many keys at once whether the map has them: found[i] gets 1 or 0.
+ * Tells of many keys at once whether the map has them: `found[i]` gets 1 or 0.
  *
- * hits gets how many keys were found, unless it is NULL. Returns FANREAD_OK.
- * Errors: FANREAD_KEY_LENGTH if the map is on numbers and the key has not 8 bytes.
- * Ownership: arrays are the caller's, of count items each. Threads: any.
+ * `hits` gets how many keys were found, unless it is NULL. Returns `FANREAD_OK`.
+ * Errors: `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes.
+ * Ownership: arrays are the caller's, of `count` items each. Threads: any.
  */
 fanread_status fanread_map_contains_batch(const fanread_map *map,
                                           const fanread_bytes *keys,
@@ -694,13 +694,13 @@ fanread_status fanread_map_contains_batch(const fanread_map *map,
                                           size_t *hits);
 
 /**
- * Maps each of many keys to the value at the same place of values, in their order; later ones
+ * Maps each of many keys to the value at the same place of `values`, in their order; later ones
  * win. Faster than as many single calls.
  *
- * Returns FANREAD_OK. A key that the map does not take is found before the first is inserted.
- * Errors: FANREAD_VALUE_KIND if the values are byte strings, FANREAD_KEY_LENGTH if the map is
- * on numbers and the key has not 8 bytes, FANREAD_TOO_LONG for keys of more than 65535 bytes,
- * FANREAD_OUT_OF_MEMORY.
+ * Returns `FANREAD_OK`. A key that the map does not take is found before the first is inserted.
+ * Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is
+ * on numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes,
+ * `FANREAD_OUT_OF_MEMORY`.
  * Ownership: the map keeps copies. Threads: any.
  */
 fanread_status fanread_map_insert_batch(const fanread_map *map,
@@ -709,13 +709,13 @@ fanread_status fanread_map_insert_batch(const fanread_map *map,
                                         size_t count);
 
 /**
- * Makes a map of a kind, one of fanread_kind, with entries whose keys ascend. Several times
+ * Makes a map of a kind, one of `fanread_kind`, with entries whose keys ascend. Several times
  * faster than insertions.
  *
- * Errors: FANREAD_UNKNOWN_KIND, FANREAD_NOT_ASCENDING, FANREAD_KEY_LENGTH if the map is on
- * numbers and the key has not 8 bytes, FANREAD_TOO_LONG for keys of more than 65535 bytes,
- * FANREAD_OUT_OF_MEMORY. *map is NULL then.
- * Ownership: the map keeps copies; the caller frees it by fanread_map_free. Threads: any.
+ * Errors: `FANREAD_UNKNOWN_KIND`, `FANREAD_NOT_ASCENDING`, `FANREAD_KEY_LENGTH` if the map is on
+ * numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes,
+ * `FANREAD_OUT_OF_MEMORY`. `*map` is NULL then.
+ * Ownership: the map keeps copies; the caller frees it by `fanread_map_free`. Threads: any.
  */
 fanread_status fanread_map_from_sorted(int32_t kind,
                                        const fanread_bytes *keys,
@@ -724,10 +724,10 @@ fanread_status fanread_map_from_sorted(int32_t kind,
                                        fanread_map **map);
 
 /**
- * Stores the value of a key in the buffer value; NULL if nobody wants it.
+ * Stores the value of a key in the buffer `value`; NULL if nobody wants it.
  *
- * Returns FANREAD_OK or FANREAD_NOT_FOUND.
- * Errors: FANREAD_VALUE_KIND if the values are numbers, FANREAD_KEY_LENGTH if the map is on
+ * Returns `FANREAD_OK` or `FANREAD_NOT_FOUND`.
+ * Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on
  * numbers and the key has not 8 bytes.
  * Ownership: the buffer is the caller's. Threads: any.
  */
@@ -737,13 +737,13 @@ fanread_status fanread_map_get_bytes(const fanread_map *map,
                                      fanread_buffer *value);
 
 /**
- * Maps a key to value_len bytes from value on, whether it had a value or not. The value that
- * is replaced goes to the buffer old, unless it is NULL.
+ * Maps a key to `value_len` bytes from `value` on, whether it had a value or not. The value that
+ * is replaced goes to the buffer `old`, unless it is NULL.
  *
- * Returns FANREAD_OK if the key is new, FANREAD_REPLACED if it had a value. The map is as it was after an error.
- * Errors: FANREAD_VALUE_KIND if the values are numbers, FANREAD_KEY_LENGTH if the map is on
- * numbers and the key has not 8 bytes, FANREAD_TOO_LONG for keys of more than 65535 bytes,
- * FANREAD_OUT_OF_MEMORY.
+ * Returns `FANREAD_OK` if the key is new, `FANREAD_REPLACED` if it had a value. The map is as it was after an error.
+ * Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on
+ * numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes,
+ * `FANREAD_OUT_OF_MEMORY`.
  * Ownership: the map keeps copies; the buffer is the caller's. Threads: any.
  */
 fanread_status fanread_map_insert_bytes(const fanread_map *map,
@@ -754,10 +754,10 @@ fanread_status fanread_map_insert_bytes(const fanread_map *map,
                                         fanread_buffer *old);
 
 /**
- * Removes a key. The value that it had goes to the buffer old, unless it is NULL.
+ * Removes a key. The value that it had goes to the buffer `old`, unless it is NULL.
  *
- * Returns FANREAD_OK, or FANREAD_NOT_FOUND if there is no such key.
- * Errors: FANREAD_VALUE_KIND if the values are numbers, FANREAD_KEY_LENGTH if the map is on
+ * Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there is no such key.
+ * Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on
  * numbers and the key has not 8 bytes.
  * Ownership: the buffer is the caller's. Threads: any.
  */
@@ -767,11 +767,11 @@ fanread_status fanread_map_remove_bytes(const fanread_map *map,
                                         fanread_buffer *old);
 
 /**
- * Maps a key to value_len bytes from value on if it has a value already, which goes to the
- * buffer old, unless it is NULL.
+ * Maps a key to `value_len` bytes from `value` on if it has a value already, which goes to the
+ * buffer `old`, unless it is NULL.
  *
- * Returns FANREAD_REPLACED, or FANREAD_NOT_FOUND if there is no such key, which is not inserted then.
- * Errors: FANREAD_VALUE_KIND if the values are numbers, FANREAD_KEY_LENGTH if the map is on
+ * Returns `FANREAD_REPLACED`, or `FANREAD_NOT_FOUND` if there is no such key, which is not inserted then.
+ * Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on
  * numbers and the key has not 8 bytes.
  * Ownership: the map keeps a copy; the buffer is the caller's. Threads: any.
  */
@@ -783,12 +783,12 @@ fanread_status fanread_map_replace_bytes(const fanread_map *map,
                                          fanread_buffer *old);
 
 /**
- * Maps a key to value_len bytes from value on unless it has a value. The value that it has
- * then goes to the buffer there, unless it is NULL.
+ * Maps a key to `value_len` bytes from `value` on unless it has a value. The value that it has
+ * then goes to the buffer `there`, unless it is NULL.
  *
- * Returns FANREAD_OK.
- * Errors: FANREAD_VALUE_KIND if the values are numbers, FANREAD_KEY_LENGTH if the map is on
- * numbers and the key has not 8 bytes, FANREAD_TOO_LONG for keys of more than 65535 bytes.
+ * Returns `FANREAD_OK`.
+ * Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on
+ * numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes.
  * Ownership: the map keeps copies; the buffer is the caller's. Threads: any.
  */
 fanread_status fanread_map_get_or_insert_bytes(const fanread_map *map,
@@ -799,11 +799,11 @@ fanread_status fanread_map_get_or_insert_bytes(const fanread_map *map,
                                                fanread_buffer *there);
 
 /**
- * Maps a key to desired if its value is expected. The value that it had goes to the buffer
- * found, unless it is NULL.
+ * Maps a key to `desired` if its value is `expected`. The value that it had goes to the buffer
+ * `found`, unless it is NULL.
  *
- * Returns FANREAD_REPLACED; FANREAD_REFUSED if the key has another value; FANREAD_NOT_FOUND if it has none.
- * Errors: FANREAD_VALUE_KIND if the values are numbers, FANREAD_KEY_LENGTH if the map is on
+ * Returns `FANREAD_REPLACED`; `FANREAD_REFUSED` if the key has another value; `FANREAD_NOT_FOUND` if it has none.
+ * Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on
  * numbers and the key has not 8 bytes.
  * Ownership: the map keeps a copy; the buffer is the caller's. Threads: any.
  */
@@ -817,12 +817,12 @@ fanread_status fanread_map_compare_exchange_bytes(const fanread_map *map,
                                                   fanread_buffer *found);
 
 /**
- * Finds the entry at a place, one of fanread_place: its key goes to the buffer found_key, its
- * value to the buffer value, each unless it is NULL.
+ * Finds the entry at a place, one of `fanread_place`: its key goes to the buffer `found_key`, its
+ * value to the buffer `value`, each unless it is NULL.
  *
- * Returns FANREAD_OK, or FANREAD_NOT_FOUND if there is no such entry.
- * Errors: FANREAD_ARGUMENT if there is no such place, FANREAD_VALUE_KIND if the values are
- * numbers, FANREAD_KEY_LENGTH if the map is on numbers and the key has not 8 bytes.
+ * Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there is no such entry.
+ * Errors: `FANREAD_ARGUMENT` if there is no such place, `FANREAD_VALUE_KIND` if the values are
+ * numbers, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes.
  * Ownership: buffers are the caller's. Threads: any.
  */
 fanread_status fanread_map_find_bytes(const fanread_map *map,
@@ -834,13 +834,13 @@ fanread_status fanread_map_find_bytes(const fanread_map *map,
 
 /**
  * Looks for many keys at once, which takes a fraction of the time of as many single calls. The
- * bytes of all values found go to the buffer room, and values[i] says where in it the value of
- * key i is; its data is NULL if there is none.
+ * bytes of all values found go to the buffer `room`, and `values[i]` says where in it the value of
+ * key `i` is; its `data` is NULL if there is none.
  *
- * hits gets how many keys were found, unless it is NULL. Returns FANREAD_OK.
- * Errors: FANREAD_VALUE_KIND if the values are numbers, FANREAD_KEY_LENGTH if the map is on
+ * `hits` gets how many keys were found, unless it is NULL. Returns `FANREAD_OK`.
+ * Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on
  * numbers and the key has not 8 bytes.
- * Ownership: arrays and buffer are the caller's. What values point to is valid until the buffer
+ * Ownership: arrays and buffer are the caller's. What `values` point to is valid until the buffer
  * is used again. Threads: any.
  */
 fanread_status fanread_map_get_batch_bytes(const fanread_map *map,
@@ -851,13 +851,13 @@ fanread_status fanread_map_get_batch_bytes(const fanread_map *map,
                                            size_t *hits);
 
 /**
- * Maps each of many keys to the value at the same place of values, in their order; later ones
+ * Maps each of many keys to the value at the same place of `values`, in their order; later ones
  * win. Faster than as many single calls.
  *
- * Returns FANREAD_OK. A key that the map does not take is found before the first is inserted.
- * Errors: FANREAD_VALUE_KIND if the values are numbers, FANREAD_KEY_LENGTH if the map is on
- * numbers and the key has not 8 bytes, FANREAD_TOO_LONG for keys of more than 65535 bytes,
- * FANREAD_OUT_OF_MEMORY.
+ * Returns `FANREAD_OK`. A key that the map does not take is found before the first is inserted.
+ * Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on
+ * numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes,
+ * `FANREAD_OUT_OF_MEMORY`.
  * Ownership: the map keeps copies. Threads: any.
  */
 fanread_status fanread_map_insert_batch_bytes(const fanread_map *map,
@@ -866,13 +866,13 @@ fanread_status fanread_map_insert_batch_bytes(const fanread_map *map,
                                               size_t count);
 
 /**
- * Makes a map of a kind, one of fanread_kind, with entries whose keys ascend. Several times
+ * Makes a map of a kind, one of `fanread_kind`, with entries whose keys ascend. Several times
  * faster than insertions.
  *
- * Errors: FANREAD_UNKNOWN_KIND, FANREAD_NOT_ASCENDING, FANREAD_KEY_LENGTH if the map is on
- * numbers and the key has not 8 bytes, FANREAD_TOO_LONG for keys of more than 65535 bytes,
- * FANREAD_OUT_OF_MEMORY. *map is NULL then.
- * Ownership: the map keeps copies; the caller frees it by fanread_map_free. Threads: any.
+ * Errors: `FANREAD_UNKNOWN_KIND`, `FANREAD_NOT_ASCENDING`, `FANREAD_KEY_LENGTH` if the map is on
+ * numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes,
+ * `FANREAD_OUT_OF_MEMORY`. `*map` is NULL then.
+ * Ownership: the map keeps copies; the caller frees it by `fanread_map_free`. Threads: any.
  */
 fanread_status fanread_map_from_sorted_bytes(int32_t kind,
                                              const fanread_bytes *keys,
@@ -881,10 +881,10 @@ fanread_status fanread_map_from_sorted_bytes(int32_t kind,
                                              fanread_map **map);
 
 /**
- * Stores the value of a key in *value; NULL if nobody wants it.
+ * Stores the value of a key in `*value`; NULL if nobody wants it.
  *
- * Returns FANREAD_OK or FANREAD_NOT_FOUND.
- * Errors: FANREAD_VALUE_KIND if the values are byte strings.
+ * Returns `FANREAD_OK` or `FANREAD_NOT_FOUND`.
+ * Errors: `FANREAD_VALUE_KIND` if the values are byte strings.
  * Threads: any.
  */
 fanread_status fanread_map_u64_get(const fanread_map *map, uint64_t key, uint64_t *value);
@@ -892,17 +892,17 @@ fanread_status fanread_map_u64_get(const fanread_map *map, uint64_t key, uint64_
 /**
  * Tells whether a map has a key.
  *
- * Returns FANREAD_OK or FANREAD_NOT_FOUND.
+ * Returns `FANREAD_OK` or `FANREAD_NOT_FOUND`.
  * Threads: any.
  */
 fanread_status fanread_map_u64_contains(const fanread_map *map, uint64_t key);
 
 /**
- * Maps a key to value, whether it had a value or not. The value that is replaced goes to *old,
+ * Maps a key to `value`, whether it had a value or not. The value that is replaced goes to `*old`,
  * unless it is NULL.
  *
- * Returns FANREAD_OK if the key is new, FANREAD_REPLACED if it had a value. The map is as it was after an error.
- * Errors: FANREAD_VALUE_KIND if the values are byte strings, FANREAD_OUT_OF_MEMORY.
+ * Returns `FANREAD_OK` if the key is new, `FANREAD_REPLACED` if it had a value. The map is as it was after an error.
+ * Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_OUT_OF_MEMORY`.
  * Ownership: the map keeps copies. Threads: any.
  */
 fanread_status fanread_map_u64_insert(const fanread_map *map,
@@ -911,19 +911,19 @@ fanread_status fanread_map_u64_insert(const fanread_map *map,
                                       uint64_t *old);
 
 /**
- * Removes a key. The value that it had goes to *old, unless it is NULL.
+ * Removes a key. The value that it had goes to `*old`, unless it is NULL.
  *
- * Returns FANREAD_OK, or FANREAD_NOT_FOUND if there is no such key.
- * Errors: FANREAD_VALUE_KIND if the values are byte strings.
+ * Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there is no such key.
+ * Errors: `FANREAD_VALUE_KIND` if the values are byte strings.
  * Threads: any.
  */
 fanread_status fanread_map_u64_remove(const fanread_map *map, uint64_t key, uint64_t *old);
 
 /**
- * Maps a key to value if it has a value already, which goes to *old, unless it is NULL.
+ * Maps a key to `value` if it has a value already, which goes to `*old`, unless it is NULL.
  *
- * Returns FANREAD_REPLACED, or FANREAD_NOT_FOUND if there is no such key, which is not inserted then.
- * Errors: FANREAD_VALUE_KIND if the values are byte strings.
+ * Returns `FANREAD_REPLACED`, or `FANREAD_NOT_FOUND` if there is no such key, which is not inserted then.
+ * Errors: `FANREAD_VALUE_KIND` if the values are byte strings.
  * Ownership: the map keeps a copy. Threads: any.
  */
 fanread_status fanread_map_u64_replace(const fanread_map *map,
@@ -932,10 +932,10 @@ fanread_status fanread_map_u64_replace(const fanread_map *map,
                                        uint64_t *old);
 
 /**
- * Maps a key to value unless it has a value. The value that it has then goes to *there, unless it is NULL.
+ * Maps a key to `value` unless it has a value. The value that it has then goes to `*there`, unless it is NULL.
  *
- * Returns FANREAD_OK.
- * Errors: FANREAD_VALUE_KIND if the values are byte strings.
+ * Returns `FANREAD_OK`.
+ * Errors: `FANREAD_VALUE_KIND` if the values are byte strings.
  * Ownership: the map keeps copies. Threads: any.
  */
 fanread_status fanread_map_u64_get_or_insert(const fanread_map *map,
@@ -944,10 +944,10 @@ fanread_status fanread_map_u64_get_or_insert(const fanread_map *map,
                                              uint64_t *there);
 
 /**
- * Maps a key to desired if its value is expected. The value that it had goes to *found, unless it is NULL.
+ * Maps a key to `desired` if its value is `expected`. The value that it had goes to `*found`, unless it is NULL.
  *
- * Returns FANREAD_REPLACED; FANREAD_REFUSED if the key has another value; FANREAD_NOT_FOUND if it has none.
- * Errors: FANREAD_VALUE_KIND if the values are byte strings.
+ * Returns `FANREAD_REPLACED`; `FANREAD_REFUSED` if the key has another value; `FANREAD_NOT_FOUND` if it has none.
+ * Errors: `FANREAD_VALUE_KIND` if the values are byte strings.
  * Ownership: the map keeps a copy. Threads: any.
  */
 fanread_status fanread_map_u64_compare_exchange(const fanread_map *map,
@@ -957,12 +957,12 @@ fanread_status fanread_map_u64_compare_exchange(const fanread_map *map,
                                                 uint64_t *found);
 
 /**
- * Finds the entry at a place, one of fanread_place: its key goes to *found_key, its value to
- * *value, each unless it is NULL.
+ * Finds the entry at a place, one of `fanread_place`: its key goes to `*found_key`, its value to
+ * `*value`, each unless it is NULL.
  *
- * Returns FANREAD_OK, or FANREAD_NOT_FOUND if there is no such entry.
- * Errors: FANREAD_ARGUMENT if there is no such place, FANREAD_VALUE_KIND if the values are
- * byte strings, FANREAD_KEY_LENGTH if the key found has not 8 bytes.
+ * Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there is no such entry.
+ * Errors: `FANREAD_ARGUMENT` if there is no such place, `FANREAD_VALUE_KIND` if the values are
+ * byte strings, `FANREAD_KEY_LENGTH` if the key found has not 8 bytes.
  * Threads: any.
  */
 fanread_status fanread_map_u64_find(const fanread_map *map,
@@ -973,11 +973,11 @@ fanread_status fanread_map_u64_find(const fanread_map *map,
 
 /**
  * Looks for many keys at once, which takes a fraction of the time of as many single calls.
- * values[i] gets the value of key i, or 0, and found[i] 1 or 0, unless it is NULL.
+ * `values[i]` gets the value of key `i`, or 0, and `found[i]` 1 or 0, unless it is NULL.
  *
- * hits gets how many keys were found, unless it is NULL. Returns FANREAD_OK.
- * Errors: FANREAD_VALUE_KIND if the values are byte strings.
- * Ownership: arrays are the caller's, of count items each. Threads: any.
+ * `hits` gets how many keys were found, unless it is NULL. Returns `FANREAD_OK`.
+ * Errors: `FANREAD_VALUE_KIND` if the values are byte strings.
+ * Ownership: arrays are the caller's, of `count` items each. Threads: any.
  */
 fanread_status fanread_map_u64_get_batch(const fanread_map *map,
                                          const uint64_t *keys,
@@ -987,10 +987,10 @@ fanread_status fanread_map_u64_get_batch(const fanread_map *map,
                                          size_t *hits);
 
 /**
- * Tells of many keys at once whether the map has them: found[i] gets 1 or 0.
+ * Tells of many keys at once whether the map has them: `found[i]` gets 1 or 0.
  *
- * hits gets how many keys were found, unless it is NULL. Returns FANREAD_OK.
- * Ownership: arrays are the caller's, of count items each. Threads: any.
+ * `hits` gets how many keys were found, unless it is NULL. Returns `FANREAD_OK`.
+ * Ownership: arrays are the caller's, of `count` items each. Threads: any.
  */
 fanread_status fanread_map_u64_contains_batch(const fanread_map *map,
                                               const uint64_t *keys,
@@ -999,11 +999,11 @@ fanread_status fanread_map_u64_contains_batch(const fanread_map *map,
                                               size_t *hits);
 
 /**
- * Maps each of many keys to the value at the same place of values, in their order; later ones
+ * Maps each of many keys to the value at the same place of `values`, in their order; later ones
  * win. Faster than as many single calls.
  *
- * Returns FANREAD_OK. A key that the map does not take is found before the first is inserted.
- * Errors: FANREAD_VALUE_KIND if the values are byte strings, FANREAD_OUT_OF_MEMORY.
+ * Returns `FANREAD_OK`. A key that the map does not take is found before the first is inserted.
+ * Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_OUT_OF_MEMORY`.
  * Ownership: the map keeps copies. Threads: any.
  */
 fanread_status fanread_map_u64_insert_batch(const fanread_map *map,
@@ -1012,11 +1012,11 @@ fanread_status fanread_map_u64_insert_batch(const fanread_map *map,
                                             size_t count);
 
 /**
- * Makes a map of a kind, one of fanread_kind, with entries whose keys ascend. Several times
+ * Makes a map of a kind, one of `fanread_kind`, with entries whose keys ascend. Several times
  * faster than insertions.
  *
- * Errors: FANREAD_UNKNOWN_KIND, FANREAD_NOT_ASCENDING, FANREAD_OUT_OF_MEMORY. *map is NULL then.
- * Ownership: the map keeps copies; the caller frees it by fanread_map_free. Threads: any.
+ * Errors: `FANREAD_UNKNOWN_KIND`, `FANREAD_NOT_ASCENDING`, `FANREAD_OUT_OF_MEMORY`. `*map` is NULL then.
+ * Ownership: the map keeps copies; the caller frees it by `fanread_map_free`. Threads: any.
  */
 fanread_status fanread_map_u64_from_sorted(int32_t kind,
                                            const uint64_t *keys,
@@ -1025,10 +1025,10 @@ fanread_status fanread_map_u64_from_sorted(int32_t kind,
                                            fanread_map **map);
 
 /**
- * Stores the value of a key in the buffer value; NULL if nobody wants it.
+ * Stores the value of a key in the buffer `value`; NULL if nobody wants it.
  *
- * Returns FANREAD_OK or FANREAD_NOT_FOUND.
- * Errors: FANREAD_VALUE_KIND if the values are numbers.
+ * Returns `FANREAD_OK` or `FANREAD_NOT_FOUND`.
+ * Errors: `FANREAD_VALUE_KIND` if the values are numbers.
  * Ownership: the buffer is the caller's. Threads: any.
  */
 fanread_status fanread_map_u64_get_bytes(const fanread_map *map,
@@ -1036,11 +1036,11 @@ fanread_status fanread_map_u64_get_bytes(const fanread_map *map,
                                          fanread_buffer *value);
 
 /**
- * Maps a key to value_len bytes from value on, whether it had a value or not. The value that
- * is replaced goes to the buffer old, unless it is NULL.
+ * Maps a key to `value_len` bytes from `value` on, whether it had a value or not. The value that
+ * is replaced goes to the buffer `old`, unless it is NULL.
  *
- * Returns FANREAD_OK if the key is new, FANREAD_REPLACED if it had a value. The map is as it was after an error.
- * Errors: FANREAD_VALUE_KIND if the values are numbers, FANREAD_OUT_OF_MEMORY.
+ * Returns `FANREAD_OK` if the key is new, `FANREAD_REPLACED` if it had a value. The map is as it was after an error.
+ * Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_OUT_OF_MEMORY`.
  * Ownership: the map keeps copies; the buffer is the caller's. Threads: any.
  */
 fanread_status fanread_map_u64_insert_bytes(const fanread_map *map,
@@ -1050,10 +1050,10 @@ fanread_status fanread_map_u64_insert_bytes(const fanread_map *map,
                                             fanread_buffer *old);
 
 /**
- * Removes a key. The value that it had goes to the buffer old, unless it is NULL.
+ * Removes a key. The value that it had goes to the buffer `old`, unless it is NULL.
  *
- * Returns FANREAD_OK, or FANREAD_NOT_FOUND if there is no such key.
- * Errors: FANREAD_VALUE_KIND if the values are numbers.
+ * Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there is no such key.
+ * Errors: `FANREAD_VALUE_KIND` if the values are numbers.
  * Ownership: the buffer is the caller's. Threads: any.
  */
 fanread_status fanread_map_u64_remove_bytes(const fanread_map *map,
@@ -1061,11 +1061,11 @@ fanread_status fanread_map_u64_remove_bytes(const fanread_map *map,
                                             fanread_buffer *old);
 
 /**
- * Maps a key to value_len bytes from value on if it has a value already, which goes to the
- * buffer old, unless it is NULL.
+ * Maps a key to `value_len` bytes from `value` on if it has a value already, which goes to the
+ * buffer `old`, unless it is NULL.
  *
- * Returns FANREAD_REPLACED, or FANREAD_NOT_FOUND if there is no such key, which is not inserted then.
- * Errors: FANREAD_VALUE_KIND if the values are numbers.
+ * Returns `FANREAD_REPLACED`, or `FANREAD_NOT_FOUND` if there is no such key, which is not inserted then.
+ * Errors: `FANREAD_VALUE_KIND` if the values are numbers.
  * Ownership: the map keeps a copy; the buffer is the caller's. Threads: any.
  */
 fanread_status fanread_map_u64_replace_bytes(const fanread_map *map,
@@ -1075,11 +1075,11 @@ fanread_status fanread_map_u64_replace_bytes(const fanread_map *map,
                                              fanread_buffer *old);
 
 /**
- * Maps a key to value_len bytes from value on unless it has a value. The value that it has
- * then goes to the buffer there, unless it is NULL.
+ * Maps a key to `value_len` bytes from `value` on unless it has a value. The value that it has
+ * then goes to the buffer `there`, unless it is NULL.
  *
- * Returns FANREAD_OK.
- * Errors: FANREAD_VALUE_KIND if the values are numbers.
+ * Returns `FANREAD_OK`.
+ * Errors: `FANREAD_VALUE_KIND` if the values are numbers.
  * Ownership: the map keeps copies; the buffer is the caller's. Threads: any.
  */
 fanread_status fanread_map_u64_get_or_insert_bytes(const fanread_map *map,
@@ -1089,11 +1089,11 @@ fanread_status fanread_map_u64_get_or_insert_bytes(const fanread_map *map,
                                                    fanread_buffer *there);
 
 /**
- * Maps a key to desired if its value is expected. The value that it had goes to the buffer
- * found, unless it is NULL.
+ * Maps a key to `desired` if its value is `expected`. The value that it had goes to the buffer
+ * `found`, unless it is NULL.
  *
- * Returns FANREAD_REPLACED; FANREAD_REFUSED if the key has another value; FANREAD_NOT_FOUND if it has none.
- * Errors: FANREAD_VALUE_KIND if the values are numbers.
+ * Returns `FANREAD_REPLACED`; `FANREAD_REFUSED` if the key has another value; `FANREAD_NOT_FOUND` if it has none.
+ * Errors: `FANREAD_VALUE_KIND` if the values are numbers.
  * Ownership: the map keeps a copy; the buffer is the caller's. Threads: any.
  */
 fanread_status fanread_map_u64_compare_exchange_bytes(const fanread_map *map,
@@ -1105,12 +1105,12 @@ fanread_status fanread_map_u64_compare_exchange_bytes(const fanread_map *map,
                                                       fanread_buffer *found);
 
 /**
- * Finds the entry at a place, one of fanread_place: its key goes to *found_key, its value to
- * the buffer value, each unless it is NULL.
+ * Finds the entry at a place, one of `fanread_place`: its key goes to `*found_key`, its value to
+ * the buffer `value`, each unless it is NULL.
  *
- * Returns FANREAD_OK, or FANREAD_NOT_FOUND if there is no such entry.
- * Errors: FANREAD_ARGUMENT if there is no such place, FANREAD_VALUE_KIND if the values are
- * numbers, FANREAD_KEY_LENGTH if the key found has not 8 bytes.
+ * Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there is no such entry.
+ * Errors: `FANREAD_ARGUMENT` if there is no such place, `FANREAD_VALUE_KIND` if the values are
+ * numbers, `FANREAD_KEY_LENGTH` if the key found has not 8 bytes.
  * Ownership: buffers are the caller's. Threads: any.
  */
 fanread_status fanread_map_u64_find_bytes(const fanread_map *map,
@@ -1121,12 +1121,12 @@ fanread_status fanread_map_u64_find_bytes(const fanread_map *map,
 
 /**
  * Looks for many keys at once, which takes a fraction of the time of as many single calls. The
- * bytes of all values found go to the buffer room, and values[i] says where in it the value of
- * key i is; its data is NULL if there is none.
+ * bytes of all values found go to the buffer `room`, and `values[i]` says where in it the value of
+ * key `i` is; its `data` is NULL if there is none.
  *
- * hits gets how many keys were found, unless it is NULL. Returns FANREAD_OK.
- * Errors: FANREAD_VALUE_KIND if the values are numbers.
- * Ownership: arrays and buffer are the caller's. What values point to is valid until the buffer
+ * `hits` gets how many keys were found, unless it is NULL. Returns `FANREAD_OK`.
+ * Errors: `FANREAD_VALUE_KIND` if the values are numbers.
+ * Ownership: arrays and buffer are the caller's. What `values` point to is valid until the buffer
  * is used again. Threads: any.
  */
 fanread_status fanread_map_u64_get_batch_bytes(const fanread_map *map,
@@ -1137,11 +1137,11 @@ fanread_status fanread_map_u64_get_batch_bytes(const fanread_map *map,
                                                size_t *hits);
 
 /**
- * Maps each of many keys to the value at the same place of values, in their order; later ones
+ * Maps each of many keys to the value at the same place of `values`, in their order; later ones
  * win. Faster than as many single calls.
  *
- * Returns FANREAD_OK. A key that the map does not take is found before the first is inserted.
- * Errors: FANREAD_VALUE_KIND if the values are numbers, FANREAD_OUT_OF_MEMORY.
+ * Returns `FANREAD_OK`. A key that the map does not take is found before the first is inserted.
+ * Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_OUT_OF_MEMORY`.
  * Ownership: the map keeps copies. Threads: any.
  */
 fanread_status fanread_map_u64_insert_batch_bytes(const fanread_map *map,
@@ -1150,11 +1150,11 @@ fanread_status fanread_map_u64_insert_batch_bytes(const fanread_map *map,
                                                   size_t count);
 
 /**
- * Makes a map of a kind, one of fanread_kind, with entries whose keys ascend. Several times
+ * Makes a map of a kind, one of `fanread_kind`, with entries whose keys ascend. Several times
  * faster than insertions.
  *
- * Errors: FANREAD_UNKNOWN_KIND, FANREAD_NOT_ASCENDING, FANREAD_OUT_OF_MEMORY. *map is NULL then.
- * Ownership: the map keeps copies; the caller frees it by fanread_map_free. Threads: any.
+ * Errors: `FANREAD_UNKNOWN_KIND`, `FANREAD_NOT_ASCENDING`, `FANREAD_OUT_OF_MEMORY`. `*map` is NULL then.
+ * Ownership: the map keeps copies; the caller frees it by `fanread_map_free`. Threads: any.
  */
 fanread_status fanread_map_u64_from_sorted_bytes(int32_t kind,
                                                  const uint64_t *keys,
@@ -1165,8 +1165,8 @@ fanread_status fanread_map_u64_from_sorted_bytes(int32_t kind,
 /**
  * Makes a cursor before the first entry of a map.
  *
- * Errors: see fanread_status; *cursor is NULL then.
- * Ownership: the caller frees the cursor by fanread_cursor_free; it keeps the map's entries,
+ * Errors: see `fanread_status`; `*cursor` is NULL then.
+ * Ownership: the caller frees the cursor by `fanread_cursor_free`; it keeps the map's entries,
  * even if the map is freed.
  * Threads: any.
  */
@@ -1188,11 +1188,11 @@ fanread_status fanread_cursor_free(fanread_cursor *cursor);
 fanread_status fanread_cursor_read_ahead(fanread_cursor *cursor, size_t entries);
 
 /**
- * Moves a cursor to the entry at a place, one of fanread_place, next to a key of bytes.
+ * Moves a cursor to the entry at a place, one of `fanread_place`, next to a key of bytes.
  *
- * Returns FANREAD_OK, or FANREAD_NOT_FOUND if there is no such entry: the cursor is behind the last one then, or
+ * Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there is no such entry: the cursor is behind the last one then, or
  * before the first if it was to go to the last entry or below the key.
- * Errors: FANREAD_ARGUMENT if there is no such place, FANREAD_KEY_LENGTH if the map is on
+ * Errors: `FANREAD_ARGUMENT` if there is no such place, `FANREAD_KEY_LENGTH` if the map is on
  * numbers and the key has not 8 bytes; the cursor stays where it was. Threads: one at a time.
  */
 fanread_status fanread_cursor_seek(fanread_cursor *cursor,
@@ -1201,26 +1201,26 @@ fanread_status fanread_cursor_seek(fanread_cursor *cursor,
                                    size_t key_len);
 
 /**
- * Moves a cursor to the entry at a place, next to a key that is a number; otherwise as fanread_cursor_seek.
+ * Moves a cursor to the entry at a place, next to a key that is a number; otherwise as `fanread_cursor_seek`.
  */
 fanread_status fanread_cursor_u64_seek(fanread_cursor *cursor,
                                        int32_t place,
                                        uint64_t key);
 
 /**
- * Moves a cursor to the first entry. Returns as fanread_cursor_seek. Threads: one at a time.
+ * Moves a cursor to the first entry. Returns as `fanread_cursor_seek`. Threads: one at a time.
  */
 fanread_status fanread_cursor_seek_first(fanread_cursor *cursor);
 
 /**
- * Moves a cursor to the last entry. Returns as fanread_cursor_seek. Threads: one at a time.
+ * Moves a cursor to the last entry. Returns as `fanread_cursor_seek`. Threads: one at a time.
  */
 fanread_status fanread_cursor_seek_last(fanread_cursor *cursor);
 
 /**
  * Moves a cursor to the next entry, from before the first one to that.
  *
- * Returns FANREAD_OK, or FANREAD_NOT_FOUND behind the last one, where it stays.
+ * Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` behind the last one, where it stays.
  * Keys ascend strictly from call to call. An entry that is in the map all the time is met; one
  * that comes or goes may be. Threads: one at a time.
  */
@@ -1229,15 +1229,15 @@ fanread_status fanread_cursor_next(fanread_cursor *cursor);
 /**
  * Moves a cursor to the entry before, from behind the last one to that.
  *
- * Returns FANREAD_OK, or FANREAD_NOT_FOUND before the first one, where it stays; otherwise as
- * fanread_cursor_next.
+ * Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` before the first one, where it stays; otherwise as
+ * `fanread_cursor_next`.
  */
 fanread_status fanread_cursor_prev(fanread_cursor *cursor);
 
 /**
  * Stores where the key of the cursor's entry is. A key that is a number has eight bytes, the highest first.
  *
- * Errors: FANREAD_NO_ENTRY.
+ * Errors: `FANREAD_NO_ENTRY`.
  * Ownership: the cursor's. The bytes are valid until it moves or is freed. Threads: one at a time.
  */
 fanread_status fanread_cursor_key(const fanread_cursor *cursor,
@@ -1246,14 +1246,14 @@ fanread_status fanread_cursor_key(const fanread_cursor *cursor,
 /**
  * Stores the key of the cursor's entry as a number.
  *
- * Errors: FANREAD_NO_ENTRY; FANREAD_KEY_LENGTH if it has not 8 bytes. Threads: one at a time.
+ * Errors: `FANREAD_NO_ENTRY`; `FANREAD_KEY_LENGTH` if it has not 8 bytes. Threads: one at a time.
  */
 fanread_status fanread_cursor_u64_key(const fanread_cursor *cursor, uint64_t *key);
 
 /**
  * Stores the value of the cursor's entry.
  *
- * Errors: FANREAD_NO_ENTRY; FANREAD_VALUE_KIND if the values are byte strings. Threads: one at a time.
+ * Errors: `FANREAD_NO_ENTRY`; `FANREAD_VALUE_KIND` if the values are byte strings. Threads: one at a time.
  */
 fanread_status fanread_cursor_value(const fanread_cursor *cursor,
                                     uint64_t *value);
@@ -1261,15 +1261,15 @@ fanread_status fanread_cursor_value(const fanread_cursor *cursor,
 /**
  * Stores where the value of the cursor's entry is.
  *
- * Errors: FANREAD_NO_ENTRY; FANREAD_VALUE_KIND if the values are numbers.
+ * Errors: `FANREAD_NO_ENTRY`; `FANREAD_VALUE_KIND` if the values are numbers.
  * Ownership: the cursor's. The bytes are valid until it moves or is freed. Threads: one at a time.
  */
 fanread_status fanread_cursor_value_bytes(const fanread_cursor *cursor, fanread_bytes *value);
 
 /**
- * Makes a builder without entries. options may be NULL.
+ * Makes a builder without entries. `options` may be NULL.
  *
- * Ownership: the caller frees it by fanread_table_builder_free. Threads: any.
+ * Ownership: the caller frees it by `fanread_table_builder_free`. Threads: any.
  */
 fanread_status fanread_table_builder_new(const fanread_table_options *options,
                                          fanread_table_builder **builder);
@@ -1284,9 +1284,9 @@ fanread_status fanread_table_builder_free(fanread_table_builder *builder);
 /**
  * Adds an entry. All keys must have the length of the first, and all values that of the first.
  *
- * Errors: FANREAD_KEY_LENGTH; FANREAD_NO_TABLE for a value of another length; FANREAD_TOO_LONG,
- * FANREAD_OUT_OF_MEMORY, FANREAD_IO. The builder is as it was then. A key that is there twice is found by
- * fanread_table_builder_finish.
+ * Errors: `FANREAD_KEY_LENGTH`; `FANREAD_NO_TABLE` for a value of another length; `FANREAD_TOO_LONG`,
+ * `FANREAD_OUT_OF_MEMORY`, `FANREAD_IO`. The builder is as it was then. A key that is there twice is found by
+ * `fanread_table_builder_finish`.
  * Ownership: the builder keeps copies. Threads: one at a time.
  */
 fanread_status fanread_table_builder_insert(fanread_table_builder *builder,
@@ -1303,10 +1303,10 @@ fanread_status fanread_table_builder_insert(fanread_table_builder *builder,
 fanread_status fanread_table_builder_len(const fanread_table_builder *builder, size_t *len);
 
 /**
- * Writes the table to a file, which is at path only when it is complete. The entries stay.
+ * Writes the table to a file, which is at `path` only when it is complete. The entries stay.
  *
- * Errors: FANREAD_NO_TABLE if there is no entry or a key is there twice; FANREAD_ARGUMENT for
- * options that cannot be; FANREAD_OUT_OF_MEMORY, FANREAD_IO. What was at path is still there
+ * Errors: `FANREAD_NO_TABLE` if there is no entry or a key is there twice; `FANREAD_ARGUMENT` for
+ * options that cannot be; `FANREAD_OUT_OF_MEMORY`, `FANREAD_IO`. What was at `path` is still there
  * then. Threads: one at a time.
  */
 fanread_status fanread_table_builder_finish(fanread_table_builder *builder, const char *path);
@@ -1314,8 +1314,8 @@ fanread_status fanread_table_builder_finish(fanread_table_builder *builder, cons
 /**
  * Reads a table into memory. From then on it does not matter what becomes of the file.
  *
- * Errors: FANREAD_IO, FANREAD_DAMAGED, FANREAD_OUT_OF_MEMORY; *table is NULL then.
- * Ownership: the caller frees it by fanread_table_free. Threads: any.
+ * Errors: `FANREAD_IO`, `FANREAD_DAMAGED`, `FANREAD_OUT_OF_MEMORY`; `*table` is NULL then.
+ * Ownership: the caller frees it by `fanread_table_free`. Threads: any.
  */
 fanread_status fanread_table_open(const char *path, fanread_table **table);
 
@@ -1334,9 +1334,9 @@ fanread_status fanread_table_free(fanread_table *table);
 fanread_status fanread_table_get_stats(const fanread_table *table, fanread_table_stats *stats);
 
 /**
- * Stores where the value of a key is. value may be NULL, to ask only whether there is one.
+ * Stores where the value of a key is. `value` may be NULL, to ask only whether there is one.
  *
- * Returns FANREAD_OK, or FANREAD_NOT_FOUND also for a key of another length than the table's.
+ * Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` also for a key of another length than the table's.
  * Ownership: the table's. The bytes are valid until it is freed. Threads: any.
  */
 fanread_status fanread_table_get(const fanread_table *table,
@@ -1346,10 +1346,10 @@ fanread_status fanread_table_get(const fanread_table *table,
 
 /**
  * Looks for many keys at once, which takes a fraction of the time of as many single calls.
- * values[i] says where the value of key i is; its data is NULL if there is none.
+ * `values[i]` says where the value of key `i` is; its `data` is NULL if there is none.
  *
- * hits gets how many keys were found, unless it is NULL. Returns FANREAD_OK.
- * Ownership: arrays are the caller's, of count items each; bytes are the table's, and valid
+ * `hits` gets how many keys were found, unless it is NULL. Returns `FANREAD_OK`.
+ * Ownership: arrays are the caller's, of `count` items each; bytes are the table's, and valid
  * until it is freed. Threads: any.
  */
 fanread_status fanread_table_get_batch(const fanread_table *table,
@@ -1359,11 +1359,11 @@ fanread_status fanread_table_get_batch(const fanread_table *table,
                                        size_t *hits);
 
 /**
- * Visits the entries from key from on, up to but without key to, in the order of keys; NULL
+ * Visits the entries from key `from` on, up to but without key `to`, in the order of keys; NULL
  * for either end of the table.
  *
- * Returns FANREAD_OK, or FANREAD_NOT_FOUND if there was no such entry. The first scan of a table sorts it.
- * Errors: FANREAD_NULL also if there is no visit. Threads: any.
+ * Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there was no such entry. The first scan of a table sorts it.
+ * Errors: `FANREAD_NULL` also if there is no `visit`. Threads: any.
  */
 fanread_status fanread_table_scan(const fanread_table *table,
                                   const void *from,
@@ -1376,25 +1376,25 @@ fanread_status fanread_table_scan(const fanread_table *table,
 /**
  * Looks at all of a table, and finds damage that lookups would not notice.
  *
- * Returns FANREAD_OK, or FANREAD_DAMAGED. Threads: any.
+ * Returns `FANREAD_OK`, or `FANREAD_DAMAGED`. Threads: any.
  */
 fanread_status fanread_table_check(const fanread_table *table);
 
 /**
- * Makes a store in memory, which nothing survives but the process itself. options may be NULL.
+ * Makes a store in memory, which nothing survives but the process itself. `options` may be NULL.
  *
- * Errors: FANREAD_ARGUMENT for options that cannot be, FANREAD_IO, FANREAD_OUT_OF_MEMORY;
- * *store is NULL then.
- * Ownership: the caller frees it by fanread_store_free. Threads: any.
+ * Errors: `FANREAD_ARGUMENT` for options that cannot be, `FANREAD_IO`, `FANREAD_OUT_OF_MEMORY`;
+ * `*store` is NULL then.
+ * Ownership: the caller frees it by `fanread_store_free`. Threads: any.
  */
 fanread_status fanread_store_in_memory(const fanread_store_options *options, fanread_store **store);
 
 /**
- * Makes a store in a new file. options may be NULL.
+ * Makes a store in a new file. `options` may be NULL.
  *
- * Errors: FANREAD_ARGUMENT for options that cannot be; FANREAD_IO if there is a file of that
- * name, or none can be made; FANREAD_OUT_OF_MEMORY. *store is NULL then.
- * Ownership: the caller frees it by fanread_store_free. Threads: any.
+ * Errors: `FANREAD_ARGUMENT` for options that cannot be; `FANREAD_IO` if there is a file of that
+ * name, or none can be made; `FANREAD_OUT_OF_MEMORY`. `*store` is NULL then.
+ * Ownership: the caller frees it by `fanread_store_free`. Threads: any.
  */
 fanread_status fanread_store_create(const char *path,
                                     const fanread_store_options *options,
@@ -1403,15 +1403,15 @@ fanread_status fanread_store_create(const char *path,
 /**
  * Opens the store in a file, and finishes what a crash has left unfinished there.
  *
- * Errors: FANREAD_BUSY if it is open already, FANREAD_IO, FANREAD_DAMAGED,
- * FANREAD_OUT_OF_MEMORY; *store is NULL then.
- * Ownership: the caller frees it by fanread_store_free. Threads: any.
+ * Errors: `FANREAD_BUSY` if it is open already, `FANREAD_IO`, `FANREAD_DAMAGED`,
+ * `FANREAD_OUT_OF_MEMORY`; `*store` is NULL then.
+ * Ownership: the caller frees it by `fanread_store_free`. Threads: any.
  */
 fanread_status fanread_store_open(const char *path, fanread_store **store);
 
 /**
  * Closes and frees a store. NULL is nothing to free. With checkpoints it makes one, and says nothing if that fails:
- * call fanread_store_sync before, to know.
+ * call `fanread_store_sync` before, to know.
  *
  * Threads: one, while no other uses the store.
  */
@@ -1419,21 +1419,21 @@ fanread_status fanread_store_free(fanread_store *store);
 
 /**
  * Writes to the disk what has changed; with checkpoints, what has been acknowledged so far survives a power cut once
- * this has returned FANREAD_OK.
+ * this has returned `FANREAD_OK`.
  *
- * Errors: FANREAD_IO. Threads: any.
+ * Errors: `FANREAD_IO`. Threads: any.
  */
 fanread_status fanread_store_sync(const fanread_store *store);
 
 /**
  * Verifies the invariants of a store that nobody changes meanwhile.
  *
- * Returns FANREAD_OK, or FANREAD_DAMAGED. Threads: any.
+ * Returns `FANREAD_OK`, or `FANREAD_DAMAGED`. Threads: any.
  */
 fanread_status fanread_store_check(const fanread_store *store);
 
 /**
- * Stores what the contents survive, one of fanread_durability.
+ * Stores what the contents survive, one of `fanread_durability`.
  *
  * Threads: any.
  */
@@ -1448,9 +1448,9 @@ fanread_status fanread_store_durability(const fanread_store *store, int32_t *dur
 fanread_status fanread_store_len(const fanread_store *store, size_t *len);
 
 /**
- * Stores the value of a key in the buffer value, unless that is NULL.
+ * Stores the value of a key in the buffer `value`, unless that is NULL.
  *
- * Returns FANREAD_OK or FANREAD_NOT_FOUND; the buffer is empty then. Ownership: the buffer is the caller's.
+ * Returns `FANREAD_OK` or `FANREAD_NOT_FOUND`; the buffer is empty then. Ownership: the buffer is the caller's.
  * Threads: any.
  */
 fanread_status fanread_store_get(const fanread_store *store,
@@ -1459,11 +1459,11 @@ fanread_status fanread_store_get(const fanread_store *store,
                                  fanread_buffer *value);
 
 /**
- * Maps a key to a value. The value that is replaced goes to the buffer old, unless it is NULL.
+ * Maps a key to a value. The value that is replaced goes to the buffer `old`, unless it is NULL.
  *
- * Returns FANREAD_OK if the key is new, FANREAD_REPLACED if it had a value: it survives what the store survives.
- * Errors: FANREAD_IO if the file cannot grow, FANREAD_CROWDED, FANREAD_TOO_LONG,
- * FANREAD_OUT_OF_MEMORY. The store is as it was then. Ownership: the buffer is the caller's.
+ * Returns `FANREAD_OK` if the key is new, `FANREAD_REPLACED` if it had a value: it survives what the store survives.
+ * Errors: `FANREAD_IO` if the file cannot grow, `FANREAD_CROWDED`, `FANREAD_TOO_LONG`,
+ * `FANREAD_OUT_OF_MEMORY`. The store is as it was then. Ownership: the buffer is the caller's.
  * Threads: any.
  */
 fanread_status fanread_store_insert(const fanread_store *store,
@@ -1474,9 +1474,9 @@ fanread_status fanread_store_insert(const fanread_store *store,
                                     fanread_buffer *old);
 
 /**
- * Removes a key. The value that it had goes to the buffer old, unless it is NULL.
+ * Removes a key. The value that it had goes to the buffer `old`, unless it is NULL.
  *
- * Returns FANREAD_OK, or FANREAD_NOT_FOUND if there is no such key. Ownership: the buffer is the caller's.
+ * Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there is no such key. Ownership: the buffer is the caller's.
  * Threads: any.
  */
 fanread_status fanread_store_remove(const fanread_store *store,
@@ -1486,11 +1486,11 @@ fanread_status fanread_store_remove(const fanread_store *store,
 
 /**
  * Looks for many keys at once, which takes a fraction of the time of as many single calls. The
- * bytes of all values found go to the buffer room, and values[i] says where in it the value of
- * key i is; its data is NULL if there is none.
+ * bytes of all values found go to the buffer `room`, and `values[i]` says where in it the value of
+ * key `i` is; its `data` is NULL if there is none.
  *
- * hits gets how many keys were found, unless it is NULL. Returns FANREAD_OK.
- * Ownership: arrays and buffer are the caller's. What values point to is valid until the buffer
+ * `hits` gets how many keys were found, unless it is NULL. Returns `FANREAD_OK`.
+ * Ownership: arrays and buffer are the caller's. What `values` point to is valid until the buffer
  * is used again. Threads: any.
  */
 fanread_status fanread_store_get_batch(const fanread_store *store,
@@ -1502,29 +1502,29 @@ fanread_status fanread_store_get_batch(const fanread_store *store,
 
 /**
  * Visits all entries, in no order that means anything. A key that is there all the time is visited
- * once, one that comes or goes meanwhile at most once. visit may use the store.
+ * once, one that comes or goes meanwhile at most once. `visit` may use the store.
  *
- * Returns FANREAD_OK, or FANREAD_NOT_FOUND if there was no entry.
- * Errors: FANREAD_NULL also if there is no visit. Threads: any.
+ * Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there was no entry.
+ * Errors: `FANREAD_NULL` also if there is no `visit`. Threads: any.
  */
 fanread_status fanread_store_scan(const fanread_store *store, fanread_visit visit, void *context);
 
 /**
- * Makes a store in memory, which nothing survives but the process itself. options may be NULL.
+ * Makes a store in memory, which nothing survives but the process itself. `options` may be NULL.
  *
- * Errors: FANREAD_ARGUMENT for options that cannot be, FANREAD_IO, FANREAD_OUT_OF_MEMORY;
- * *store is NULL then.
- * Ownership: the caller frees it by fanread_u64_store_free. Threads: any.
+ * Errors: `FANREAD_ARGUMENT` for options that cannot be, `FANREAD_IO`, `FANREAD_OUT_OF_MEMORY`;
+ * `*store` is NULL then.
+ * Ownership: the caller frees it by `fanread_u64_store_free`. Threads: any.
  */
 fanread_status fanread_u64_store_in_memory(const fanread_store_options *options,
                                            fanread_u64_store **store);
 
 /**
- * Makes a store in a new file. options may be NULL.
+ * Makes a store in a new file. `options` may be NULL.
  *
- * Errors: FANREAD_ARGUMENT for options that cannot be; FANREAD_IO if there is a file of that
- * name, or none can be made; FANREAD_OUT_OF_MEMORY. *store is NULL then.
- * Ownership: the caller frees it by fanread_u64_store_free. Threads: any.
+ * Errors: `FANREAD_ARGUMENT` for options that cannot be; `FANREAD_IO` if there is a file of that
+ * name, or none can be made; `FANREAD_OUT_OF_MEMORY`. `*store` is NULL then.
+ * Ownership: the caller frees it by `fanread_u64_store_free`. Threads: any.
  */
 fanread_status fanread_u64_store_create(const char *path,
                                         const fanread_store_options *options,
@@ -1533,15 +1533,15 @@ fanread_status fanread_u64_store_create(const char *path,
 /**
  * Opens the store in a file, and finishes what a crash has left unfinished there.
  *
- * Errors: FANREAD_BUSY if it is open already, FANREAD_IO, FANREAD_DAMAGED,
- * FANREAD_OUT_OF_MEMORY; *store is NULL then.
- * Ownership: the caller frees it by fanread_u64_store_free. Threads: any.
+ * Errors: `FANREAD_BUSY` if it is open already, `FANREAD_IO`, `FANREAD_DAMAGED`,
+ * `FANREAD_OUT_OF_MEMORY`; `*store` is NULL then.
+ * Ownership: the caller frees it by `fanread_u64_store_free`. Threads: any.
  */
 fanread_status fanread_u64_store_open(const char *path, fanread_u64_store **store);
 
 /**
  * Closes and frees a store. NULL is nothing to free. With checkpoints it makes one, and says nothing if that fails:
- * call fanread_u64_store_sync before, to know.
+ * call `fanread_u64_store_sync` before, to know.
  *
  * Threads: one, while no other uses the store.
  */
@@ -1549,21 +1549,21 @@ fanread_status fanread_u64_store_free(fanread_u64_store *store);
 
 /**
  * Writes to the disk what has changed; with checkpoints, what has been acknowledged so far survives a power cut once
- * this has returned FANREAD_OK.
+ * this has returned `FANREAD_OK`.
  *
- * Errors: FANREAD_IO. Threads: any.
+ * Errors: `FANREAD_IO`. Threads: any.
  */
 fanread_status fanread_u64_store_sync(const fanread_u64_store *store);
 
 /**
  * Verifies the invariants of a store that nobody changes meanwhile.
  *
- * Returns FANREAD_OK, or FANREAD_DAMAGED. Threads: any.
+ * Returns `FANREAD_OK`, or `FANREAD_DAMAGED`. Threads: any.
  */
 fanread_status fanread_u64_store_check(const fanread_u64_store *store);
 
 /**
- * Stores what the contents survive, one of fanread_durability.
+ * Stores what the contents survive, one of `fanread_durability`.
  *
  * Threads: any.
  */
@@ -1578,17 +1578,17 @@ fanread_status fanread_u64_store_durability(const fanread_u64_store *store, int3
 fanread_status fanread_u64_store_len(const fanread_u64_store *store, size_t *len);
 
 /**
- * Stores the value of a key in *value, unless that is NULL.
+ * Stores the value of a key in `*value`, unless that is NULL.
  *
- * Returns FANREAD_OK or FANREAD_NOT_FOUND. Threads: any.
+ * Returns `FANREAD_OK` or `FANREAD_NOT_FOUND`. Threads: any.
  */
 fanread_status fanread_u64_store_get(const fanread_u64_store *store, uint64_t key, uint64_t *value);
 
 /**
- * Maps a key to a value. The value that is replaced goes to *old, unless it is NULL.
+ * Maps a key to a value. The value that is replaced goes to `*old`, unless it is NULL.
  *
- * Returns FANREAD_OK if the key is new, FANREAD_REPLACED if it had a value: it survives what the store survives.
- * Errors: FANREAD_IO if the file cannot grow, FANREAD_CROWDED, FANREAD_OUT_OF_MEMORY. The
+ * Returns `FANREAD_OK` if the key is new, `FANREAD_REPLACED` if it had a value: it survives what the store survives.
+ * Errors: `FANREAD_IO` if the file cannot grow, `FANREAD_CROWDED`, `FANREAD_OUT_OF_MEMORY`. The
  * store is as it was then.
  * Threads: any.
  */
@@ -1598,9 +1598,9 @@ fanread_status fanread_u64_store_insert(const fanread_u64_store *store,
                                         uint64_t *old);
 
 /**
- * Removes a key. The value that it had goes to *old, unless it is NULL.
+ * Removes a key. The value that it had goes to `*old`, unless it is NULL.
  *
- * Returns FANREAD_OK, or FANREAD_NOT_FOUND if there is no such key.
+ * Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there is no such key.
  * Threads: any.
  */
 fanread_status fanread_u64_store_remove(const fanread_u64_store *store,
@@ -1609,10 +1609,10 @@ fanread_status fanread_u64_store_remove(const fanread_u64_store *store,
 
 /**
  * Looks for many keys at once, which takes a fraction of the time of as many single calls.
- * values[i] gets the value of key i, or 0, and found[i] 1 or 0, unless it is NULL.
+ * `values[i]` gets the value of key `i`, or 0, and `found[i]` 1 or 0, unless it is NULL.
  *
- * hits gets how many keys were found, unless it is NULL. Returns FANREAD_OK.
- * Ownership: arrays are the caller's, of count items each. Threads: any.
+ * `hits` gets how many keys were found, unless it is NULL. Returns `FANREAD_OK`.
+ * Ownership: arrays are the caller's, of `count` items each. Threads: any.
  */
 fanread_status fanread_u64_store_get_batch(const fanread_u64_store *store,
                                            const uint64_t *keys,
@@ -1623,10 +1623,10 @@ fanread_status fanread_u64_store_get_batch(const fanread_u64_store *store,
 
 /**
  * Visits all entries, in no order that means anything. A key that is there all the time is visited
- * once, one that comes or goes meanwhile at most once. visit may use the store.
+ * once, one that comes or goes meanwhile at most once. `visit` may use the store.
  *
- * Returns FANREAD_OK, or FANREAD_NOT_FOUND if there was no entry.
- * Errors: FANREAD_NULL also if there is no visit. Threads: any.
+ * Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there was no entry.
+ * Errors: `FANREAD_NULL` also if there is no `visit`. Threads: any.
  */
 fanread_status fanread_u64_store_scan(const fanread_u64_store *store,
                                       fanread_u64_visit visit,

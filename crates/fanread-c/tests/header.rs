@@ -48,7 +48,7 @@ fn generated() -> String {
         }
         is_left_out &= line.trim() != "*/";
         if !is_left_out {
-            lines.push(line.replace('`', ""));
+            lines.push(line);
         }
     }
     lines.join("\n") + "\n"
