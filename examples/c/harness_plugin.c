@@ -23,10 +23,9 @@
 
 /* The number that eight bytes spell, the highest first. */
 static uint64_t number_of(const void *key) {
-  const uint8_t *bytes = key;
-  uint64_t number = 0;
-  for (int i = 0; i < 8; i++) number = number << 8 | bytes[i];
-  return number;
+  const uint8_t *b = key;
+  return (uint64_t)b[0] << 56 | (uint64_t)b[1] << 48 | (uint64_t)b[2] << 40 | (uint64_t)b[3] << 32 |
+         (uint64_t)b[4] << 24 | (uint64_t)b[5] << 16 | (uint64_t)b[6] << 8 | (uint64_t)b[7];
 }
 
 void *idx_create(uint64_t expected_keys) {
@@ -100,25 +99,35 @@ uint64_t idx_get_batch(void *h, const void *const *keys, const uint32_t *klens, 
   return all;
 }
 
+struct scan {
+  uint64_t left, visited, sum;
+};
+
+/* Takes an entry of a scan; anything but 0 ends it. */
+static int32_t visit(void *context, fanread_bytes key, uint64_t value) {
+  struct scan *scan = context;
+  scan->sum += value + key.data[key.len - 1];
+  scan->visited++;
+  return scan->visited == scan->left;
+}
+
+static int32_t visit_number(void *context, uint64_t key, uint64_t value) {
+  struct scan *scan = context;
+  scan->sum += value + (key & 255);
+  scan->visited++;
+  return scan->visited == scan->left;
+}
+
 uint64_t idx_scan(void *h, const void *start_key, uint32_t klen, uint32_t count,
                   uint64_t *value_sum) {
-  fanread_cursor *cursor;
-  uint64_t visited = 0, sum = 0;
-  *value_sum = 0;
-  if (fanread_cursor_new(h, &cursor) != FANREAD_OK) return 0;
-  fanread_cursor_read_ahead(cursor, count);
-  fanread_status status = fanread_cursor_seek(cursor, FANREAD_AT_OR_ABOVE, start_key, klen);
-  while (status == FANREAD_OK && visited < count) {
-    fanread_bytes key;
-    uint64_t value;
-    if (fanread_cursor_key(cursor, &key) != FANREAD_OK) break;
-    if (fanread_cursor_value(cursor, &value) != FANREAD_OK) break;
-    sum += value + key.data[key.len - 1];
-    if (++visited < count) status = fanread_cursor_next(cursor);
-  }
-  fanread_cursor_free(cursor);
-  *value_sum = sum;
-  return visited;
+  struct scan scan = {count, 0, 0};
+  fanread_status status = FANREAD_OK;
+  if (count > 0 && NUMBERS)
+    status = fanread_map_u64_scan(h, FANREAD_AT_OR_ABOVE, number_of(start_key), visit_number, &scan);
+  else if (count > 0)
+    status = fanread_map_scan(h, FANREAD_AT_OR_ABOVE, start_key, klen, visit, &scan);
+  *value_sum = scan.sum;
+  return status < 0 ? 0 : scan.visited;
 }
 
 uint64_t idx_memory(void *h) {

@@ -334,6 +334,28 @@ typedef struct {
 } fanread_bytes;
 
 /**
+ * As `fanread_visit`, for a key of bytes with a number.
+ */
+typedef int32_t (*fanread_number_visit)(void *context, fanread_bytes key, uint64_t value);
+
+/**
+ * Takes an entry of a scan. What the byte strings point to is valid during the call. 0 goes on,
+ * anything else ends the scan. It must return: no exception and no `longjmp` may leave it.
+ */
+typedef int32_t (*fanread_visit)(void *context, fanread_bytes key, fanread_bytes value);
+
+/**
+ * Takes an entry of a store of numbers. 0 goes on, anything else ends the walk. It must return: no
+ * exception and no `longjmp` may leave it.
+ */
+typedef int32_t (*fanread_u64_visit)(void *context, uint64_t key, uint64_t value);
+
+/**
+ * As `fanread_visit`, for a key that is a number with bytes.
+ */
+typedef int32_t (*fanread_u64_bytes_visit)(void *context, uint64_t key, fanread_bytes value);
+
+/**
  * How a table is built. All zero is what the format has by default.
  */
 typedef struct {
@@ -402,12 +424,6 @@ typedef struct {
 } fanread_table_stats;
 
 /**
- * Takes an entry of a scan. What the byte strings point to is valid during the call. 0 goes on,
- * anything else ends the scan. It must return: no exception and no `longjmp` may leave it.
- */
-typedef int32_t (*fanread_visit)(void *context, fanread_bytes key, fanread_bytes value);
-
-/**
  * How a store is made. All zero is what suits most.
  */
 typedef struct {
@@ -442,12 +458,6 @@ typedef struct {
    */
   uint64_t seed;
 } fanread_store_options;
-
-/**
- * Takes an entry of a store of numbers. 0 goes on, anything else ends the walk. It must return: no
- * exception and no `longjmp` may leave it.
- */
-typedef int32_t (*fanread_u64_visit)(void *context, uint64_t key, uint64_t value);
 
 #ifdef __cplusplus
 extern "C" {
@@ -1265,6 +1275,53 @@ fanread_status fanread_cursor_value(const fanread_cursor *cursor,
  * Ownership: the cursor's. The bytes are valid until it moves or is freed. Threads: one at a time.
  */
 fanread_status fanread_cursor_value_bytes(const fanread_cursor *cursor, fanread_bytes *value);
+
+/**
+ * Calls `visit` with each entry from a place on, one of `fanread_place`: upwards from the first one or from those at or above the key, downwards
+ * from the last one or from those at or below it. What the entries point to is valid during the call; `visit` may use the map.
+ *
+ * Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there was no such entry. Keys come in strict order. An entry that is in
+ * the map all the time is met; one that comes or goes may be.
+ * Errors: `FANREAD_NULL` also if there is no `visit`; `FANREAD_ARGUMENT` if there is no such place;
+ * `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes.
+ * Threads: any. While it runs, memory that any map of the process gives up is not used again.
+ */
+fanread_status fanread_map_scan(const fanread_map *map,
+                                int32_t place,
+                                const void *key,
+                                size_t key_len,
+                                fanread_number_visit visit,
+                                void *context);
+
+/**
+ * As `fanread_map_scan`, with keys of bytes and values of bytes.
+ */
+fanread_status fanread_map_scan_bytes(const fanread_map *map,
+                                      int32_t place,
+                                      const void *key,
+                                      size_t key_len,
+                                      fanread_visit visit,
+                                      void *context);
+
+/**
+ * As `fanread_map_scan`, with keys that are numbers.
+ * Errors: also `FANREAD_KEY_LENGTH` at a key that has not 8 bytes.
+ */
+fanread_status fanread_map_u64_scan(const fanread_map *map,
+                                    int32_t place,
+                                    uint64_t key,
+                                    fanread_u64_visit visit,
+                                    void *context);
+
+/**
+ * As `fanread_map_scan`, with keys that are numbers and values of bytes.
+ * Errors: also `FANREAD_KEY_LENGTH` at a key that has not 8 bytes.
+ */
+fanread_status fanread_map_u64_scan_bytes(const fanread_map *map,
+                                          int32_t place,
+                                          uint64_t key,
+                                          fanread_u64_bytes_visit visit,
+                                          void *context);
 
 /**
  * Makes a builder without entries. `options` may be NULL.

@@ -7,8 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace fanread::detail {
 
@@ -290,6 +292,70 @@ inline fanread_status seek(fanread_cursor *cursor, std::int32_t place, std::stri
 inline fanread_status seek(fanread_cursor *cursor, std::int32_t place, std::uint64_t key) {
   return fanread_cursor_u64_seek(cursor, place, key);
 }
+
+/* Scans: the callback of C that fits keys and values of a form. */
+
+template <class Visitor>
+fanread_status scan(const fanread_map *map, std::int32_t place, std::string_view key,
+                    Visitor &visitor, std::uint64_t) {
+  return fanread_map_scan(map, place, key.data(), key.size(), &Visitor::string_number, &visitor);
+}
+
+template <class Visitor>
+fanread_status scan(const fanread_map *map, std::int32_t place, std::string_view key,
+                    Visitor &visitor, std::string_view) {
+  return fanread_map_scan_bytes(map, place, key.data(), key.size(), &Visitor::strings, &visitor);
+}
+
+template <class Visitor>
+fanread_status scan(const fanread_map *map, std::int32_t place, std::uint64_t key,
+                    Visitor &visitor, std::uint64_t) {
+  return fanread_map_u64_scan(map, place, key, &Visitor::numbers, &visitor);
+}
+
+template <class Visitor>
+fanread_status scan(const fanread_map *map, std::int32_t place, std::uint64_t key,
+                    Visitor &visitor, std::string_view) {
+  return fanread_map_u64_scan_bytes(map, place, key, &Visitor::number_string, &visitor);
+}
+
+/** Calls a function of the caller from C. What it throws waits until C has returned. */
+template <class Visit>
+struct visitor {
+  Visit &visit;
+  std::exception_ptr thrown = nullptr;
+
+  template <class... Entry>
+  std::int32_t call(Entry... entry) noexcept {
+    try {
+      if constexpr (std::is_same_v<decltype(visit(entry...)), bool>) {
+        return visit(entry...) ? 0 : 1;
+      } else {
+        visit(entry...);
+        return 0;
+      }
+    } catch (...) {
+      thrown = std::current_exception();
+      return 1;
+    }
+  }
+
+  static std::int32_t strings(void *self, fanread_bytes key, fanread_bytes value) noexcept {
+    return static_cast<visitor *>(self)->call(view_of(key), view_of(value));
+  }
+
+  static std::int32_t string_number(void *self, fanread_bytes key, std::uint64_t value) noexcept {
+    return static_cast<visitor *>(self)->call(view_of(key), value);
+  }
+
+  static std::int32_t numbers(void *self, std::uint64_t key, std::uint64_t value) noexcept {
+    return static_cast<visitor *>(self)->call(key, value);
+  }
+
+  static std::int32_t number_string(void *self, std::uint64_t key, fanread_bytes value) noexcept {
+    return static_cast<visitor *>(self)->call(key, view_of(value));
+  }
+};
 
 }  // namespace fanread::detail
 

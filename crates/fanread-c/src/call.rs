@@ -11,7 +11,9 @@ use crate::error::{Fault, Outcome, fanread_status};
 use crate::face::{Found, Map, Place, Start};
 use crate::handle::{self, Out, fanread_buffer, fanread_bytes};
 use crate::map::{self, Shared, fanread_map, fanread_place};
-use crate::value::{AnswerValues, Answers, Key, KeySlot, Keys, Slot, Strings, Value, Values};
+use crate::value::{
+    AnswerValues, Answers, Key, KeySlot, Keys, Kind, Slot, Strings, Value, Values, other_kind,
+};
 
 pub(crate) fn found(found: bool) -> fanread_status {
     if found { FANREAD_OK } else { FANREAD_NOT_FOUND }
@@ -196,6 +198,27 @@ pub(crate) fn find(
     value: Slot<'_>,
 ) -> Outcome {
     Ok(found(map.find(place_of(place, key)?, found_key, value)?))
+}
+
+/// Hands on the entries of a map from a place on, until `each` returns anything but 0.
+pub(crate) fn scan(
+    map: &dyn Map,
+    place: i32,
+    key: Key<'_>,
+    mut each: impl FnMut(&[u8], Value<'_>) -> Result<i32, Fault>,
+) -> Outcome {
+    let (from, up) = place_of(place, key)?.walk();
+    let mut any = false;
+    map.walk(from, up, &mut |key, value| {
+        any = true;
+        Ok(each(key, value)? == 0)
+    })?;
+    Ok(found(any))
+}
+
+/// Refuses a map with values of the other kind.
+pub(crate) fn has_values(map: &dyn Map, kind: Kind) -> Result<(), Fault> {
+    if map.values() == kind { Ok(()) } else { Err(other_kind(map.values())) }
 }
 
 /// Makes a map of sorted entries.

@@ -10,10 +10,8 @@ use core::ffi::c_void;
 use core::ops::Bound;
 use std::sync::Arc;
 
-use crate::call::{bytes_out, found, key_of, lend_shared, place_of};
-use crate::error::fanread_status::{
-    FANREAD_NO_ENTRY, FANREAD_NOT_FOUND, FANREAD_OK, FANREAD_VALUE_KIND,
-};
+use crate::call::{bytes_out, found, has_values, key_of, lend_shared, place_of};
+use crate::error::fanread_status::{FANREAD_NO_ENTRY, FANREAD_NOT_FOUND, FANREAD_OK};
 use crate::error::{Fault, Outcome, fanread_status};
 use crate::face::{Map, Place};
 use crate::handle::{self, Handle, append, fanread_bytes};
@@ -120,6 +118,9 @@ impl Cursor {
         let count = self.fixed.unwrap_or(self.ahead);
         spare.bytes.clear();
         spare.entries.clear();
+        // Not one by one; and not what a caller has asked for in vain.
+        spare.entries.reserve(count.min(MAX_AHEAD));
+        spare.bytes.reserve(count.min(MAX_AHEAD) * size_of::<u64>());
         map.walk(from, up, &mut |key, value| {
             spare.push(key, value)?;
             Ok(spare.entries.len() < count && spare.bytes.len() < AHEAD_BYTES)
@@ -138,12 +139,8 @@ impl Cursor {
 
     fn seek(&mut self, place: Place<'_>) -> Result<bool, Fault> {
         self.ahead = FIRST_AHEAD;
-        match place {
-            Place::First => self.read(Bound::Unbounded, true),
-            Place::Last => self.read(Bound::Unbounded, false),
-            Place::From(edge) => self.read(edge, true),
-            Place::UpTo(edge) => self.read(edge, false),
-        }
+        let (from, up) = place.walk();
+        self.read(from, up)
     }
 
     /// Goes to the next entry in a direction.
@@ -182,9 +179,7 @@ impl Cursor {
     }
 
     fn entry_with(&self, kind: Kind) -> Result<Entry, Fault> {
-        if self.map.values() != kind {
-            return Err(Fault::new(FANREAD_VALUE_KIND, "the map has values of the other kind"));
-        }
+        has_values(&*self.map, kind)?;
         self.entry()
     }
 }

@@ -53,6 +53,18 @@ pub(crate) enum Place<'a> {
     UpTo(Bound<Key<'a>>),
 }
 
+impl<'a> Place<'a> {
+    /// From where a walk that begins there goes on, and whether upwards.
+    pub(crate) fn walk(self) -> (Bound<Key<'a>>, bool) {
+        match self {
+            Self::First => (Bound::Unbounded, true),
+            Self::Last => (Bound::Unbounded, false),
+            Self::From(edge) => (edge, true),
+            Self::UpTo(edge) => (edge, false),
+        }
+    }
+}
+
 /// Takes entries of a walk, in its order; false ends it.
 pub(crate) type Visit<'v> = dyn FnMut(&[u8], Value<'_>) -> Result<bool, Fault> + 'v;
 

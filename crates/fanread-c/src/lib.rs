@@ -11,7 +11,7 @@
 //! | `value.rs`, `face.rs`, `index.rs` | keys and values in their forms, and all maps behind one face |
 //! | `call.rs` | what the calls of maps have in common |
 //! | `map.rs`, `map_bytes.rs`, `map_u64.rs` | maps |
-//! | `cursor.rs` | entries in order |
+//! | `cursor.rs`, `scan.rs` | entries in order |
 //! | `table.rs`, `store.rs`, `u64_store.rs` | files |
 
 #![expect(unsafe_code, reason = "C has pointers; each is checked where it comes in")]
@@ -28,6 +28,7 @@ pub mod map;
 pub mod map_bytes;
 pub mod map_u64;
 mod panic;
+pub mod scan;
 pub mod store;
 pub mod table;
 pub mod u64_store;

@@ -256,8 +256,9 @@ pub(crate) enum Kind {
     Bytes,
 }
 
+/// What a map whose values are of this kind says to those of the other.
 #[cold]
-fn other_kind(has: Kind) -> Fault {
+pub(crate) fn other_kind(has: Kind) -> Fault {
     let values = match has {
         Kind::Numbers => "numbers",
         Kind::Bytes => "byte strings",

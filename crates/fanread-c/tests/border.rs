@@ -26,6 +26,14 @@ mod map_bytes;
 mod map_u64;
 #[path = "../src/panic.rs"]
 mod panic;
+#[path = "../src/scan.rs"]
+mod scan;
+#[path = "../src/store.rs"]
+mod store;
+#[path = "../src/table.rs"]
+mod table;
+#[path = "../src/u64_store.rs"]
+mod u64_store;
 #[path = "../src/value.rs"]
 mod value;
 
@@ -136,6 +144,7 @@ use map::*;
 use map_bytes::*;
 use map_u64::*;
 use panic::border;
+use scan::fanread_map_scan;
 
 struct Bomb;
 
@@ -182,6 +191,10 @@ fn every_status_has_a_message_of_its_own() {
     let all: std::collections::HashSet<_> = (-16..=3).map(text).collect();
     assert_eq!(all.len(), 20);
     assert!(!all.contains(text(4)) && text(4) == text(-17));
+}
+
+extern "C" fn visit(_: *mut core::ffi::c_void, _: fanread_bytes, _: u64) -> i32 {
+    0
 }
 
 #[test]
@@ -267,6 +280,7 @@ fn no_panic_of_a_map_crosses_the_border() {
         panicked(fanread_cursor_seek_first(cursor), "walk");
         panicked(fanread_cursor_seek_last(cursor), "walk");
         panicked(fanread_cursor_next(cursor), "walk");
+        panicked(fanread_map_scan(map, 1, key, len, Some(visit), null_mut()), "values");
         assert_eq!(fanread_map_free(map), FANREAD_OK);
         // The last that holds the map.
         panicked(fanread_cursor_free(cursor), "drop");

@@ -15,7 +15,7 @@ fn header() -> String {
 }
 
 /// The sources with what C sees, in the order of the header.
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 11] = [
     "error",
     "handle",
     "face",
@@ -23,6 +23,7 @@ const SOURCES: [&str; 10] = [
     "map_bytes",
     "map_u64",
     "cursor",
+    "scan",
     "table",
     "store",
     "u64_store",

@@ -139,12 +139,84 @@ static void a_walk_meets_what_is_there_all_the_time(int kind) {
   DONE(fanread_map_free(map));
 }
 
+struct seen {
+  uint64_t next;
+  int64_t step;
+  size_t count, stop_at;
+  const fanread_map *map;
+};
+
+static int32_t see(struct seen *seen, uint64_t key, uint64_t value) {
+  EXPECT(key == seen->next * 10 && value == seen->next);
+  seen->next += (uint64_t)seen->step;
+  /* The function may use the map. */
+  DONE(fanread_map_u64_contains(seen->map, key));
+  return ++seen->count == seen->stop_at;
+}
+
+static int32_t see_numbers(void *context, uint64_t key, uint64_t value) {
+  return see(context, key, value);
+}
+
+static int32_t see_number(void *context, fanread_bytes key, uint64_t value) {
+  uint64_t number = 0;
+  EXPECT(key.len == 8);
+  for (size_t i = 0; i < 8; i++) number = number << 8 | key.data[i];
+  return see(context, number, value);
+}
+
+static int32_t see_bytes(void *context, fanread_bytes key, fanread_bytes value) {
+  uint64_t number = 0;
+  for (size_t i = 0; i < value.len; i++) number = number << 8 | value.data[i];
+  return see_number(context, key, number);
+}
+
+static int32_t see_u64_bytes(void *context, uint64_t key, fanread_bytes value) {
+  EXPECT(value.len == 8);
+  return see(context, key, key / 10);
+}
+
+static void scans_go_both_ways(int kind) {
+  static uint64_t keys[MANY], values[MANY];
+  static uint8_t spelt[MANY][8];
+  static fanread_bytes texts[MANY];
+  for (uint64_t i = 0; i < MANY; i++) {
+    keys[i] = i * 10, values[i] = i;
+    texts[i] = bytes_of(spell(i, spelt[i]), 8);
+  }
+  fanread_map *map, *of_bytes;
+  uint8_t room[8];
+  DONE(fanread_map_u64_from_sorted(kind, keys, values, MANY, &map));
+  DONE(fanread_map_u64_from_sorted_bytes(kind, keys, texts, MANY, &of_bytes));
+  struct seen all = {0, 1, 0, 0, map};
+  DONE(VALID(fanread_map_u64_scan(map, FANREAD_FIRST, 0, see_numbers, &all)));
+  EXPECT(all.count == MANY);
+  struct seen down = {MANY - 1, -1, 0, 0, map};
+  DONE(VALID(fanread_map_scan(map, FANREAD_LAST, NULL, 0, see_number, &down)));
+  EXPECT(down.count == MANY);
+  struct seen part = {6, 1, 0, 20, map};
+  DONE(fanread_map_scan(map, FANREAD_AT_OR_ABOVE, spell(55, room), 8, see_number, &part));
+  EXPECT(part.count == 20);
+  struct seen above = {7, 1, 0, 1, map};
+  DONE(fanread_map_u64_scan(map, FANREAD_ABOVE, 60, see_numbers, &above));
+  struct seen below = {5, -1, 0, 0, of_bytes};
+  DONE(VALID(fanread_map_scan_bytes(of_bytes, FANREAD_BELOW, spell(60, room), 8, see_bytes, &below)));
+  EXPECT(below.count == 6);
+  struct seen up_to = {6, -1, 0, 3, of_bytes};
+  DONE(VALID(fanread_map_u64_scan_bytes(of_bytes, FANREAD_AT_OR_BELOW, 60, see_u64_bytes, &up_to)));
+  EXPECT(up_to.count == 3);
+  EXPECT(fanread_map_u64_scan(map, FANREAD_ABOVE, UINT64_MAX, see_numbers, &all) == FANREAD_NOT_FOUND);
+  DONE(fanread_map_free(of_bytes));
+  DONE(fanread_map_free(map));
+}
+
 int main(void) {
   for (int kind = FANREAD_ORDERED_MAP; kind <= FANREAD_SKIP_LIST; kind++) {
     walks_go_both_ways(kind, 0);
     walks_go_both_ways(kind, 1);
     walks_go_both_ways(kind, 7);
     byte_values_are_lent(kind);
+    scans_go_both_ways(kind);
     a_walk_meets_what_is_there_all_the_time(kind);
   }
   puts("cursors: ok");

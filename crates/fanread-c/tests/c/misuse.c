@@ -12,6 +12,16 @@ static int32_t u64_visit(void *context, uint64_t key, uint64_t value) {
   return 0;
 }
 
+static int32_t number_visit(void *context, fanread_bytes key, uint64_t value) {
+  (void)context, (void)key, (void)value;
+  return 0;
+}
+
+static int32_t u64_bytes_visit(void *context, uint64_t key, fanread_bytes value) {
+  (void)context, (void)key, (void)value;
+  return 0;
+}
+
 static const char *const path = "misuse.tmp";
 static fanread_bytes strings[1] = {{(const uint8_t *)"k", 1}};
 static uint64_t numbers[1] = {1};
@@ -72,6 +82,10 @@ static void no_handle_is_null(void) {
   NULLED(fanread_map_u64_get_batch_bytes(NULL, numbers, 1, slices, &room, &count));
   NULLED(fanread_map_u64_insert_batch_bytes(NULL, numbers, strings, 1));
   NULLED(fanread_cursor_new(NULL, &made_cursor));
+  NULLED(fanread_map_scan(NULL, FANREAD_FIRST, "k", 1, number_visit, NULL));
+  NULLED(fanread_map_scan_bytes(NULL, FANREAD_FIRST, "k", 1, visit, NULL));
+  NULLED(fanread_map_u64_scan(NULL, FANREAD_FIRST, 1, u64_visit, NULL));
+  NULLED(fanread_map_u64_scan_bytes(NULL, FANREAD_FIRST, 1, u64_bytes_visit, NULL));
   NOTHING(fanread_cursor_free(NULL));
   NULLED(fanread_cursor_read_ahead(NULL, 1));
   NULLED(fanread_cursor_seek(NULL, FANREAD_AT_OR_ABOVE, "k", 1));
@@ -165,6 +179,10 @@ static void handles_are_of_their_type(void *wrong, void *of_map) {
   MISUSED(fanread_map_u64_insert_batch_bytes(wrong, numbers, strings, 1), FANREAD_HANDLE);
   MISUSED(fanread_cursor_new(wrong, &made_cursor), FANREAD_HANDLE);
   MISUSED(fanread_cursor_free(of_map), FANREAD_HANDLE);
+  MISUSED(fanread_map_scan(wrong, FANREAD_FIRST, "k", 1, number_visit, NULL), FANREAD_HANDLE);
+  MISUSED(fanread_map_scan_bytes(wrong, FANREAD_FIRST, "k", 1, visit, NULL), FANREAD_HANDLE);
+  MISUSED(fanread_map_u64_scan(wrong, FANREAD_FIRST, 1, u64_visit, NULL), FANREAD_HANDLE);
+  MISUSED(fanread_map_u64_scan_bytes(wrong, FANREAD_FIRST, 1, u64_bytes_visit, NULL), FANREAD_HANDLE);
   MISUSED(fanread_cursor_read_ahead(of_map, 1), FANREAD_HANDLE);
   MISUSED(fanread_cursor_seek(of_map, FANREAD_AT_OR_ABOVE, "k", 1), FANREAD_HANDLE);
   MISUSED(fanread_cursor_u64_seek(of_map, FANREAD_AT_OR_ABOVE, 1), FANREAD_HANDLE);
@@ -284,6 +302,12 @@ static void arguments_are_checked(fanread_map *map, fanread_map *texts, fanread_
   uint64_t two[2] = {1, 2};
   NULLED(fanread_map_insert_batch(map, hole, two, 2));
   NULLED(fanread_map_insert_batch_bytes(texts, strings, hole + 1, 1));
+  NULLED(fanread_map_scan(map, FANREAD_FIRST, NULL, 0, NULL, NULL));
+  NULLED(fanread_map_scan(map, FANREAD_ABOVE, NULL, 1, number_visit, NULL));
+  MISUSED(fanread_map_scan(map, 0, NULL, 0, number_visit, NULL), FANREAD_ARGUMENT);
+  MISUSED(fanread_map_scan_bytes(map, FANREAD_FIRST, NULL, 0, visit, NULL), FANREAD_VALUE_KIND);
+  MISUSED(fanread_map_scan(texts, FANREAD_FIRST, NULL, 0, number_visit, NULL), FANREAD_VALUE_KIND);
+  MISUSED(fanread_map_u64_scan(map, FANREAD_FIRST, 0, u64_visit, NULL), FANREAD_KEY_LENGTH);
   NULLED(fanread_cursor_new(map, NULL));
   NULLED(fanread_cursor_seek(cursor, FANREAD_AT_OR_ABOVE, NULL, 1));
   NULLED(fanread_cursor_key(cursor, NULL));

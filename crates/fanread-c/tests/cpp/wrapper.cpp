@@ -173,6 +173,20 @@ TYPED_TEST(MapTest, RangesAndCursorsKeepTheOrder) {
   const auto none = map.range(made<Key>(20), made<Key>(10));
   ASSERT_EQ(none.begin(), none.end());
 
+  at = 30;
+  map.scan(
+      [&](auto key, auto value) {
+        EXPECT_EQ(key, made<Key>(at));
+        EXPECT_EQ(value, made<Value>(at));
+        return ++at < 40;
+      },
+      made<Key>(30));
+  ASSERT_EQ(at, 40u);
+  at = 0;
+  map.scan([&](auto, auto) { at++; });
+  ASSERT_EQ(at, 100u);
+  EXPECT_THROW(map.scan([](auto, auto) { throw 7; }), int);
+
   auto cursor = map.make_cursor();
   EXPECT_THROW(cursor.key(), fanread::error);
   ASSERT_TRUE(cursor.seek(made<Key>(50)));
