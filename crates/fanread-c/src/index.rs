@@ -1,0 +1,453 @@
+//! The maps of the library behind one face: which kind it is, nobody above needs to know.
+//!
+//! One macro translates the calls, for three families of maps that take keys in three ways:
+//! borrowed byte strings, numbers, and byte strings that the map owns. A call that finds a key or
+//! value of the wrong form changes nothing.
+
+use core::mem::MaybeUninit;
+use core::ops::Bound;
+use std::sync::Arc;
+
+use fanread::{
+    CuckooTrie, MemoryUsage, MlpIndex, Options, OrderedMap, Ref, SkipList, U64Map, Wormhole,
+    ordered_map,
+};
+
+use crate::error::Fault;
+use crate::error::fanread_status::FANREAD_TOO_LONG;
+use crate::face::{Found, Map, Place, Start, Visit, fanread_kind};
+use crate::value::{Answers, Key, KeySlot, Keys, Kind, Slot, Stored, Value, Values};
+
+/// Keys that a batch takes at a time: several times as many as a map keeps in flight, in some kilobytes of stack.
+const CHUNK: usize = 256;
+
+/// Room for as many items, on the stack. Only those that are used are written: most batches are short.
+struct Room<T>([MaybeUninit<T>; CHUNK]);
+
+impl<T: Copy> Room<T> {
+    #[inline]
+    fn new() -> Self {
+        Self([const { MaybeUninit::uninit() }; CHUNK])
+    }
+
+    #[inline]
+    fn fill(&mut self, count: usize, item: T) -> &mut [T] {
+        let some = &mut self.0[..count];
+        for place in &mut *some {
+            place.write(item);
+        }
+        // SAFETY: all of them were just written.
+        unsafe { some.assume_init_mut() }
+    }
+}
+
+/// The skip list whose keys are byte strings.
+type SkipStrings<V> = SkipList<Box<[u8]>, V>;
+
+/// The keys of a family of maps.
+mod family {
+    use super::{CHUNK, FANREAD_TOO_LONG, Fault, Key, Keys, Room, ordered_map};
+
+    /// Byte strings that the map copies.
+    pub(super) mod borrowed {
+        use super::{CHUNK, FANREAD_TOO_LONG, Fault, Key, Keys, Room, ordered_map};
+
+        /// A key to look for.
+        #[expect(clippy::unnecessary_wraps, reason = "not all families take all keys")]
+        #[inline]
+        pub(in super::super) fn key<'a>(
+            key: Key<'a>,
+            room: &'a mut [u8; 8],
+        ) -> Result<&'a [u8], Fault> {
+            Ok(key.bytes(room))
+        }
+
+        /// Refuses a key that no map takes.
+        #[inline]
+        pub(in super::super) fn fits(key: &[u8]) -> Result<(), Fault> {
+            const MAX: usize = ordered_map::MAX_KEY_BYTES;
+            if key.len() > MAX {
+                let text =
+                    format!("the key has {} bytes, the longest possible one {MAX}", key.len());
+                return Err(Fault::new(FANREAD_TOO_LONG, text));
+            }
+            Ok(())
+        }
+
+        /// A key to insert, which fits.
+        #[inline]
+        pub(in super::super) fn new_key(key: &[u8]) -> &[u8] {
+            key
+        }
+
+        /// A key of a map that is built at once.
+        pub(in super::super) enum Lent<'a> {
+            Bytes(&'a [u8]),
+            Number([u8; 8]),
+        }
+
+        impl AsRef<[u8]> for Lent<'_> {
+            fn as_ref(&self) -> &[u8] {
+                match self {
+                    Self::Bytes(bytes) => bytes,
+                    Self::Number(bytes) => bytes,
+                }
+            }
+        }
+
+        #[expect(clippy::unnecessary_wraps, reason = "not all families take all keys")]
+        pub(in super::super) fn load(key: Key<'_>) -> Result<Lent<'_>, Fault> {
+            Ok(match key {
+                Key::Bytes(bytes) => Lent::Bytes(bytes),
+                Key::Number(number) => Lent::Number(number.to_be_bytes()),
+            })
+        }
+
+        /// Hands on keys in arrays, with the place of each array's first.
+        pub(in super::super) fn chunks(
+            keys: Keys<'_>,
+            mut take: impl FnMut(usize, &[&[u8]]) -> Result<(), Fault>,
+        ) -> Result<(), Fault> {
+            for at in (0..keys.len()).step_by(CHUNK) {
+                let count = CHUNK.min(keys.len() - at);
+                let (mut rooms, mut some) = (Room::new(), Room::new());
+                let (rooms, some) = (rooms.fill(count, [0; 8]), some.fill(count, &[][..]));
+                for ((index, key), room) in (at..).zip(&mut *some).zip(rooms) {
+                    *key = keys.at(index).bytes(room);
+                }
+                take(at, some)?;
+            }
+            Ok(())
+        }
+    }
+
+    /// Byte strings that the map owns, of any length.
+    pub(super) mod owned {
+        pub(in super::super) use super::borrowed::{chunks, key};
+        use super::{Fault, Key};
+
+        #[expect(clippy::unnecessary_wraps, reason = "not all families take all keys")]
+        pub(in super::super) fn fits(_: &[u8]) -> Result<(), Fault> {
+            Ok(())
+        }
+
+        pub(in super::super) fn new_key(key: &[u8]) -> Box<[u8]> {
+            key.into()
+        }
+
+        #[expect(clippy::unnecessary_wraps, reason = "not all families take all keys")]
+        pub(in super::super) fn load(key: Key<'_>) -> Result<Box<[u8]>, Fault> {
+            Ok(new_key(key.bytes(&mut [0; 8])))
+        }
+    }
+
+    /// Numbers.
+    pub(super) mod numbers {
+        use super::{CHUNK, Fault, Key, Keys, Room};
+
+        #[inline]
+        pub(in super::super) fn key(key: Key<'_>, _: &mut [u8; 8]) -> Result<u64, Fault> {
+            key.number()
+        }
+
+        #[expect(clippy::unnecessary_wraps, reason = "not all families take all keys")]
+        #[inline]
+        pub(in super::super) fn fits(_: u64) -> Result<(), Fault> {
+            Ok(())
+        }
+
+        #[inline]
+        pub(in super::super) fn new_key(key: u64) -> u64 {
+            key
+        }
+
+        pub(in super::super) fn load(key: Key<'_>) -> Result<u64, Fault> {
+            key.number()
+        }
+
+        pub(in super::super) fn chunks(
+            keys: Keys<'_>,
+            mut take: impl FnMut(usize, &[u64]) -> Result<(), Fault>,
+        ) -> Result<(), Fault> {
+            for at in (0..keys.len()).step_by(CHUNK) {
+                let count = CHUNK.min(keys.len() - at);
+                if let Keys::Numbers(numbers) = keys {
+                    take(at, &numbers[at..at + count])?;
+                    continue;
+                }
+                let mut some = Room::new();
+                let some = some.fill(count, 0);
+                for (index, key) in (at..).zip(&mut *some) {
+                    *key = keys.at(index).number()?;
+                }
+                take(at, some)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// The bound of a walk with its key as a map takes it.
+fn bound<'a, K>(
+    bound: Bound<Key<'a>>,
+    key: impl FnOnce(Key<'a>) -> Result<K, Fault>,
+) -> Result<Bound<K>, Fault> {
+    Ok(match bound {
+        Bound::Included(edge) => Bound::Included(key(edge)?),
+        Bound::Excluded(edge) => Bound::Excluded(key(edge)?),
+        Bound::Unbounded => Bound::Unbounded,
+    })
+}
+
+macro_rules! map {
+    ($map:ident, $family:ident, range: [$($range:tt)*], found: |$found:ident| $bytes:expr) => {
+        impl<V: Stored> Map for $map<V> {
+            fn values(&self) -> Kind {
+                V::KIND
+            }
+
+            fn get(&self, key: Key<'_>, value: Slot<'_>) -> Result<bool, Fault> {
+                V::check(value.kind())?;
+                let mut room = [0; 8];
+                let key = family::$family::key(key, &mut room)?;
+                let pinned = self.pin();
+                let Some(found) = pinned.get(key) else { return Ok(false) };
+                value.put(found.value())?;
+                Ok(true)
+            }
+
+            fn contains(&self, key: Key<'_>) -> Result<bool, Fault> {
+                let mut room = [0; 8];
+                Ok(self.pin().contains_key(family::$family::key(key, &mut room)?))
+            }
+
+            fn insert(&self, key: Key<'_>, value: Value<'_>, old: Slot<'_>) -> Result<bool, Fault> {
+                V::check(old.kind())?;
+                let mut room = [0; 8];
+                let key = family::$family::key(key, &mut room)?;
+                family::$family::fits(key)?;
+                let (key, value) = (family::$family::new_key(key), V::of(value)?);
+                let pinned = self.pin();
+                let Some(replaced) = pinned.try_insert(key, value)? else { return Ok(false) };
+                old.put(replaced.value())?;
+                Ok(true)
+            }
+
+            fn remove(&self, key: Key<'_>, old: Slot<'_>) -> Result<bool, Fault> {
+                V::check(old.kind())?;
+                let mut room = [0; 8];
+                let key = family::$family::key(key, &mut room)?;
+                let pinned = self.pin();
+                let Some(removed) = pinned.remove(key) else { return Ok(false) };
+                old.put(removed.value())?;
+                Ok(true)
+            }
+
+            fn replace(&self, key: Key<'_>, value: Value<'_>, old: Slot<'_>) -> Result<bool, Fault> {
+                V::check(old.kind())?;
+                let mut room = [0; 8];
+                let key = family::$family::key(key, &mut room)?;
+                let value = V::of(value)?;
+                let pinned = self.pin();
+                let Some(replaced) = pinned.update(key, |_| value.clone()) else { return Ok(false) };
+                old.put(replaced.value())?;
+                Ok(true)
+            }
+
+            fn get_or_insert(
+                &self,
+                key: Key<'_>,
+                value: Value<'_>,
+                there: Slot<'_>,
+            ) -> Result<(), Fault> {
+                V::check(there.kind())?;
+                let mut room = [0; 8];
+                let key = family::$family::key(key, &mut room)?;
+                family::$family::fits(key)?;
+                let (key, value) = (family::$family::new_key(key), V::of(value)?);
+                let pinned = self.pin();
+                there.put(pinned.get_or_insert_with(key, || value).value())
+            }
+
+            fn compare_exchange(
+                &self,
+                key: Key<'_>,
+                current: Value<'_>,
+                new: Value<'_>,
+                found: Slot<'_>,
+            ) -> Result<Found, Fault> {
+                V::check(found.kind())?;
+                let mut room = [0; 8];
+                let key = family::$family::key(key, &mut room)?;
+                let (current, new) = (V::of(current)?, V::of(new)?);
+                let pinned = self.pin();
+                let (result, there) = match pinned.compare_exchange(key, &current, new) {
+                    Ok(old) => (Found::Replaced, old),
+                    Err((Some(other), _)) => (Found::Other, other),
+                    Err((None, _)) => return Ok(Found::Nothing),
+                };
+                found.put(there.value())?;
+                Ok(result)
+            }
+
+            fn find(
+                &self,
+                place: Place<'_>,
+                key: KeySlot<'_>,
+                value: Slot<'_>,
+            ) -> Result<bool, Fault> {
+                V::check(value.kind())?;
+                let mut room = [0; 8];
+                let pinned = self.pin();
+                let entry = match place {
+                    Place::First => pinned.first_key_value(),
+                    Place::Last => pinned.last_key_value(),
+                    Place::From(edge) => {
+                        pinned.lower_bound(bound(edge, |key| family::$family::key(key, &mut room))?)
+                    },
+                    Place::UpTo(edge) => {
+                        pinned.upper_bound(bound(edge, |key| family::$family::key(key, &mut room))?)
+                    },
+                };
+                let Some(($found, there)) = entry else { return Ok(false) };
+                key.put($bytes)?;
+                value.put(there.value())?;
+                Ok(true)
+            }
+
+            fn get_batch(&self, keys: Keys<'_>, answers: &mut Answers<'_>) -> Result<(), Fault> {
+                if let Some(kind) = answers.kind() {
+                    V::check(kind)?;
+                }
+                let pinned = self.pin();
+                let mut room: Room<Option<Ref<'_, V>>> = Room::new();
+                family::$family::chunks(keys, |at, keys| {
+                    let found = room.fill(keys.len(), None);
+                    pinned.get_batch(keys, found);
+                    for (index, found) in (at..).zip(found) {
+                        answers.put(index, found.as_ref().map(|found| found.value()))?;
+                    }
+                    Ok(())
+                })
+            }
+
+            fn insert_batch(&self, keys: Keys<'_>, values: Values<'_>) -> Result<(), Fault> {
+                V::check(values.kind())?;
+                // Before the first goes in: keys that no map takes.
+                family::$family::chunks(keys, |_, keys| {
+                    keys.iter().try_for_each(|key| family::$family::fits(*key))
+                })?;
+                let pinned = self.pin();
+                let mut fault = None;
+                family::$family::chunks(keys, |at, keys| {
+                    pinned.insert_batch((at..).zip(keys).map_while(|(index, key)| {
+                        let value = V::of(values.at(index)).map_err(|why| fault = Some(why));
+                        Some((family::$family::new_key(*key), value.ok()?))
+                    }));
+                    fault.take().map_or(Ok(()), Err)
+                })
+            }
+
+            fn walk(
+                &self,
+                from: Bound<Key<'_>>,
+                up: bool,
+                visit: &mut Visit<'_>,
+            ) -> Result<(), Fault> {
+                let mut room = [0; 8];
+                let from = bound(from, |key| family::$family::key(key, &mut room))?;
+                let pinned = self.pin();
+                if up {
+                    for ($found, value) in pinned.$($range)*((from, Bound::Unbounded)) {
+                        if !visit($bytes, value.value())? {
+                            break;
+                        }
+                    }
+                } else {
+                    for ($found, value) in pinned.$($range)*((Bound::Unbounded, from)).rev() {
+                        if !visit($bytes, value.value())? {
+                            break;
+                        }
+                    }
+                }
+                Ok(())
+            }
+
+            fn len(&self) -> usize {
+                self.len()
+            }
+
+            fn clear(&self) {
+                self.pin().clear();
+            }
+
+            fn memory_usage(&self) -> MemoryUsage {
+                self.memory_usage()
+            }
+        }
+
+        impl<V: Stored> Load for $map<V> {
+            fn load(keys: Keys<'_>, values: Values<'_>) -> Result<Self, Fault> {
+                let mut fault = None;
+                let entries = (0..keys.len()).map_while(|index| {
+                    match (family::$family::load(keys.at(index)), V::of(values.at(index))) {
+                        (Ok(key), Ok(value)) => Some((key, value)),
+                        (Err(why), _) | (_, Err(why)) => {
+                            fault = Some(why);
+                            None
+                        }
+                    }
+                });
+                let map = Self::from_sorted(entries)?;
+                fault.map_or(Ok(map), Err)
+            }
+
+            fn empty(options: Options) -> Self {
+                Self::with_options(options)
+            }
+        }
+    };
+}
+
+/// A map that can be made.
+trait Load: Sized {
+    fn empty(options: Options) -> Self;
+    fn load(keys: Keys<'_>, values: Values<'_>) -> Result<Self, Fault>;
+}
+
+map!(OrderedMap, borrowed, range: [range], found: |key| &key);
+map!(Wormhole, borrowed, range: [range], found: |key| &key);
+map!(CuckooTrie, borrowed, range: [range], found: |key| &key);
+map!(U64Map, numbers, range: [range], found: |key| &key.to_be_bytes());
+map!(MlpIndex, numbers, range: [range], found: |key| &key.to_be_bytes());
+map!(SkipStrings, owned, range: [range::<[u8], _>], found: |key| key);
+
+fn start<M: Map + Load + 'static>(start: Start<'_>) -> Result<Arc<dyn Map>, Fault> {
+    Ok(Arc::new(match start {
+        Start::Empty(_, options) => M::empty(options),
+        Start::Sorted(keys, values) => M::load(keys, values)?,
+    }))
+}
+
+fn with_values<V: Stored>(kind: fanread_kind, begin: Start<'_>) -> Result<Arc<dyn Map>, Fault> {
+    match kind {
+        fanread_kind::FANREAD_ORDERED_MAP => start::<OrderedMap<V>>(begin),
+        fanread_kind::FANREAD_U64_MAP => start::<U64Map<V>>(begin),
+        fanread_kind::FANREAD_WORMHOLE => start::<Wormhole<V>>(begin),
+        fanread_kind::FANREAD_CUCKOO_TRIE => start::<CuckooTrie<V>>(begin),
+        fanread_kind::FANREAD_MLP_INDEX => start::<MlpIndex<V>>(begin),
+        fanread_kind::FANREAD_SKIP_LIST => start::<SkipStrings<V>>(begin),
+    }
+}
+
+/// Makes a map.
+pub(crate) fn make(kind: fanread_kind, begin: Start<'_>) -> Result<Arc<dyn Map>, Fault> {
+    let values = match &begin {
+        Start::Empty(values, _) => *values,
+        Start::Sorted(_, values) => values.kind(),
+    };
+    match values {
+        Kind::Numbers => with_values::<u64>(kind, begin),
+        Kind::Bytes => with_values::<Box<[u8]>>(kind, begin),
+    }
+}

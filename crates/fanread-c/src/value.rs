@@ -1,0 +1,319 @@
+//! Keys and values on their way between C and the maps: which forms they have there, and what becomes of them here.
+//!
+//! A key comes as bytes or as a number. Maps on byte strings see a number as its eight bytes, the
+//! highest first, so that numbers have their order; maps on numbers take such bytes, and no others.
+//! A value is a number or bytes, one kind for each map.
+
+use core::mem::MaybeUninit;
+
+use crate::error::Fault;
+use crate::error::fanread_status::{FANREAD_KEY_LENGTH, FANREAD_VALUE_KIND};
+use crate::handle::{Out, append, fanread_buffer, fanread_bytes};
+
+/// A key as it was given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Key<'a> {
+    Bytes(&'a [u8]),
+    Number(u64),
+}
+
+impl<'a> Key<'a> {
+    /// The key for a map on byte strings; `room` is where a number's bytes go.
+    #[inline]
+    pub(crate) fn bytes(self, room: &'a mut [u8; 8]) -> &'a [u8] {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Number(number) => {
+                *room = number.to_be_bytes();
+                room
+            }
+        }
+    }
+
+    /// The key for a map on numbers.
+    #[inline]
+    pub(crate) fn number(self) -> Result<u64, Fault> {
+        match self {
+            Self::Number(number) => Ok(number),
+            Self::Bytes(bytes) => number_of(bytes),
+        }
+    }
+}
+
+/// The number of a key of eight bytes.
+#[inline]
+pub(crate) fn number_of(bytes: &[u8]) -> Result<u64, Fault> {
+    bytes.try_into().map(u64::from_be_bytes).map_err(|_| {
+        Fault::new(
+            FANREAD_KEY_LENGTH,
+            format!("a key of {} bytes, and keys have 8 here", bytes.len()),
+        )
+    })
+}
+
+/// Many keys as they were given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Keys<'a> {
+    Bytes(Strings<'a>),
+    Numbers(&'a [u64]),
+}
+
+impl<'a> Keys<'a> {
+    pub(crate) fn len(self) -> usize {
+        match self {
+            Self::Bytes(strings) => strings.0.len(),
+            Self::Numbers(numbers) => numbers.len(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn at(self, index: usize) -> Key<'a> {
+        match self {
+            Self::Bytes(strings) => Key::Bytes(strings.at(index)),
+            Self::Numbers(numbers) => Key::Number(numbers[index]),
+        }
+    }
+}
+
+/// An array of byte strings all of which are there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Strings<'a>(&'a [fanread_bytes]);
+
+impl<'a> Strings<'a> {
+    /// Checks each of them.
+    ///
+    /// # Safety
+    ///
+    /// Each is NULL, or its bytes are there, and nobody writes to them during `'a`.
+    pub(crate) unsafe fn new(strings: &'a [fanread_bytes], name: &str) -> Result<Self, Fault> {
+        for string in strings {
+            // SAFETY: the caller's promise is the same.
+            unsafe { string.get(name)? };
+        }
+        Ok(Self(strings))
+    }
+
+    #[inline]
+    pub(crate) fn at(self, index: usize) -> &'a [u8] {
+        let fanread_bytes { data, len } = self.0[index];
+        if len == 0 {
+            return &[];
+        }
+        // SAFETY: `new` has checked the pointer, and its caller promised the rest for 'a.
+        unsafe { core::slice::from_raw_parts(data, len) }
+    }
+}
+
+/// A value as it was given, or as it is handed out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Value<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+}
+
+/// Many values as they were given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Values<'a> {
+    Numbers(&'a [u64]),
+    Bytes(Strings<'a>),
+}
+
+impl<'a> Values<'a> {
+    #[inline]
+    pub(crate) fn at(self, index: usize) -> Value<'a> {
+        match self {
+            Self::Numbers(numbers) => Value::Number(numbers[index]),
+            Self::Bytes(strings) => Value::Bytes(strings.at(index)),
+        }
+    }
+
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            Self::Numbers(_) => Kind::Numbers,
+            Self::Bytes(_) => Kind::Bytes,
+        }
+    }
+}
+
+/// Where a value goes that a call returns, if the caller wants it.
+#[derive(Debug)]
+pub(crate) enum Slot<'a> {
+    Number(Option<Out<'a, u64>>),
+    Bytes(Option<&'a mut fanread_buffer>),
+}
+
+impl Slot<'_> {
+    #[inline]
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Self::Number(_) => Kind::Numbers,
+            Self::Bytes(_) => Kind::Bytes,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn put(self, value: Value<'_>) -> Result<(), Fault> {
+        match (self, value) {
+            (Self::Number(Some(out)), Value::Number(number)) => out.set(number),
+            (Self::Bytes(Some(buffer)), Value::Bytes(bytes)) => buffer.copy(bytes)?,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Where a found key goes.
+#[derive(Debug)]
+pub(crate) enum KeySlot<'a> {
+    Number(Option<Out<'a, u64>>),
+    Bytes(Option<&'a mut fanread_buffer>),
+}
+
+impl KeySlot<'_> {
+    pub(crate) fn put(self, key: &[u8]) -> Result<(), Fault> {
+        match self {
+            Self::Number(Some(out)) => out.set(number_of(key)?),
+            Self::Bytes(Some(buffer)) => buffer.copy(key)?,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Where the answers to many lookups go.
+#[derive(Debug)]
+pub(crate) struct Answers<'a> {
+    pub(crate) values: AnswerValues<'a>,
+    /// 1 for each key that was found, 0 for the others; empty if nobody wants to know.
+    pub(crate) found: &'a mut [MaybeUninit<u8>],
+    pub(crate) hits: usize,
+}
+
+#[derive(Debug)]
+pub(crate) enum AnswerValues<'a> {
+    /// None are wanted.
+    Nothing,
+    Numbers(&'a mut [MaybeUninit<u64>]),
+    /// Bytes are gathered in one place. Until that is complete, `data` says where in it they begin.
+    Bytes(Vec<u8>, &'a mut [MaybeUninit<fanread_bytes>]),
+}
+
+impl Answers<'_> {
+    /// Stores the answer for one key.
+    #[inline]
+    pub(crate) fn put(&mut self, index: usize, value: Option<Value<'_>>) -> Result<(), Fault> {
+        self.hits += usize::from(value.is_some());
+        if let Some(found) = self.found.get_mut(index) {
+            found.write(u8::from(value.is_some()));
+        }
+        match (&mut self.values, value) {
+            (AnswerValues::Numbers(numbers), Some(Value::Number(number))) => {
+                numbers[index].write(number);
+            }
+            (AnswerValues::Numbers(numbers), _) => {
+                numbers[index].write(0);
+            }
+            (AnswerValues::Bytes(room, values), Some(Value::Bytes(bytes))) => {
+                // Not NULL, even for the first.
+                let at = core::ptr::without_provenance(room.len() + 1);
+                append(room, bytes)?;
+                values[index].write(fanread_bytes { data: at, len: bytes.len() });
+            }
+            (AnswerValues::Bytes(_, values), _) => {
+                values[index].write(fanread_bytes::NONE);
+            }
+            (AnswerValues::Nothing, _) => {}
+        }
+        Ok(())
+    }
+
+    pub(crate) fn kind(&self) -> Option<Kind> {
+        match self.values {
+            AnswerValues::Nothing => None,
+            AnswerValues::Numbers(_) => Some(Kind::Numbers),
+            AnswerValues::Bytes(..) => Some(Kind::Bytes),
+        }
+    }
+
+    /// Says where bytes are, once all are gathered, and hands on the place that has them.
+    pub(crate) fn finish(self) -> Vec<u8> {
+        let AnswerValues::Bytes(room, values) = self.values else { return Vec::new() };
+        for value in values {
+            // SAFETY: `put` has written all of them, one for each key.
+            let value = unsafe { value.assume_init_mut() };
+            if !value.data.is_null() {
+                value.data = room[value.data.addr() - 1..].as_ptr();
+            }
+        }
+        room
+    }
+}
+
+/// The two kinds of values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    Numbers,
+    Bytes,
+}
+
+/// What a map whose values are of this kind says to those of the other.
+#[cold]
+pub(crate) fn other_kind(has: Kind) -> Fault {
+    let values = match has {
+        Kind::Numbers => "numbers",
+        Kind::Bytes => "byte strings",
+    };
+    Fault::new(FANREAD_VALUE_KIND, format!("the values of this map are {values}"))
+}
+
+/// What a map holds as a value.
+pub(crate) trait Stored: Clone + PartialEq + Send + Sync + 'static {
+    const KIND: Kind;
+
+    fn of(value: Value<'_>) -> Result<Self, Fault>;
+
+    fn value(&self) -> Value<'_>;
+
+    /// Refuses values of the other kind.
+    #[inline]
+    fn check(kind: Kind) -> Result<(), Fault> {
+        if kind == Self::KIND { Ok(()) } else { Err(other_kind(Self::KIND)) }
+    }
+}
+
+impl Stored for u64 {
+    const KIND: Kind = Kind::Numbers;
+
+    #[inline]
+    fn of(value: Value<'_>) -> Result<Self, Fault> {
+        match value {
+            Value::Number(number) => Ok(number),
+            Value::Bytes(_) => Err(other_kind(Self::KIND)),
+        }
+    }
+
+    #[inline]
+    fn value(&self) -> Value<'_> {
+        Value::Number(*self)
+    }
+}
+
+impl Stored for Box<[u8]> {
+    const KIND: Kind = Kind::Bytes;
+
+    fn of(value: Value<'_>) -> Result<Self, Fault> {
+        match value {
+            Value::Number(_) => Err(other_kind(Self::KIND)),
+            Value::Bytes(bytes) => {
+                let mut room = Vec::new();
+                room.try_reserve_exact(bytes.len()).map_err(|_| Fault::no_memory(bytes.len()))?;
+                room.extend_from_slice(bytes);
+                Ok(room.into_boxed_slice())
+            }
+        }
+    }
+
+    fn value(&self) -> Value<'_> {
+        Value::Bytes(self)
+    }
+}

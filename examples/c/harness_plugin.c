@@ -1,0 +1,136 @@
+/* A plugin for the harness that times indexes from outside (plugin.h): one map of fanread behind it, chosen when it is compiled.
+ *
+ *   cc -O2 -fPIC -shared -DKIND='"ordered-map"' harness_plugin.c $(pkg-config --cflags --libs fanread) -o ordered-map.so
+ *   lab_bench --index ./ordered-map.so --dataset url --keys 1M
+ *
+ * Maps on numbers ("u64-map", "mlp-index") take the keys of 8 bytes only, by the functions for numbers: -DNUMBERS=1.
+ */
+#include <fanread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugin.h"
+
+#ifndef KIND
+#define KIND "ordered-map"
+#endif
+#ifndef NUMBERS
+#define NUMBERS 0
+#endif
+
+/* Lookups that are translated at a time. */
+#define CHUNK 256
+
+/* The number that eight bytes spell, the highest first. */
+static uint64_t number_of(const void *key) {
+  const uint8_t *b = key;
+  return (uint64_t)b[0] << 56 | (uint64_t)b[1] << 48 | (uint64_t)b[2] << 40 | (uint64_t)b[3] << 32 |
+         (uint64_t)b[4] << 24 | (uint64_t)b[5] << 16 | (uint64_t)b[6] << 8 | (uint64_t)b[7];
+}
+
+void *idx_create(uint64_t expected_keys) {
+  fanread_map *map;
+  (void)expected_keys;
+  return fanread_map_new_named(KIND, FANREAD_U64_VALUES, NULL, &map) == FANREAD_OK ? map : NULL;
+}
+
+void idx_destroy(void *h) { fanread_map_free(h); }
+
+const char *idx_name(void) { return "fanread/" KIND; }
+
+uint32_t idx_flags(void) { return IDX_F_MT | (NUMBERS ? IDX_F_KEY8 : 0); }
+
+/* What a call of fanread is to the harness. */
+static int outcome(fanread_status status, fanread_status yes) {
+  return status < 0 ? -1 : status == yes;
+}
+
+int idx_insert(void *h, const void *key, uint32_t klen, uint64_t value) {
+  fanread_status status = NUMBERS ? fanread_map_u64_insert(h, number_of(key), value, NULL)
+                                  : fanread_map_insert(h, key, klen, value, NULL);
+  return outcome(status, FANREAD_OK);
+}
+
+int idx_get(void *h, const void *key, uint32_t klen, uint64_t *value_out) {
+  fanread_status status = NUMBERS ? fanread_map_u64_get(h, number_of(key), value_out)
+                                  : fanread_map_get(h, key, klen, value_out);
+  return outcome(status, FANREAD_OK);
+}
+
+int idx_update(void *h, const void *key, uint32_t klen, uint64_t value) {
+  fanread_status status = NUMBERS ? fanread_map_u64_replace(h, number_of(key), value, NULL)
+                                  : fanread_map_replace(h, key, klen, value, NULL);
+  return outcome(status, FANREAD_REPLACED);
+}
+
+int idx_remove(void *h, const void *key, uint32_t klen) {
+  fanread_status status = NUMBERS ? fanread_map_u64_remove(h, number_of(key), NULL)
+                                  : fanread_map_remove(h, key, klen, NULL);
+  return outcome(status, FANREAD_OK);
+}
+
+int idx_lower_bound(void *h, const void *key, uint32_t klen, uint64_t *value_out) {
+  fanread_status status =
+      NUMBERS ? fanread_map_u64_find(h, FANREAD_AT_OR_ABOVE, number_of(key), NULL, value_out)
+              : fanread_map_find(h, FANREAD_AT_OR_ABOVE, key, klen, NULL, value_out);
+  return outcome(status, FANREAD_OK);
+}
+
+uint64_t idx_get_batch(void *h, const void *const *keys, const uint32_t *klens, uint32_t n,
+                       uint64_t *values_out) {
+  uint64_t all = 0;
+  for (uint32_t at = 0; at < n; at += CHUNK) {
+    uint32_t count = n - at < CHUNK ? n - at : CHUNK;
+    size_t hits = 0;
+    if (NUMBERS) {
+      uint64_t numbers[CHUNK];
+      for (uint32_t i = 0; i < count; i++) numbers[i] = number_of(keys[at + i]);
+      fanread_map_u64_get_batch(h, numbers, count, values_out + at, NULL, &hits);
+    } else {
+      fanread_bytes strings[CHUNK];
+      for (uint32_t i = 0; i < count; i++) {
+        strings[i].data = keys[at + i];
+        strings[i].len = klens[at + i];
+      }
+      fanread_map_get_batch(h, strings, count, values_out + at, NULL, &hits);
+    }
+    all += hits;
+  }
+  return all;
+}
+
+struct scan {
+  uint64_t left, visited, sum;
+};
+
+/* Takes an entry of a scan; anything but 0 ends it. */
+static int32_t visit(void *context, fanread_bytes key, uint64_t value) {
+  struct scan *scan = context;
+  scan->sum += value + key.data[key.len - 1];
+  scan->visited++;
+  return scan->visited == scan->left;
+}
+
+static int32_t visit_number(void *context, uint64_t key, uint64_t value) {
+  struct scan *scan = context;
+  scan->sum += value + (key & 255);
+  scan->visited++;
+  return scan->visited == scan->left;
+}
+
+uint64_t idx_scan(void *h, const void *start_key, uint32_t klen, uint32_t count,
+                  uint64_t *value_sum) {
+  struct scan scan = {count, 0, 0};
+  fanread_status status = FANREAD_OK;
+  if (count > 0 && NUMBERS)
+    status = fanread_map_u64_scan(h, FANREAD_AT_OR_ABOVE, number_of(start_key), visit_number, &scan);
+  else if (count > 0)
+    status = fanread_map_scan(h, FANREAD_AT_OR_ABOVE, start_key, klen, visit, &scan);
+  *value_sum = scan.sum;
+  return status < 0 ? 0 : scan.visited;
+}
+
+uint64_t idx_memory(void *h) {
+  fanread_memory usage;
+  return fanread_map_memory_usage(h, &usage) == FANREAD_OK ? usage.total_bytes : 0;
+}
