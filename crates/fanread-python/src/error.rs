@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 pyo3::import_exception!(fanread._errors, FanreadError);
 pyo3::import_exception!(fanread._errors, KeyKindError);
 pyo3::import_exception!(fanread._errors, KeyTooLongError);
+pyo3::import_exception!(fanread._errors, EmptyMapError);
 pyo3::import_exception!(fanread._errors, NotSortedError);
 pyo3::import_exception!(fanread._errors, OutOfMemoryError);
 pyo3::import_exception!(fanread._errors, ArrayError);

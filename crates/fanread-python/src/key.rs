@@ -154,8 +154,13 @@ fn encode_surrogates<'k>(text: &Bound<'_, PyString>) -> Result<Encoded<'k>, NoKe
     {
         return Err(raised.into());
     }
-    let encoded =
-        text.call_method1(intern!(py, "encode"), (intern!(py, "utf-8"), intern!(py, "surrogatepass")))?;
+    // SAFETY: the object is a str, and both names end in a zero. The result is a new object, or null and an exception is set. (Not
+    // the method: a subclass may have another.)
+    let encoded = unsafe {
+        let encoded =
+            ffi::PyUnicode_AsEncodedString(text.as_ptr(), c"utf-8".as_ptr(), c"surrogatepass".as_ptr());
+        Bound::from_owned_ptr_or_err(py, encoded)?
+    };
     let bytes = encoded.cast::<PyBytes>().map_err(PyErr::from)?.as_bytes().to_vec();
     Ok(Encoded::Owned(bytes))
 }

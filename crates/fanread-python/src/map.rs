@@ -30,7 +30,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyIterator, PyList, PyString, PyTuple, PyType};
 
 use crate::cursor::{Ends, SortedMapIterator, What};
-use crate::error::{KeyKindError, of_insert};
+use crate::error::{EmptyMapError, KeyKindError, of_insert};
 use crate::key::{self, Kind};
 
 /// A reference that a map owns.
@@ -49,7 +49,8 @@ unsafe fn owned(word: &Word) -> Py<PyAny> {
 /// A map of any objects, ordered by keys of one kind. Use fanread.SortedMap.
 #[pyclass(frozen, subclass, module = "fanread._fanread")]
 pub struct SortedMapBase {
-    map: UnsafeCell<OrderedMap<Word>>,
+    /// In a box: Python aligns objects to 16 bytes, and a map wants 64.
+    map: UnsafeCell<Box<OrderedMap<Word>>>,
     kind: AtomicU8,
     /// Whether the kind was given, not found.
     fixed: AtomicBool,
@@ -245,13 +246,13 @@ const NESTED: usize = 32;
 
 thread_local! {
     /// How many maps this thread is giving up, and those that wait because these were too many.
-    static GIVING_UP: RefCell<(usize, Vec<OrderedMap<Word>>)> = const { RefCell::new((0, Vec::new())) };
+    static GIVING_UP: RefCell<(usize, Vec<Box<OrderedMap<Word>>>)> = const { RefCell::new((0, Vec::new())) };
 }
 
 /// Gives up all references of a map that nobody has any more.
 ///
 /// That may give up another map, and so on; not on the stack for ever, though: from some depth on the outermost call does it.
-fn give_up(py: Python<'_>, map: OrderedMap<Word>) {
+fn give_up(py: Python<'_>, map: Box<OrderedMap<Word>>) {
     if map.is_empty() {
         return;
     }
@@ -292,7 +293,7 @@ impl SortedMapBase {
     #[pyo3(signature = (*_args, **_kwargs))]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
         Self {
-            map: UnsafeCell::new(OrderedMap::new()),
+            map: UnsafeCell::default(),
             kind: AtomicU8::new(0),
             fixed: AtomicBool::new(false),
             len: AtomicUsize::new(0),
@@ -391,7 +392,7 @@ impl SortedMapBase {
     #[pyo3(signature = (index = -1))]
     fn popitem(&self, py: Python<'_>, index: isize) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
         let Some(kind) = self.kind().filter(|_| self.entries() > 0) else {
-            return Err(PyKeyError::new_err("popitem(): dictionary is empty"));
+            return Err(EmptyMapError::new_err("popitem(): dictionary is empty"));
         };
         let bytes = self.key_at_index(py, index)?;
         let key = key::decode(py, kind, &bytes)?.unbind();

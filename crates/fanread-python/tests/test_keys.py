@@ -1,7 +1,5 @@
 """Keys: every object comes back as an equal one, in Python's own order."""
 
-import sys
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,8 +68,8 @@ def test_subclasses_of_key_types_are_what_they_equal():
             return 3
 
     words = SortedMap({Text("a\ud800"): 1, Text("b"): 2})
-    assert [type(key) for key in words] == [str, str] or "a\ud800" not in words
+    assert [type(key) for key in words] == [str, str]
+    assert words["a\ud800"] == 1
     numbers = SortedMap({Number(-(2**80)): 1, Number(7): 2})
     assert numbers == {-(2**80): 1, 7: 2}
     assert [type(key) for key in numbers] == [int, int]
-    assert sys.getrefcount(Number) > 1

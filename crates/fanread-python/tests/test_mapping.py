@@ -4,7 +4,7 @@ import copy
 import pickle
 import threading
 from collections.abc import MutableMapping
-from test.mapping_tests import BasicTestMappingProtocol
+from test import mapping_tests
 
 import pytest
 
@@ -12,7 +12,7 @@ import fanread
 from fanread import SortedMap
 
 
-class TestMappingProtocolOfCPython(BasicTestMappingProtocol):
+class TestMappingProtocolOfCPython(mapping_tests.BasicTestMappingProtocol):
     type2test = SortedMap
 
 
@@ -117,6 +117,14 @@ def test_the_kind_can_be_given():
     assert found.key_type is int
 
 
+def test_popitem_of_an_empty_map_fails_as_sorted_dict_and_as_dict_do():
+    for call in (SortedMap().popitem, lambda: SortedMap().popitem(0)):
+        with pytest.raises(fanread.EmptyMapError, match="is empty") as caught:
+            call()
+        assert isinstance(caught.value, KeyError)  # SortedDict, with an index or without
+        assert isinstance(caught.value, TypeError)  # dict, which takes none
+
+
 def test_missing_is_asked_in_a_subclass():
     class Default(SortedMap):
         def __missing__(self, key):
@@ -175,7 +183,8 @@ def test_a_map_that_holds_itself_is_copied_and_shown():
 def test_iterators_raise_when_the_size_has_changed():
     made = SortedMap((n, n) for n in range(1000))
     for view in (made, made.keys(), made.values(), made.items()):
-        for walk in (iter(view), reversed(view)):
+        for begin in (iter, reversed):
+            walk = begin(view)
             next(walk)
             made[-1] = 0
             for _ in range(2):

@@ -6,6 +6,7 @@
 from ._errors import (
     ArrayError,
     ClosedError,
+    EmptyMapError,
     FanreadError,
     FileFormatError,
     KeyKindError,
@@ -18,6 +19,7 @@ from ._sorted_map import SortedItemsView, SortedKeysView, SortedMap, SortedValue
 __all__ = [
     "ArrayError",
     "ClosedError",
+    "EmptyMapError",
     "FanreadError",
     "FileFormatError",
     "KeyKindError",

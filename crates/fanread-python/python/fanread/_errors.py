@@ -13,6 +13,10 @@ class KeyTooLongError(FanreadError, ValueError):
     """A key, or a value in a file, has more bytes than the map takes."""
 
 
+class EmptyMapError(FanreadError, KeyError, TypeError):
+    """There is nothing to pop. SortedDict says KeyError here; dict, which takes no index, says TypeError if it gets one."""
+
+
 class NotSortedError(FanreadError, ValueError):
     """Entries that had to be strictly ascending by key are not; the text says where."""
 
