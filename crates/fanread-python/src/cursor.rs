@@ -99,7 +99,13 @@ pub struct SortedMapIterator {
 }
 
 impl SortedMapIterator {
-    pub(crate) fn new(owner: Py<SortedMapBase>, what: What, reverse: bool, ends: Ends, left: usize) -> Self {
+    pub(crate) fn new(
+        owner: Py<SortedMapBase>,
+        what: What,
+        reverse: bool,
+        ends: Ends,
+        left: usize,
+    ) -> Self {
         let (sizes, changes) = owner.get().history();
         Self {
             owner: Some(owner),
@@ -182,7 +188,8 @@ impl SortedMapIterator {
     }
 
     fn __length_hint__(&self) -> usize {
-        let whole = matches!((&self.ends.start, &self.ends.end), (Edge::Unbounded, Edge::Unbounded));
+        let whole =
+            matches!((&self.ends.start, &self.ends.end), (Edge::Unbounded, Edge::Unbounded));
         let entries = self.owner.as_ref().map_or(0, |owner| owner.get().entries());
         if whole { entries.min(self.left) } else { 0 }
     }

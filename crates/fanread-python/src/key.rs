@@ -142,7 +142,9 @@ fn encode_str<'k>(key: &'k Bound<'_, PyAny>) -> Result<Encoded<'k>, NoKey> {
         return encode_surrogates(text);
     }
     // SAFETY: that many bytes are there, see above; the reference to the object lives for 'k.
-    Ok(Encoded::Borrowed(unsafe { core::slice::from_raw_parts(bytes.cast::<u8>(), len.cast_unsigned()) }))
+    Ok(Encoded::Borrowed(unsafe {
+        core::slice::from_raw_parts(bytes.cast::<u8>(), len.cast_unsigned())
+    }))
 }
 
 /// A str that UTF-8 has no bytes for.
@@ -157,8 +159,11 @@ fn encode_surrogates<'k>(text: &Bound<'_, PyString>) -> Result<Encoded<'k>, NoKe
     // SAFETY: the object is a str, and both names end in a zero. The result is a new object, or null and an exception is set. (Not
     // the method: a subclass may have another.)
     let encoded = unsafe {
-        let encoded =
-            ffi::PyUnicode_AsEncodedString(text.as_ptr(), c"utf-8".as_ptr(), c"surrogatepass".as_ptr());
+        let encoded = ffi::PyUnicode_AsEncodedString(
+            text.as_ptr(),
+            c"utf-8".as_ptr(),
+            c"surrogatepass".as_ptr(),
+        );
         Bound::from_owned_ptr_or_err(py, encoded)?
     };
     let bytes = encoded.cast::<PyBytes>().map_err(PyErr::from)?.as_bytes().to_vec();
@@ -254,9 +259,9 @@ fn other_kind(kind: Kind, key: &Bound<'_, PyAny>) -> PyErr {
 /// If the object cannot be a key.
 pub(crate) fn first_kind(key: &Bound<'_, PyAny>) -> PyResult<Kind> {
     Kind::of_object(key).ok_or_else(|| match key.get_type().name() {
-        Ok(name) => {
-            KeyKindError::new_err(format!("keys are bytes, str or int, all of one kind; this one is {name}"))
-        }
+        Ok(name) => KeyKindError::new_err(format!(
+            "keys are bytes, str or int, all of one kind; this one is {name}"
+        )),
         Err(raised) => raised,
     })
 }
@@ -277,7 +282,11 @@ pub(crate) fn encode_sought<'k>(
             Ok(encoded) => return Ok(Some(encoded)),
             Err(NoKey::Raised(raised)) => {
                 // Nothing that long was ever stored.
-                return if raised.is_instance_of::<KeyTooLongError>(key.py()) { Ok(None) } else { Err(raised) };
+                return if raised.is_instance_of::<KeyTooLongError>(key.py()) {
+                    Ok(None)
+                } else {
+                    Err(raised)
+                };
             }
             Err(NoKey::OtherKind) => {}
         }
@@ -286,7 +295,10 @@ pub(crate) fn encode_sought<'k>(
 }
 
 #[cold]
-fn encode_stranger<'k>(kind: Option<Kind>, key: &Bound<'_, PyAny>) -> PyResult<Option<Encoded<'k>>> {
+fn encode_stranger<'k>(
+    kind: Option<Kind>,
+    key: &Bound<'_, PyAny>,
+) -> PyResult<Option<Encoded<'k>>> {
     key.hash()?;
     if kind == Some(Kind::Int)
         && let Ok(float) = key.cast::<PyFloat>()
@@ -309,12 +321,21 @@ fn encode_stranger<'k>(kind: Option<Kind>, key: &Bound<'_, PyAny>) -> PyResult<O
 ///
 /// If there is no memory for it.
 #[inline]
-pub(crate) fn decode<'py>(py: Python<'py>, kind: Kind, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn decode<'py>(
+    py: Python<'py>,
+    kind: Kind,
+    bytes: &[u8],
+) -> PyResult<Bound<'py, PyAny>> {
     let len = bytes.len().cast_signed();
     match kind {
         Kind::Bytes => {
             // SAFETY: that many bytes are there, and are copied. The result is a new object, or null and an exception is set.
-            unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyBytes_FromStringAndSize(bytes.as_ptr().cast(), len)) }
+            unsafe {
+                Bound::from_owned_ptr_or_err(
+                    py,
+                    ffi::PyBytes_FromStringAndSize(bytes.as_ptr().cast(), len),
+                )
+            }
         }
         Kind::Str => {
             let errors: *const c_char = c"surrogatepass".as_ptr();
@@ -335,7 +356,8 @@ fn decode_int<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>>
     let negative = *header < ZERO;
     if magnitude.len() <= 8 {
         let flip = if negative { u8::MAX } else { 0 };
-        let number = magnitude.iter().fold(0, |number: u64, byte| number << 8 | u64::from(byte ^ flip));
+        let number =
+            magnitude.iter().fold(0, |number: u64, byte| number << 8 | u64::from(byte ^ flip));
         if let Ok(signed) = i64::try_from(number) {
             let signed = if negative { -signed } else { signed };
             // SAFETY: makes a new object of a number, or returns null and sets an exception.
@@ -346,10 +368,10 @@ fn decode_int<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>>
     }
     let is_long = *header == LONG || *header == !LONG;
     let magnitude = if is_long { &magnitude[2..] } else { magnitude };
-    let plain: Vec<u8> = magnitude.iter().map(|byte| if negative { !byte } else { *byte }).collect();
-    let number = py.get_type::<PyInt>().call_method1(
-        intern!(py, "from_bytes"),
-        (PyBytes::new(py, &plain), intern!(py, "big")),
-    )?;
+    let plain: Vec<u8> =
+        magnitude.iter().map(|byte| if negative { !byte } else { *byte }).collect();
+    let number = py
+        .get_type::<PyInt>()
+        .call_method1(intern!(py, "from_bytes"), (PyBytes::new(py, &plain), intern!(py, "big")))?;
     if negative { number.neg() } else { Ok(number) }
 }

@@ -66,7 +66,11 @@ unsafe impl Sync for SortedMapBase {}
 impl SortedMapBase {
     /// Uses the map (G1).
     #[inline]
-    pub(crate) fn with<'s, R>(&'s self, _py: Python<'_>, work: impl FnOnce(&Pinned<'s, Word>) -> R) -> R {
+    pub(crate) fn with<'s, R>(
+        &'s self,
+        _py: Python<'_>,
+        work: impl FnOnce(&Pinned<'s, Word>) -> R,
+    ) -> R {
         // SAFETY: the interpreter is attached and stays so, as nothing in `work` detaches; the map is replaced in `clear_map` only,
         // which nothing in `work` calls (G1). What `work` returns outlives the map only where it is a copy of a word.
         let map = unsafe { &*self.map.get() };
@@ -188,7 +192,8 @@ impl SortedMapBase {
         find: impl FnOnce(&Pinned<'_, Word>) -> Option<(Vec<u8>, Py<PyAny>)>,
     ) -> PyResult<Option<(Py<PyAny>, Py<PyAny>)>> {
         let Some((bytes, value)) = self.with(py, find) else { return Ok(None) };
-        let kind = self.kind().ok_or_else(|| PyRuntimeError::new_err("a map with entries has no kind"))?;
+        let kind =
+            self.kind().ok_or_else(|| PyRuntimeError::new_err("a map with entries has no kind"))?;
         Ok(Some((key::decode(py, kind, &bytes)?.unbind(), value)))
     }
 
@@ -213,7 +218,11 @@ impl SortedMapBase {
         let len = self.entries();
         self.with(py, |map| {
             let mut all = map.iter();
-            let found = if rank < len / 2 { all.nth(rank) } else { all.nth_back(len.checked_sub(rank + 1)?) };
+            let found = if rank < len / 2 {
+                all.nth(rank)
+            } else {
+                all.nth_back(len.checked_sub(rank + 1)?)
+            };
             found.map(|(key, _)| key.to_vec())
         })
     }
@@ -246,7 +255,7 @@ const NESTED: usize = 32;
 
 thread_local! {
     /// How many maps this thread is giving up, and those that wait because these were too many.
-    static GIVING_UP: RefCell<(usize, Vec<Box<OrderedMap<Word>>>)> = const { RefCell::new((0, Vec::new())) };
+    static GIVING_UP: RefCell<(usize, Vec<OrderedMap<Word>>)> = const { RefCell::new((0, Vec::new())) };
 }
 
 /// Gives up all references of a map that nobody has any more.
@@ -258,7 +267,7 @@ fn give_up(py: Python<'_>, map: Box<OrderedMap<Word>>) {
     }
     let depth = GIVING_UP.with_borrow_mut(|(depth, waiting)| {
         if *depth >= NESTED {
-            waiting.push(map);
+            waiting.push(*map);
             return None;
         }
         *depth += 1;
@@ -270,9 +279,10 @@ fn give_up(py: Python<'_>, map: Box<OrderedMap<Word>>) {
             // SAFETY: the map is going, and each of its words is taken over once.
             drop(unsafe { owned(&word) }.into_bound(py));
         }
-        let next = GIVING_UP.with_borrow_mut(|(_, waiting)| if depth == 1 { waiting.pop() } else { None });
+        let next =
+            GIVING_UP.with_borrow_mut(|(_, waiting)| if depth == 1 { waiting.pop() } else { None });
         match next {
-            Some(next) => map = next,
+            Some(next) => *map = next,
             None => break,
         }
     }
@@ -353,7 +363,11 @@ impl SortedMapBase {
 
     /// Return the value of key, or default if there is none.
     #[pyo3(signature = (key, default = None, /))]
-    fn get(&self, key: &Bound<'_, PyAny>, default: Option<Py<PyAny>>) -> PyResult<Option<Py<PyAny>>> {
+    fn get(
+        &self,
+        key: &Bound<'_, PyAny>,
+        default: Option<Py<PyAny>>,
+    ) -> PyResult<Option<Py<PyAny>>> {
         Ok(self.find(key)?.or(default))
     }
 
@@ -375,7 +389,11 @@ impl SortedMapBase {
 
     /// Remove key and return its value, or default if there is none; without default that is a KeyError.
     #[pyo3(signature = (key, *default))]
-    fn _pop<'py>(&self, key: &Bound<'py, PyAny>, default: &Bound<'py, PyTuple>) -> PyResult<Py<PyAny>> {
+    fn _pop<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        default: &Bound<'py, PyTuple>,
+    ) -> PyResult<Py<PyAny>> {
         let bytes = key::encode_sought(self.kind(), key)?;
         if let Some(value) = bytes.and_then(|bytes| self.take(key.py(), &bytes)) {
             return Ok(value);
@@ -555,7 +573,10 @@ impl SortedMapBase {
         if let Some(found) = self.kind()
             && found != kind
         {
-            return Err(PyValueError::new_err(format!("the keys of this map are {}", found.name())));
+            return Err(PyValueError::new_err(format!(
+                "the keys of this map are {}",
+                found.name()
+            )));
         }
         self.kind.store(kind as u8, Relaxed);
         self.fixed.store(true, Relaxed);

@@ -1,6 +1,7 @@
 """Maps that keep many memory reads in flight at once.
 
     SortedMap      keys of one kind (bytes, str or int) in order, any values; a drop-in for sortedcontainers.SortedDict
+    U64Map         numbers of 8 bytes to such numbers, in order; whole arrays of numpy at a time
 """
 
 from ._errors import (
@@ -14,6 +15,7 @@ from ._errors import (
     NotSortedError,
     OutOfMemoryError,
 )
+from ._fanread import U64Map
 from ._sorted_map import SortedItemsView, SortedKeysView, SortedMap, SortedValuesView
 
 __all__ = [
@@ -30,4 +32,5 @@ __all__ = [
     "SortedKeysView",
     "SortedMap",
     "SortedValuesView",
+    "U64Map",
 ]
