@@ -15,6 +15,7 @@ use pyo3::PyTraverseError;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::key;
 use crate::map::SortedMapBase;
@@ -65,10 +66,36 @@ impl Ends {
         };
         Self { start: Edge::Included(prefix), end }
     }
+
+    /// The keys between two, each of which may be missing, or be inside or not.
+    pub(crate) fn of(
+        minimum: Option<&Bound<'_, PyBytes>>,
+        maximum: Option<&Bound<'_, PyBytes>>,
+        inclusive: (bool, bool),
+    ) -> Self {
+        let edge = |key: Option<&Bound<'_, PyBytes>>, inclusive| match key
+            .map(|key| key.as_bytes().to_vec())
+        {
+            None => Edge::Unbounded,
+            Some(edge) if inclusive => Edge::Included(edge),
+            Some(edge) => Edge::Excluded(edge),
+        };
+        Self { start: edge(minimum, inclusive.0), end: edge(maximum, inclusive.1) }
+    }
+
+    /// Leaves out what a walk has met when it has come to this key.
+    pub(crate) fn go_on(&mut self, last: &[u8], reverse: bool) {
+        let edge = if reverse { &mut self.end } else { &mut self.start };
+        *edge = Edge::Excluded(last.to_vec());
+    }
+
+    pub(crate) fn as_slices(&self) -> (Edge<&[u8]>, Edge<&[u8]>) {
+        (self.start.as_ref().map(Vec::as_slice), self.end.as_ref().map(Vec::as_slice))
+    }
 }
 
 /// How many entries are copied at a time: at first, and at most. Whoever wants one is not to pay for many.
-const COPIED: (usize, usize) = (8, 512);
+pub(crate) const COPIED: (usize, usize) = (8, 512);
 
 /// The address of a value; the map owns the reference (C1).
 struct Lent(core::ptr::NonNull<pyo3::ffi::PyObject>);
@@ -127,12 +154,7 @@ impl SortedMapIterator {
     fn settle(&mut self) {
         if self.yielded > 0 {
             let before = if self.yielded > 1 { self.copied[self.yielded - 2].0 } else { 0 };
-            let last = Edge::Excluded(self.keys[before..self.at].to_vec());
-            if self.reverse {
-                self.ends.end = last;
-            } else {
-                self.ends.start = last;
-            }
+            self.ends.go_on(&self.keys[before..self.at], self.reverse);
         }
         self.keys.clear();
         self.copied.clear();
@@ -146,7 +168,7 @@ impl SortedMapIterator {
         let wanted = self.chunk.min(self.left);
         self.chunk = (self.chunk * 4).min(COPIED.1);
         let (keys, copied) = (&mut self.keys, &mut self.copied);
-        let ends = (as_slice(&self.ends.start), as_slice(&self.ends.end));
+        let ends = self.ends.as_slices();
         let reverse = self.reverse;
         owner.with(py, |map| {
             let range = map.range(ends);
@@ -162,14 +184,6 @@ impl SortedMapIterator {
                 range.take(wanted).for_each(|(key, word)| add(&key, &word));
             }
         });
-    }
-}
-
-fn as_slice(edge: &Edge<Vec<u8>>) -> Edge<&[u8]> {
-    match edge {
-        Edge::Unbounded => Edge::Unbounded,
-        Edge::Included(key) => Edge::Included(key),
-        Edge::Excluded(key) => Edge::Excluded(key),
     }
 }
 

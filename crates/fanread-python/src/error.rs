@@ -21,6 +21,7 @@ pyo3::import_exception!(fanread._errors, OutOfMemoryError);
 pyo3::import_exception!(fanread._errors, ArrayError);
 pyo3::import_exception!(fanread._errors, ClosedError);
 pyo3::import_exception!(fanread._errors, FileFormatError);
+pyo3::import_exception!(fanread._errors, TableBuildError);
 
 /// The exception for a key that was not inserted, and the value that comes back.
 pub(crate) fn of_insert<V>(error: InsertError<V>) -> (PyErr, V) {
@@ -68,8 +69,8 @@ pub(crate) fn of_table(error: TableError) -> PyErr {
 /// The exception for a table that cannot be built.
 pub(crate) fn of_build(error: BuildError) -> PyErr {
     match error {
-        BuildError::Io(cause) => of_io(cause),
-        other => FanreadError::new_err(other.to_string()),
+        BuildError::Io(cause) | BuildError::Spill(cause) => of_io(cause),
+        other => TableBuildError::new_err(other.to_string()),
     }
 }
 

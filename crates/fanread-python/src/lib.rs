@@ -6,6 +6,8 @@
 //! | `map.rs` | the base of `SortedMap`; the rest of it is in `python/fanread/_sorted_map.py` |
 //! | `cursor.rs` | its iterators |
 //! | `u64_map.rs`, `arrays.rs` | `U64Map`; arrays of numpy |
+//! | `bytes_map.rs`, `store.rs`, `table.rs` | `BytesMap`, `PersistentMap`, `CuckooTable`; the rest of them is in `_maps.py` |
+//! | `scan.rs` | their iterators |
 //! | `error.rs` | exceptions |
 //!
 //! What is exposed, who owns what, and what it costs is in `docs/design/python.md`.
@@ -28,10 +30,14 @@
 #![allow(clippy::missing_errors_doc, reason = "docstrings say what is raised, in Python's words")]
 
 mod arrays;
+mod bytes_map;
 mod cursor;
 mod error;
 mod key;
 mod map;
+mod scan;
+mod store;
+mod table;
 mod u64_map;
 
 use pyo3::prelude::*;
@@ -42,6 +48,10 @@ fn _fanread(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<map::SortedMapBase>()?;
     module.add_class::<cursor::SortedMapIterator>()?;
     module.add_class::<u64_map::U64Map>()?;
+    module.add_class::<bytes_map::BytesMapBase>()?;
+    module.add_class::<scan::BytesIterator>()?;
+    module.add_class::<store::PersistentMapBase>()?;
+    module.add_class::<table::CuckooTableBase>()?;
     module.add_function(wrap_pyfunction!(error::_panic, module)?)?;
     Ok(())
 }

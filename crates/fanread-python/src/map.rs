@@ -407,7 +407,7 @@ impl SortedMapBase {
     /// Remove and return the pair at index, by default the last one.
     ///
     /// Raises KeyError if the map is empty, IndexError if there is no such index. Costs a walk from the nearer end.
-    #[pyo3(signature = (index = -1))]
+    #[pyo3(signature = (index = -1), text_signature = "($self, index=-1)")]
     fn popitem(&self, py: Python<'_>, index: isize) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
         let Some(kind) = self.kind().filter(|_| self.entries() > 0) else {
             return Err(EmptyMapError::new_err("popitem(): dictionary is empty"));
@@ -423,7 +423,7 @@ impl SortedMapBase {
     /// Return the pair at index, by default the last one.
     ///
     /// Raises IndexError if there is no such index. Costs a walk from the nearer end.
-    #[pyo3(signature = (index = -1))]
+    #[pyo3(signature = (index = -1), text_signature = "($self, index=-1)")]
     fn peekitem(&self, py: Python<'_>, index: isize) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
         let bytes = self.key_at_index(py, index)?;
         let found = self.entry(py, |map| {

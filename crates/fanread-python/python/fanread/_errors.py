@@ -35,3 +35,7 @@ class ClosedError(FanreadError, ValueError):
 
 class FileFormatError(FanreadError, ValueError):
     """A file is not of the kind that was asked for, or is damaged."""
+
+
+class TableBuildError(FanreadError, ValueError):
+    """Entries make no table: lengths that differ, a key twice, none at all."""

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Builds the Python package, installs it into a fresh virtual environment, and tests it there: its tests, its type stubs and the
+# example. Needs Python 3.11 or newer and the network. About two minutes on two cores.
+#
+#   ci/python.sh          builds for tests: little optimised, with debug assertions
+#   ci/python.sh release  builds as published
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+python=${PYTHON:-python3}
+if ! "$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+  command -v apt-get >/dev/null || { echo "ci/python.sh: install Python 3.11 or newer, with venv" >&2; exit 2; }
+  root=
+  [ "$(id -u)" = 0 ] || root=sudo
+  $root apt-get update -q
+  DEBIAN_FRONTEND=noninteractive $root apt-get install -qy --no-install-recommends python3 python3-venv python3-pip libpython3-stdlib
+fi
+if ! "$python" -c 'import test.mapping_tests' 2>/dev/null; then
+  # Some systems have the tests of Python's own apart.
+  command -v apt-get >/dev/null || { echo "ci/python.sh: install the module test of Python's" >&2; exit 2; }
+  root=
+  [ "$(id -u)" = 0 ] || root=sudo
+  $root apt-get update -q
+  DEBIAN_FRONTEND=noninteractive $root apt-get install -qy --no-install-recommends libpython3-testsuite
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+"$python" -m venv "$work/venv"
+PATH="$work/venv/bin:$PATH"
+# Beside the compiler, which has the processors.
+pip install --quiet --disable-pip-version-check maturin
+pip install --quiet --disable-pip-version-check numpy pytest hypothesis mypy sortedcontainers matplotlib &
+wheels=$!
+
+profile=dev
+if [ "${1:-}" = release ]; then profile=release; fi
+export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_DEV_OPT_LEVEL=1
+maturin build --quiet --locked --profile "$profile" --manifest-path crates/fanread-python/Cargo.toml --out "$work/dist"
+wait "$wheels"
+pip install --quiet --disable-pip-version-check "$work"/dist/fanread-*.whl
+
+# From elsewhere, so that what is imported is what was installed.
+tests=$PWD/crates/fanread-python/tests bench=$PWD/crates/fanread-python/bench example=$PWD/examples/python/get_time.py
+cd "$work"
+python -c 'import fanread; print(fanread.SortedMap(ready=True))'
+PYTHONDONTWRITEBYTECODE=1 python -m pytest --quiet -p no:cacheprovider "$tests"
+python -m mypy.stubtest --concise fanread
+python -m mypy --strict --cache-dir "$work/mypy" "$tests/typed.py"
+python "$bench/bench.py" --count 20000 --lookups 10000 --rounds 1 >"$work/bench.txt"
+MPLBACKEND=Agg python "$example" --most 20000 --out "$work/get_time.png"
+test -s "$work/get_time.png"
