@@ -19,7 +19,6 @@
 //! `tests/test_keys.py` tests both.
 
 use core::ffi::c_char;
-use core::ops::Deref;
 
 use fanread::ordered_map::MAX_KEY_BYTES;
 use pyo3::exceptions::{PyTypeError, PyUnicodeEncodeError};
@@ -59,6 +58,20 @@ impl Kind {
         }
     }
 
+    /// Whether an object is of this kind, a subclass included.
+    #[inline]
+    fn is_of(self, key: &Bound<'_, PyAny>) -> bool {
+        let key = key.as_ptr();
+        // SAFETY: an object; its type is looked at. The exact type first, which takes no call.
+        unsafe {
+            match self {
+                Self::Str => ffi::PyUnicode_CheckExact(key) != 0 || ffi::PyUnicode_Check(key) != 0,
+                Self::Int => ffi::PyLong_CheckExact(key) != 0 || ffi::PyLong_Check(key) != 0,
+                Self::Bytes => ffi::PyBytes_CheckExact(key) != 0 || ffi::PyBytes_Check(key) != 0,
+            }
+        }
+    }
+
     /// The kind of an object that can be a key.
     pub(crate) fn of_object(key: &Bound<'_, PyAny>) -> Option<Self> {
         if key.is_instance_of::<PyString>() {
@@ -73,9 +86,6 @@ impl Kind {
     }
 }
 
-/// Room for a short encoding: that of any number of 8 bytes.
-const SHORT_BYTES: usize = 9;
-
 /// Most bytes of a magnitude whose length is in the header.
 const SHORT_MAGNITUDE: usize = 0x70;
 
@@ -85,24 +95,14 @@ const ZERO: u8 = 0x80;
 /// Header of a number whose length follows.
 const LONG: u8 = 0xff;
 
-/// The encoding of a key. Borrowed bytes are those of the object.
-pub(crate) enum Encoded<'k> {
-    Borrowed(&'k [u8]),
-    Short([u8; SHORT_BYTES], usize),
-    Owned(Vec<u8>),
-}
-
-impl Deref for Encoded<'_> {
-    type Target = [u8];
-
-    #[inline]
-    fn deref(&self) -> &[u8] {
-        match self {
-            Self::Borrowed(bytes) => bytes,
-            Self::Short(bytes, len) => &bytes[..*len],
-            Self::Owned(bytes) => bytes,
-        }
-    }
+/// Where encodings are made that are not bytes of the object itself.
+///
+/// They are made in place, and stay there, and a short one is written as whole words: what is loaded right after it was stored in
+/// other pieces has to wait for the cache.
+#[derive(Default)]
+pub(crate) struct Room {
+    short: [u64; 2],
+    long: Vec<u8>,
 }
 
 /// Why an object has no encoding of a kind.
@@ -119,37 +119,41 @@ impl From<PyErr> for NoKey {
     }
 }
 
-/// Encodes an object as a key of a kind.
+/// Encodes an object as a key of a kind. The bytes are those of the object, or in `room`.
 #[inline]
-pub(crate) fn encode<'k>(kind: Kind, key: &'k Bound<'_, PyAny>) -> Result<Encoded<'k>, NoKey> {
+pub(crate) fn encode<'k>(
+    kind: Kind,
+    key: &'k Bound<'_, PyAny>,
+    room: &'k mut Room,
+) -> Result<&'k [u8], NoKey> {
     match kind {
-        Kind::Str => encode_str(key),
-        Kind::Int => encode_int(key),
+        Kind::Str => encode_str(key, room),
+        Kind::Int => encode_int(key, room),
         Kind::Bytes => match key.cast::<PyBytes>() {
-            Ok(bytes) => Ok(Encoded::Borrowed(bytes.as_bytes())),
+            Ok(bytes) => Ok(bytes.as_bytes()),
             Err(_) => Err(NoKey::OtherKind),
         },
     }
 }
 
 #[inline]
-fn encode_str<'k>(key: &'k Bound<'_, PyAny>) -> Result<Encoded<'k>, NoKey> {
-    let Ok(text) = key.cast::<PyString>() else { return Err(NoKey::OtherKind) };
+fn encode_str<'k>(key: &'k Bound<'_, PyAny>, room: &'k mut Room) -> Result<&'k [u8], NoKey> {
+    if !Kind::Str.is_of(key) {
+        return Err(NoKey::OtherKind);
+    }
     let mut len = 0;
     // SAFETY: the object is a str. What is returned belongs to it, does not change, and lives as long as it does.
-    let bytes = unsafe { ffi::PyUnicode_AsUTF8AndSize(text.as_ptr(), &raw mut len) };
+    let bytes = unsafe { ffi::PyUnicode_AsUTF8AndSize(key.as_ptr(), &raw mut len) };
     if bytes.is_null() {
-        return encode_surrogates(text);
+        return encode_surrogates(key, room);
     }
     // SAFETY: that many bytes are there, see above; the reference to the object lives for 'k.
-    Ok(Encoded::Borrowed(unsafe {
-        core::slice::from_raw_parts(bytes.cast::<u8>(), len.cast_unsigned())
-    }))
+    Ok(unsafe { core::slice::from_raw_parts(bytes.cast::<u8>(), len.cast_unsigned()) })
 }
 
 /// A str that UTF-8 has no bytes for.
 #[cold]
-fn encode_surrogates<'k>(text: &Bound<'_, PyString>) -> Result<Encoded<'k>, NoKey> {
+fn encode_surrogates<'k>(text: &Bound<'_, PyAny>, room: &'k mut Room) -> Result<&'k [u8], NoKey> {
     let py = text.py();
     if let Some(raised) = PyErr::take(py)
         && !raised.is_instance_of::<PyUnicodeEncodeError>(py)
@@ -166,48 +170,54 @@ fn encode_surrogates<'k>(text: &Bound<'_, PyString>) -> Result<Encoded<'k>, NoKe
         );
         Bound::from_owned_ptr_or_err(py, encoded)?
     };
-    let bytes = encoded.cast::<PyBytes>().map_err(PyErr::from)?.as_bytes().to_vec();
-    Ok(Encoded::Owned(bytes))
+    room.long.extend_from_slice(encoded.cast::<PyBytes>().map_err(PyErr::from)?.as_bytes());
+    Ok(&room.long)
 }
 
 #[inline]
-fn encode_int<'k>(key: &Bound<'_, PyAny>) -> Result<Encoded<'k>, NoKey> {
-    if !key.is_instance_of::<PyInt>() {
+fn encode_int<'k>(key: &Bound<'_, PyAny>, room: &'k mut Room) -> Result<&'k [u8], NoKey> {
+    if !Kind::Int.is_of(key) {
         return Err(NoKey::OtherKind);
     }
     let mut overflow = 0;
     // SAFETY: the object is an int.
     let number = unsafe { ffi::PyLong_AsLongLongAndOverflow(key.as_ptr(), &raw mut overflow) };
     if overflow != 0 {
-        return encode_large(key, overflow < 0);
+        return encode_large(key, overflow < 0, room);
     }
-    Ok(encode_small(number))
+    Ok(encode_small(number, &mut room.short))
 }
 
 /// The encoding of a number of 64 bits.
 #[inline]
-fn encode_small<'k>(number: i64) -> Encoded<'k> {
+fn encode_small(number: i64, short: &mut [u64; 2]) -> &[u8] {
     let magnitude = number.unsigned_abs();
     let bytes = 8 - magnitude.leading_zeros() as usize / 8;
     let flip = if number < 0 { u64::MAX } else { 0 };
-    let mut short = [0; SHORT_BYTES];
-    short[0] = (ZERO + bytes as u8) ^ flip as u8;
+    let header = (ZERO + bytes as u8) ^ flip as u8;
     // The zeros in front go out at the top; what follows the magnitude is not part of the key.
     let shifted = magnitude.checked_shl(64 - 8 * bytes as u32).unwrap_or(0);
-    short[1..].copy_from_slice(&(shifted ^ flip).to_be_bytes());
-    Encoded::Short(short, 1 + bytes)
+    let magnitude = (shifted ^ flip).swap_bytes();
+    *short = [(u64::from(header) | magnitude << 8).to_le(), (magnitude >> 56).to_le()];
+    // SAFETY: the words are 16 initialised bytes, and any bytes are bytes. They are borrowed for as long.
+    let whole = unsafe { &*core::ptr::from_ref(short).cast::<[u8; 16]>() };
+    &whole[..=bytes]
 }
 
 /// The encoding of a number beyond.
 #[cold]
-fn encode_large<'k>(key: &Bound<'_, PyAny>, negative: bool) -> Result<Encoded<'k>, NoKey> {
+fn encode_large<'k>(
+    key: &Bound<'_, PyAny>,
+    negative: bool,
+    room: &'k mut Room,
+) -> Result<&'k [u8], NoKey> {
     let py = key.py();
     // A subclass may say anything of its size; a sum is a plain int.
     let plain = py.get_type::<PyInt>().call_method1(intern!(py, "__add__"), (key, 0))?;
     let magnitude = if negative { plain.neg()? } else { plain };
     let bits: usize = magnitude.call_method0(intern!(py, "bit_length"))?.extract()?;
     let bytes = bits.div_ceil(8);
-    let mut encoded = Vec::with_capacity(bytes + 3);
+    let encoded = &mut room.long;
     if bytes <= SHORT_MAGNITUDE {
         encoded.push(ZERO + bytes as u8);
     } else {
@@ -224,17 +234,21 @@ fn encode_large<'k>(key: &Bound<'_, PyAny>, negative: bool) -> Result<Encoded<'k
     let magnitude = magnitude.call_method1(intern!(py, "to_bytes"), (bytes, intern!(py, "big")))?;
     encoded.extend(magnitude.cast::<PyBytes>().map_err(PyErr::from)?.as_bytes());
     if negative {
-        for byte in &mut encoded {
+        for byte in &mut *encoded {
             *byte = !*byte;
         }
     }
-    Ok(Encoded::Owned(encoded))
+    Ok(encoded)
 }
 
 /// Encodes a key to be stored or compared: one of another kind is a `TypeError` that names both.
 #[inline]
-pub(crate) fn encode_strictly<'k>(kind: Kind, key: &'k Bound<'_, PyAny>) -> PyResult<Encoded<'k>> {
-    encode(kind, key).map_err(|no_key| match no_key {
+pub(crate) fn encode_strictly<'k>(
+    kind: Kind,
+    key: &'k Bound<'_, PyAny>,
+    room: &'k mut Room,
+) -> PyResult<&'k [u8]> {
+    encode(kind, key, room).map_err(|no_key| match no_key {
         NoKey::OtherKind => other_kind(kind, key),
         NoKey::Raised(raised) => raised,
     })
@@ -276,29 +290,27 @@ pub(crate) fn first_kind(key: &Bound<'_, PyAny>) -> PyResult<Kind> {
 pub(crate) fn encode_sought<'k>(
     kind: Option<Kind>,
     key: &'k Bound<'_, PyAny>,
-) -> PyResult<Option<Encoded<'k>>> {
-    if let Some(kind) = kind {
-        match encode(kind, key) {
-            Ok(encoded) => return Ok(Some(encoded)),
-            Err(NoKey::Raised(raised)) => {
-                // Nothing that long was ever stored.
-                return if raised.is_instance_of::<KeyTooLongError>(key.py()) {
-                    Ok(None)
-                } else {
-                    Err(raised)
-                };
-            }
-            Err(NoKey::OtherKind) => {}
+    room: &'k mut Room,
+) -> PyResult<Option<&'k [u8]>> {
+    let Some(same) = kind.filter(|kind| kind.is_of(key)) else {
+        return encode_stranger(kind, key, room);
+    };
+    match encode(same, key, room) {
+        Ok(encoded) => Ok(Some(encoded)),
+        // Nothing that long was ever stored.
+        Err(NoKey::Raised(raised)) if !raised.is_instance_of::<KeyTooLongError>(key.py()) => {
+            Err(raised)
         }
+        Err(_) => Ok(None),
     }
-    encode_stranger(kind, key)
 }
 
 #[cold]
 fn encode_stranger<'k>(
     kind: Option<Kind>,
     key: &Bound<'_, PyAny>,
-) -> PyResult<Option<Encoded<'k>>> {
+    room: &'k mut Room,
+) -> PyResult<Option<&'k [u8]>> {
     key.hash()?;
     if kind == Some(Kind::Int)
         && let Ok(float) = key.cast::<PyFloat>()
@@ -306,7 +318,7 @@ fn encode_stranger<'k>(
         && float.value().fract() == 0.0
     {
         let int = float.call_method0(intern!(key.py(), "__int__"))?;
-        return match encode_int(&int) {
+        return match encode_int(&int, room) {
             Ok(encoded) => Ok(Some(encoded)),
             Err(NoKey::OtherKind) => Ok(None),
             Err(NoKey::Raised(raised)) => Err(raised),

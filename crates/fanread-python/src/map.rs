@@ -31,7 +31,7 @@ use pyo3::types::{PyBytes, PyDict, PyInt, PyIterator, PyList, PyString, PyTuple,
 
 use crate::cursor::{Ends, SortedMapIterator, What};
 use crate::error::{EmptyMapError, KeyKindError, of_insert};
-use crate::key::{self, Kind};
+use crate::key::{self, Kind, Room};
 
 /// A reference that a map owns.
 pub(crate) type Word = ManuallyDrop<Py<PyAny>>;
@@ -116,24 +116,24 @@ impl SortedMapBase {
     #[inline]
     fn find(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
         let py = key.py();
-        let Some(bytes) = key::encode_sought(self.kind(), key)? else { return Ok(None) };
-        Ok(self.with(py, |map| map.get(&bytes).map(|word| word.clone_ref(py))))
+        let mut room = Room::default();
+        let Some(bytes) = key::encode_sought(self.kind(), key, &mut room)? else { return Ok(None) };
+        Ok(self.with(py, |map| map.get(bytes).map(|word| word.clone_ref(py))))
     }
 
     /// Maps a key to a value, and returns what that replaces.
     #[inline]
     fn put(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
         let py = key.py();
-        let (kind, bytes) = loop {
-            let kind = self.kind_for(key)?;
-            let bytes = key::encode_strictly(kind, key)?;
-            // Encoding may create objects, and so run anything, this map's `clear` for one.
-            if self.kind().is_none_or(|now| now == kind) {
-                break (kind, bytes);
-            }
-        };
+        let kind = self.kind_for(key)?;
+        let mut room = Room::default();
+        let bytes = key::encode_strictly(kind, key, &mut room)?;
+        // Encoding may create objects, and so run anything, this map's `clear` for one.
+        if self.kind().is_some_and(|now| now != kind) {
+            return self.put(key, value);
+        }
         let word = ManuallyDrop::new(value.clone().unbind());
-        let old = self.with(py, |map| match map.try_insert(&bytes, word) {
+        let old = self.with(py, |map| match map.try_insert(bytes, word) {
             // SAFETY: the map has given the word up.
             Ok(old) => Ok(old.map(|word| unsafe { owned(&word) })),
             Err(error) => Err(of_insert(error)),
@@ -182,7 +182,7 @@ impl SortedMapBase {
             key::first_kind(key)?;
             return Ok(None);
         };
-        Ok(Some(key::encode_strictly(kind, key)?.to_vec()))
+        Ok(Some(key::encode_strictly(kind, key, &mut Room::default())?.to_vec()))
     }
 
     /// Copies an entry's key, and takes a new reference to its value.
@@ -334,8 +334,11 @@ impl SortedMapBase {
     }
 
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let Some(bytes) = key::encode_sought(self.kind(), key)? else { return Ok(false) };
-        Ok(self.with(key.py(), |map| map.contains_key(&bytes)))
+        let mut room = Room::default();
+        let Some(bytes) = key::encode_sought(self.kind(), key, &mut room)? else {
+            return Ok(false);
+        };
+        Ok(self.with(key.py(), |map| map.contains_key(bytes)))
     }
 
     fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
@@ -351,8 +354,9 @@ impl SortedMapBase {
     }
 
     fn __delitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
-        let bytes = key::encode_sought(self.kind(), key)?;
-        match bytes.and_then(|bytes| self.take(key.py(), &bytes)) {
+        let mut room = Room::default();
+        let bytes = key::encode_sought(self.kind(), key, &mut room)?;
+        match bytes.and_then(|bytes| self.take(key.py(), bytes)) {
             Some(value) => {
                 drop(value);
                 Ok(())
@@ -394,8 +398,9 @@ impl SortedMapBase {
         key: &Bound<'py, PyAny>,
         default: &Bound<'py, PyTuple>,
     ) -> PyResult<Py<PyAny>> {
-        let bytes = key::encode_sought(self.kind(), key)?;
-        if let Some(value) = bytes.and_then(|bytes| self.take(key.py(), &bytes)) {
+        let mut room = Room::default();
+        let bytes = key::encode_sought(self.kind(), key, &mut room)?;
+        if let Some(value) = bytes.and_then(|bytes| self.take(key.py(), bytes)) {
             return Ok(value);
         }
         match default.get_item(0) {
@@ -475,11 +480,12 @@ impl SortedMapBase {
     /// The rank of a key that is there.
     fn _rank_of(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
         let py = key.py();
-        let Some(bytes) = key::encode_sought(self.kind(), key)? else { return Ok(None) };
-        if !self.with(py, |map| map.contains_key(&bytes)) {
+        let mut room = Room::default();
+        let Some(bytes) = key::encode_sought(self.kind(), key, &mut room)? else { return Ok(None) };
+        if !self.with(py, |map| map.contains_key(bytes)) {
             return Ok(None);
         }
-        Ok(Some(self.rank(py, &bytes, false)))
+        Ok(Some(self.rank(py, bytes, false)))
     }
 
     fn __iter__(slf: &Bound<'_, Self>) -> SortedMapIterator {
