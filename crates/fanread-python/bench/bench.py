@@ -1,10 +1,10 @@
 """Times the maps beside dict and sortedcontainers.SortedDict, in one process, with every answer checked.
 
-    python bench.py [--count 5000000] [--lookups 1000000] [--rounds 3] [--skip-text]
+    python bench.py [--count 5000000] [--lookups 300000] [--rounds 3] [--only memory|speed|numbers]
 
 Random keys, in a random order. A round times each map once, one after the other; the figure is the median of the rounds, in
-nanoseconds per operation, loop included. Memory is what the process grew by per entry, with keys that nobody else holds, and values
-that are all one object. Exit status 1 if an answer is wrong.
+nanoseconds per operation, loop included. Memory is what a fresh process grows by per entry, with keys that nobody else holds, and
+values that are all one object. Exit status 1 if an answer is wrong.
 """
 
 import argparse
@@ -13,6 +13,8 @@ import random
 import statistics
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import numpy as np
 from sortedcontainers import SortedDict
@@ -52,9 +54,9 @@ def show(title, medians, first):
     print(flush=True)
 
 
-def insert_all(made, keys):
-    for key in keys:
-        made[key] = None
+def insert_all(made, pairs):
+    for key, value in pairs:
+        made[key] = value
     return len(made)
 
 
@@ -80,9 +82,9 @@ def count_of(made, keys):
     return total
 
 
-def replace_all(made, keys, values):
-    for key in keys:
-        made[key] = values[key]
+def replace_all(made, pairs):
+    for key, value in pairs:
+        made[key] = value
 
 
 def delete_all(made, keys):
@@ -98,13 +100,11 @@ def points(kind, keys, lookups, rounds):
     times, maps = {}, {}
     for made in (SortedDict(), SortedMap()):
         name = type(made).__name__
-        times[name], length = timed(lambda made=made: insert_all(made, keys), len(keys))
+        times[name], length = timed(lambda made=made: insert_all(made, values.items()), len(keys))
         assert length == len(keys)
         maps[name] = made
     show("insert in random order", times, "SortedMap")
     assert list(maps["SortedMap"]) == list(maps["SortedDict"]) == sorted(keys)
-    for made in maps.values():
-        replace_all(made, keys, values)
     sought = random.sample(keys, lookups)
     # Objects that the maps have not seen, as a program that reads its keys from somewhere has them.
     absent = [key + 1 for key in sought] if kind == "int" else [key + "x" for key in sought]
@@ -117,7 +117,7 @@ def points(kind, keys, lookups, rounds):
         ("get(key), an equal object", sum_of_get, fresh, expected),
         ("key in, present", count_of, fresh, lookups),
         ("key in, absent", count_of, absent, there),
-        ("[key] = value, present", lambda made, keys: replace_all(made, keys, values), sought, None),
+        ("[key] = value, present", replace_all, [(key, values[key]) for key in fresh], None),
     ):
         medians, answers = median_of(
             rounds,
@@ -173,44 +173,53 @@ def batches(keys, rounds):
     print(f"{'bytes per entry':34}U64Map: {made.nbytes / len(keys):8.1f}")
 
 
-def memory(kind, numbers):
-    """What the process grows by per entry."""
-    print(f"\n{len(numbers):,} keys, {kind}; bytes per entry, keys included, values not")
-    found = {}
-    for made in (SortedMap(), SortedDict()):
-        gc.collect()
-        before = resident()
-        for at in range(0, len(numbers), 10_000):
-            for number in numbers[at : at + 10_000].tolist():
-                made[number if kind == "int" else f"user:{number:014d}"] = None
-        found[type(made).__name__] = (resident() - before) / len(numbers)
-        if isinstance(made, SortedMap):
-            print(f"{'nbytes':34}SortedMap: {made.nbytes / len(made):8.1f}")
-        made.clear()
-        del made
-    show("grown by", found, "SortedMap")
+def grown(name, kind, count):
+    """What this process, a fresh one, grows by per entry of a map; and what the map says of itself."""
+    made = {"SortedMap": SortedMap, "SortedDict": SortedDict}[name]()
+    numbers = random_numbers(count, 48 if kind == "int of 48 bits" else 64)
+    gc.collect()
+    before = resident()
+    for at in range(0, count, 10_000):
+        for number in numbers[at : at + 10_000].tolist():
+            made[f"user:{number:020d}" if kind == "str of 25" else number] = None
+    return (resident() - before) / count, made.nbytes / count if name == "SortedMap" else 0
+
+
+def memory(count, kinds):
+    """Memory of SortedMap beside SortedDict's, each in a process of its own."""
+    print(f"{count:,} keys; bytes per entry, keys included, values not")
+    with ProcessPoolExecutor(2, get_context("spawn"), max_tasks_per_child=1) as processes:
+        names = ("SortedMap", "SortedDict")
+        waited = {(kind, name): processes.submit(grown, name, kind, count) for kind in kinds for name in names}
+        for kind in kinds:
+            show(kind, {name: waited[kind, name].result()[0] for name in names}, "SortedMap")
+            print(f"{'  nbytes':34}SortedMap: {waited[kind, 'SortedMap'].result()[1]:8.1f}", flush=True)
+
+
+def random_numbers(count, bits):
+    """So many different numbers, in random order."""
+    numbers = np.unique(np.random.default_rng(2).integers(0, 2**bits - 1, count * 11 // 10, dtype=np.uint64))
+    return np.random.default_rng(3).permutation(numbers)[:count]
 
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--count", type=int, default=5_000_000)
-    arguments.add_argument("--lookups", type=int, default=1_000_000)
+    arguments.add_argument("--lookups", type=int, default=300_000)
     arguments.add_argument("--rounds", type=int, default=3)
-    arguments.add_argument("--skip-text", action="store_true")
+    arguments.add_argument("--only", choices=["memory", "speed", "numbers"], help="numbers: all but the speed of text keys")
     given = arguments.parse_args()
     lookups = min(given.lookups, given.count)
     random.seed(1)
-    numbers = np.unique(np.random.default_rng(2).integers(0, 2**48, given.count * 11 // 10, dtype=np.uint64))
-    numbers = np.random.default_rng(3).permutation(numbers)[: given.count]
-    memory("int", numbers)
-    if not given.skip_text:
-        memory("str", numbers)
+    if given.only != "speed":
+        memory(given.count, ["int of 64 bits", "int of 48 bits", "str of 25"])
+    if given.only == "memory":
+        return 0
+    numbers = random_numbers(given.count, 64)
     batches(numbers, given.rounds)
-    small = numbers[: min(len(numbers), 1_000_000)]
-    for some in [small] if len(small) == len(numbers) else [small, numbers]:
-        points("int", some.tolist(), min(lookups, len(some)), given.rounds)
-        if not given.skip_text:
-            points("str", [f"user:{number:014d}" for number in some.tolist()], min(lookups, len(some)), given.rounds)
+    points("int", numbers.tolist(), lookups, given.rounds)
+    if given.only != "numbers":
+        points("str", [f"user:{number:020d}" for number in numbers.tolist()], lookups, given.rounds)
     return 0
 
 

@@ -182,18 +182,26 @@ fn encode_int<'k>(key: &Bound<'_, PyAny>, room: &'k mut Room) -> Result<&'k [u8]
     let mut overflow = 0;
     // SAFETY: the object is an int.
     let number = unsafe { ffi::PyLong_AsLongLongAndOverflow(key.as_ptr(), &raw mut overflow) };
-    if overflow != 0 {
-        return encode_large(key, overflow < 0, room);
+    if overflow < 0 {
+        return encode_large(key, true, room);
     }
-    Ok(encode_small(number, &mut room.short))
+    if overflow > 0 {
+        // SAFETY: the object is an int.
+        let number = unsafe { ffi::PyLong_AsUnsignedLongLong(key.as_ptr()) };
+        // What is larger is the largest number, and an exception, which is of no use.
+        if number == u64::MAX && PyErr::take(key.py()).is_some() {
+            return encode_large(key, false, room);
+        }
+        return Ok(encode_small(number, false, &mut room.short));
+    }
+    Ok(encode_small(number.unsigned_abs(), number < 0, &mut room.short))
 }
 
-/// The encoding of a number of 64 bits.
+/// The encoding of a number with a magnitude of 64 bits.
 #[inline]
-fn encode_small(number: i64, short: &mut [u64; 2]) -> &[u8] {
-    let magnitude = number.unsigned_abs();
+fn encode_small(magnitude: u64, negative: bool, short: &mut [u64; 2]) -> &[u8] {
     let bytes = 8 - magnitude.leading_zeros() as usize / 8;
-    let flip = if number < 0 { u64::MAX } else { 0 };
+    let flip = if negative { u64::MAX } else { 0 };
     let header = (ZERO + bytes as u8) ^ flip as u8;
     // The zeros in front go out at the top; what follows the magnitude is not part of the key.
     let shifted = magnitude.checked_shl(64 - 8 * bytes as u32).unwrap_or(0);

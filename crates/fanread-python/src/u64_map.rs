@@ -181,7 +181,7 @@ impl U64Map {
 
     /// Return a new map with these entries: two arrays of shape (n,), the keys strictly ascending.
     ///
-    /// Several times faster than insert_many. Raises NotSortedError if the keys are not ascending, ArrayError for other arrays, and
+    /// Raises NotSortedError if the keys are not ascending, ArrayError for other arrays, and
     /// ValueError if the arrays differ in length.
     #[classmethod]
     #[pyo3(signature = (keys, values, *, kind = None, value_kind = None))]
