@@ -4,15 +4,15 @@
 //! lock.
 
 use core::ops::Bound as Edge;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use fanread::{OrderedMap, Ref};
-use pyo3::exceptions::PyKeyError;
+use pyo3::exceptions::{PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyTuple};
 
 use crate::cursor::{Ends, What};
-use crate::error::{guarded, of_insert};
+use crate::error::{guarded, of_insert, of_load};
 use crate::scan::{BytesIterator, Copied, Source};
 
 /// A pair as Python gets it.
@@ -39,7 +39,8 @@ impl Source for OrderedMap<Value> {
 /// A map from bytes to bytes, ordered by key. Use fanread.BytesMap.
 #[pyclass(frozen, subclass, module = "fanread._fanread")]
 pub struct BytesMapBase {
-    map: Arc<OrderedMap<Value>>,
+    /// Made by the first use, or by a load before that.
+    map: OnceLock<Arc<OrderedMap<Value>>>,
 }
 
 /// The keys of a list or another iterable; the objects are kept, so that their bytes stay.
@@ -65,6 +66,11 @@ pub(crate) fn list_of<'py, V: AsRef<[u8]>>(
 }
 
 impl BytesMapBase {
+    #[inline]
+    fn map(&self) -> &Arc<OrderedMap<Value>> {
+        self.map.get_or_init(Arc::default)
+    }
+
     fn entry<'py>(
         &self,
         py: Python<'py>,
@@ -74,13 +80,13 @@ impl BytesMapBase {
     ) -> Option<BytesPair<'py>> {
         let key = key.as_bytes();
         let bound = if inclusive { Edge::Included(key) } else { Edge::Excluded(key) };
-        let pinned = self.map.pin();
+        let pinned = self.map().pin();
         let found = if up { pinned.lower_bound(bound) } else { pinned.upper_bound(bound) };
         found.map(|(key, value)| (PyBytes::new(py, &key), PyBytes::new(py, &value)))
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> PyResult<()> {
-        match self.map.pin().try_insert(key, value.into()) {
+        match self.map().pin().try_insert(key, value.into()) {
             Ok(_) => Ok(()),
             Err(error) => Err(of_insert(error).0),
         }
@@ -92,19 +98,19 @@ impl BytesMapBase {
     #[new]
     #[pyo3(signature = (*_args, **_kwargs))]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
-        Self { map: Arc::default() }
+        Self { map: OnceLock::new() }
     }
 
     fn __len__(&self) -> usize {
-        self.map.len()
+        self.map().len()
     }
 
     fn __contains__(&self, key: &Bound<'_, PyBytes>) -> bool {
-        self.map.pin().contains_key(key.as_bytes())
+        self.map().pin().contains_key(key.as_bytes())
     }
 
     fn __getitem__<'py>(&self, key: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyBytes>> {
-        let pinned = self.map.pin();
+        let pinned = self.map().pin();
         match pinned.get(key.as_bytes()) {
             Some(value) => Ok(PyBytes::new(key.py(), &value)),
             None => Err(PyKeyError::new_err(key.clone().unbind())),
@@ -116,7 +122,7 @@ impl BytesMapBase {
     }
 
     fn __delitem__(&self, key: &Bound<'_, PyBytes>) -> PyResult<()> {
-        match self.map.pin().remove(key.as_bytes()) {
+        match self.map().pin().remove(key.as_bytes()) {
             Some(_) => Ok(()),
             None => Err(PyKeyError::new_err(key.clone().unbind())),
         }
@@ -130,7 +136,7 @@ impl BytesMapBase {
         default: Option<Bound<'py, PyAny>>,
     ) -> Option<Bound<'py, PyAny>> {
         let found = self
-            .map
+            .map()
             .pin()
             .get(key.as_bytes())
             .map(|value| PyBytes::new(key.py(), &value).into_any());
@@ -144,7 +150,7 @@ impl BytesMapBase {
         key: &Bound<'py, PyBytes>,
         default: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if let Some(value) = self.map.pin().remove(key.as_bytes()) {
+        if let Some(value) = self.map().pin().remove(key.as_bytes()) {
             return Ok(PyBytes::new(key.py(), &value).into_any());
         }
         default.get_item(0).map_err(|_| PyKeyError::new_err(key.clone().unbind()))
@@ -152,7 +158,7 @@ impl BytesMapBase {
 
     /// Remove all entries, each by itself.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| guarded(|| self.map.pin().clear()))
+        py.detach(|| guarded(|| self.map().pin().clear()))
     }
 
     /// Return the pair with the largest key up to key, or None.
@@ -192,7 +198,7 @@ impl BytesMapBase {
         let bytes: Vec<&[u8]> = objects.iter().map(PyBytesMethods::as_bytes).collect();
         let found = keys.py().detach(|| {
             guarded(|| {
-                let pinned = self.map.pin();
+                let pinned = self.map().pin();
                 let mut found: Vec<Option<Ref<'_, Value>>> = vec![None; bytes.len()];
                 pinned.get_batch(&bytes, &mut found);
                 found.into_iter().map(|value| value.map(|value| Value::clone(&value))).collect()
@@ -208,7 +214,7 @@ impl BytesMapBase {
         keys.py().detach(|| {
             guarded(|| {
                 let mut found = vec![false; bytes.len()];
-                self.map.pin().contains_batch(&bytes, &mut found);
+                self.map().pin().contains_batch(&bytes, &mut found);
                 found
             })
         })
@@ -223,12 +229,28 @@ impl BytesMapBase {
         Ok(())
     }
 
+    /// Take the pairs of an iterable, strictly ascending by key, into this map, which has no entries and is nobody else's.
+    ///
+    /// Raises NotSortedError if a key is not above the one before it.
+    fn _load_sorted(&self, pairs: &Bound<'_, PyAny>) -> PyResult<()> {
+        let mut entries: Vec<Copied> = Vec::new();
+        for pair in PyIterator::from_object(pairs)? {
+            let (key, value) = pair?.extract::<(Bound<'_, PyBytes>, Bound<'_, PyBytes>)>()?;
+            entries.push((key.as_bytes().into(), value.as_bytes().into()));
+        }
+        let loaded =
+            pairs.py().detach(|| guarded(|| OrderedMap::from_sorted(entries)))?.map_err(of_load)?;
+        self.map
+            .set(Arc::new(loaded))
+            .map_err(|_| PyRuntimeError::new_err("the map is in use already"))
+    }
+
     fn __iter__(&self) -> BytesIterator {
-        BytesIterator::new(self.map.clone(), What::Keys, false, Ends::all())
+        BytesIterator::new(self.map().clone(), What::Keys, false, Ends::all())
     }
 
     fn __reversed__(&self) -> BytesIterator {
-        BytesIterator::new(self.map.clone(), What::Keys, true, Ends::all())
+        BytesIterator::new(self.map().clone(), What::Keys, true, Ends::all())
     }
 
     /// An iterator over what is between two keys; what is "k", "v" or "i".
@@ -241,7 +263,7 @@ impl BytesMapBase {
         reverse: bool,
     ) -> PyResult<BytesIterator> {
         Ok(BytesIterator::new(
-            self.map.clone(),
+            self.map().clone(),
             What::of(what)?,
             reverse,
             Ends::of(minimum, maximum, inclusive),
@@ -256,13 +278,13 @@ impl BytesMapBase {
         reverse: bool,
     ) -> PyResult<BytesIterator> {
         let ends = Ends::prefix(prefix.as_bytes().to_vec());
-        Ok(BytesIterator::new(self.map.clone(), What::of(what)?, reverse, ends))
+        Ok(BytesIterator::new(self.map().clone(), What::of(what)?, reverse, ends))
     }
 
     /// Bytes of memory that the map takes, the bytes of values in boxes of their own not included.
     #[getter]
     fn nbytes(&self) -> usize {
-        self.map.memory_usage().total_bytes()
+        self.map().memory_usage().total_bytes()
     }
 
     fn __sizeof__(&self) -> usize {

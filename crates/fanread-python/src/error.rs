@@ -97,8 +97,12 @@ pub(crate) fn guarded<R>(work: impl FnOnce() -> R) -> PyResult<R> {
     })
 }
 
-/// Panics inside, for the tests: what comes out is an exception.
+/// Panics, for the tests: inside of what is guarded, where an exception comes out, or outside, where pyo3 stops it.
 #[pyfunction]
-pub(crate) fn _panic(text: &str) -> PyResult<()> {
-    guarded(|| panic!("{text}"))
+#[pyo3(signature = (text, caught = true))]
+pub(crate) fn _panic(text: &str, caught: bool) -> PyResult<()> {
+    if caught {
+        return guarded(|| panic!("{text}"));
+    }
+    panic!("{text}")
 }

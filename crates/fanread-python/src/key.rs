@@ -170,6 +170,7 @@ fn encode_surrogates<'k>(text: &Bound<'_, PyAny>, room: &'k mut Room) -> Result<
         );
         Bound::from_owned_ptr_or_err(py, encoded)?
     };
+    room.long.clear();
     room.long.extend_from_slice(encoded.cast::<PyBytes>().map_err(PyErr::from)?.as_bytes());
     Ok(&room.long)
 }
@@ -226,6 +227,7 @@ fn encode_large<'k>(
     let bits: usize = magnitude.call_method0(intern!(py, "bit_length"))?.extract()?;
     let bytes = bits.div_ceil(8);
     let encoded = &mut room.long;
+    encoded.clear();
     if bytes <= SHORT_MAGNITUDE {
         encoded.push(ZERO + bytes as u8);
     } else {

@@ -30,7 +30,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyIterator, PyList, PyString, PyTuple, PyType};
 
 use crate::cursor::{Ends, SortedMapIterator, What};
-use crate::error::{EmptyMapError, KeyKindError, of_insert};
+use crate::error::{EmptyMapError, KeyKindError, guarded, of_insert, of_load};
 use crate::key::{self, Kind, Room};
 
 /// A reference that a map owns.
@@ -44,6 +44,16 @@ pub(crate) type Word = ManuallyDrop<Py<PyAny>>;
 unsafe fn owned(word: &Word) -> Py<PyAny> {
     // SAFETY: the word's reference was the map's (G2), and is the caller's now.
     ManuallyDrop::into_inner(unsafe { core::ptr::read(word) })
+}
+
+/// Copies the pointer of a reference for a map, without a reference of its own.
+///
+/// # Safety
+///
+/// Either the copy is forgotten, or what it was copied from.
+unsafe fn copy_of(value: &Py<PyAny>) -> Word {
+    // SAFETY: bits of a `Py` are moved into a `ManuallyDrop`, which drops nothing; the caller sees to the rest.
+    ManuallyDrop::new(unsafe { core::ptr::read(value) })
 }
 
 /// A map of any objects, ordered by keys of one kind. Use fanread.SortedMap.
@@ -554,13 +564,50 @@ impl SortedMapBase {
     /// Insert all pairs of an iterable.
     fn _insert_pairs(&self, pairs: &Bound<'_, PyAny>) -> PyResult<()> {
         for (index, pair) in PyIterator::from_object(pairs)?.enumerate() {
-            let pair = pair?;
-            let (key, value) = match pair.cast_exact::<PyTuple>() {
-                Ok(pair) if pair.len() == 2 => (pair.get_item(0)?, pair.get_item(1)?),
-                _ => pair_of(&pair, index)?,
-            };
+            let (key, value) = split(&pair?, index)?;
             drop(self.put(&key, &value)?);
         }
+        Ok(())
+    }
+
+    /// Take the pairs of an iterable, strictly ascending by key, into this map, which has no entries.
+    ///
+    /// Raises NotSortedError if a key is not above the one before it; the map is empty then.
+    fn _load_sorted(&self, pairs: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = pairs.py();
+        let (mut kind, mut room) = (self.kind(), Room::default());
+        let mut entries: Vec<(Box<[u8]>, Py<PyAny>)> = Vec::new();
+        for (index, pair) in PyIterator::from_object(pairs)?.enumerate() {
+            let (key, value) = split(&pair?, index)?;
+            let kind = match kind {
+                Some(kind) => kind,
+                None => *kind.insert(key::first_kind(&key)?),
+            };
+            entries.push((key::encode_strictly(kind, &key, &mut room)?.into(), value.unbind()));
+        }
+        // The map gets copies of the pointers; who owns the references is decided when it is made.
+        // SAFETY: each copy is forgotten, or takes the place of what it was copied from.
+        let copies = entries.iter().map(|(key, value)| (key, unsafe { copy_of(value) }));
+        let loaded = guarded(|| OrderedMap::from_sorted(copies))?.map_err(of_load)?;
+        if self.entries() != 0 || kind.is_none() || self.kind().is_some_and(|now| Some(now) != kind)
+        {
+            let empty = entries.is_empty();
+            return if empty {
+                Ok(())
+            } else {
+                Err(PyRuntimeError::new_err("the map has entries already"))
+            };
+        }
+        let len = entries.len();
+        for (_, value) in entries {
+            // The map's copy owns it now.
+            core::mem::forget(value);
+        }
+        // SAFETY: the interpreter is attached, and nobody uses the map (G1).
+        let old = core::mem::replace(unsafe { &mut *self.map.get() }, Box::new(loaded));
+        self.kind.store(kind.map_or(0, |kind| kind as u8), Relaxed);
+        self.count(len.cast_signed());
+        give_up(py, old);
         Ok(())
     }
 
@@ -623,6 +670,18 @@ fn missing(slf: &Bound<'_, SortedMapBase>, key: &Bound<'_, PyAny>) -> PyResult<P
     match slf.get_type().getattr_opt(intern!(slf.py(), "__missing__"))? {
         Some(missing) => Ok(missing.call1((slf, key))?.unbind()),
         None => Err(PyKeyError::new_err(key.clone().unbind())),
+    }
+}
+
+/// Takes a pair apart.
+#[inline]
+fn split<'py>(
+    pair: &Bound<'py, PyAny>,
+    index: usize,
+) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    match pair.cast_exact::<PyTuple>() {
+        Ok(pair) if pair.len() == 2 => Ok((pair.get_item(0)?, pair.get_item(1)?)),
+        _ => pair_of(pair, index),
     }
 }
 

@@ -204,6 +204,20 @@ def test_other_types_are_refused():
     assert repr(made) == "<fanread.BytesMap of 1 entries>"
 
 
+def test_from_sorted_takes_ascending_keys_only():
+    pairs = [(n.to_bytes(3, "big"), str(n).encode()) for n in range(20_000)]
+    made = BytesMap.from_sorted(pairs)
+    assert list(made.items()) == pairs
+    made[b""] = b""
+    assert made.ceiling(b"") == (b"", b"")
+    for wrong in ([(b"b", b""), (b"a", b"")], [(b"a", b""), (b"a", b"")]):
+        with pytest.raises(fanread.NotSortedError, match="entry 1 is not above"):
+            BytesMap.from_sorted(wrong)
+    with pytest.raises(TypeError):
+        BytesMap.from_sorted([(b"a", 5)])
+    assert BytesMap.from_sorted([]) == {}
+
+
 def test_a_closed_map_says_so(tmp_path):
     with PersistentMap(tmp_path / "map", "n") as made:
         made[b"a"] = b"1"

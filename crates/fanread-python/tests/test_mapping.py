@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import sys
 import threading
 from collections.abc import MutableMapping
 from test import mapping_tests
@@ -262,9 +263,32 @@ def test_prefixes():
         words.prefix(b"a")
 
 
-def test_sizes_are_told_in_bytes():
-    import sys
+def test_from_sorted_takes_ascending_keys_only():
+    value = object()
+    start = sys.getrefcount(value)
+    pairs = [(f"{n:06d}", value) for n in range(20_000)]
+    made = SortedMap.from_sorted(pairs)
+    assert list(made.items()) == pairs
+    assert made == dict(pairs)
+    del made["000500"]
+    made["a"] = value
+    assert sys.getrefcount(value) - start == 40_000
+    made.clear()
+    for wrong in ([("b", value), ("a", value)], [("a", value), ("a", value)], [("a", value), (1, value)], [("a", value), 5]):
+        with pytest.raises((fanread.NotSortedError, TypeError)):
+            SortedMap.from_sorted(wrong)
+    with pytest.raises(fanread.NotSortedError, match="entry 1 is not above"):
+        SortedMap.from_sorted([(2, value), (-(2**70), value)])
+    with pytest.raises(fanread.KeyTooLongError):
+        SortedMap.from_sorted([("a", value), ("b" * 70_000, value)])
+    del pairs, wrong
+    assert sys.getrefcount(value) == start
+    assert SortedMap.from_sorted([]) == SortedMap()
+    with pytest.raises(RuntimeError, match="entries already"):
+        SortedMap(a=1)._load_sorted([("b", 2)])
 
+
+def test_sizes_are_told_in_bytes():
     made = SortedMap()
     assert made.nbytes == 0
     small = sys.getsizeof(made)
@@ -278,6 +302,10 @@ def test_sizes_are_told_in_bytes():
 def test_a_panic_inside_is_an_exception():
     with pytest.raises(fanread.FanreadError, match="gave up: wombat"):
         fanread._fanread._panic("wombat")
+    # pyo3's own border stops the others; what it raises is no Exception.
+    with pytest.raises(BaseException, match="kiwi") as caught:
+        fanread._fanread._panic("kiwi", caught=False)
+    assert type(caught.value).__name__ == "PanicException"
 
 
 def test_threads_share_a_map():

@@ -84,11 +84,16 @@ class BytesMap(_Ordered, BytesMapBase, MutableMapping):
         """Return an iterator over the pairs whose keys start with prefix."""
         return self._walk_prefix("i", prefix, bool(reverse))
 
+    @classmethod
+    def from_sorted(cls, pairs):
+        """Return a new map with the pairs of an iterable, whose keys are strictly ascending; NotSortedError if they are not."""
+        made = cls.__new__(cls)
+        made._load_sorted(pairs)
+        return made
+
     def copy(self):
         """Return a new map with the same entries."""
-        made = self.__class__()
-        made.insert_many(self.items())
-        return made
+        return self.from_sorted(self.items())
 
     __copy__ = copy
 

@@ -139,6 +139,16 @@ class SortedMap(SortedMapBase, MutableMapping):
         """Return a new map with the keys of an iterable, all with the same value."""
         return cls((key, value) for key in iterable)
 
+    @classmethod
+    def from_sorted(cls, pairs):
+        """Return a new map with the pairs of an iterable, whose keys are strictly ascending.
+
+        Several times faster than inserting them. Raises NotSortedError if a key is not above the one before it.
+        """
+        made = cls()
+        made._load_sorted(pairs)
+        return made
+
     @property
     def key(self):
         """None: there is no key function. (SortedDict has this property.)"""
@@ -221,7 +231,7 @@ class SortedMap(SortedMapBase, MutableMapping):
     def copy(self):
         """Return a new map with the same keys and values."""
         made = self._empty()
-        made._insert_pairs(self.items())
+        made._load_sorted(self.items())
         return made
 
     __copy__ = copy
