@@ -330,7 +330,8 @@ def test_threads_share_maps_and_close_waits_for_them(tmp_path):
                 made[key] = key * 3
                 if made.get_many([key, b"?"]) != [key * 3, None]:
                     wrong.append(n)
-        if list(memory.irange(b"\x00")) != sorted(memory.irange(b"\x00")):
+        found = list(memory.irange(b"\x00"))
+        if found != sorted(set(found)):
             wrong.append(-1)
 
     threads = [threading.Thread(target=work, args=(mine,)) for mine in range(4)]

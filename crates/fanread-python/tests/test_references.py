@@ -201,7 +201,7 @@ def test_maps_nested_deep_are_given_up_without_a_deep_stack():
     seen = weakref.ref(witness)
     made = SortedMap(a=witness)
     del witness
-    for _ in range(200_000):
+    for _ in range(50_000):
         made = SortedMap(a=made)
     del made
     assert seen() is None
