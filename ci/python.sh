@@ -25,7 +25,8 @@ if ! "$python" -c 'import test.mapping_tests' 2>/dev/null; then
 fi
 
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+running=
+trap '[ -z "$running" ] || kill "$running" 2>/dev/null || true; rm -rf "$work"' EXIT
 "$python" -m venv "$work/venv"
 PATH="$work/venv/bin:$PATH"
 # Beside the compiler, which has the processors.

@@ -1,6 +1,6 @@
 """Times the maps beside dict and sortedcontainers.SortedDict, in one process, with every answer checked.
 
-    python bench.py [--count 5000000] [--lookups 300000] [--rounds 3] [--only memory|speed|numbers]
+    python bench.py [--count 5000000] [--lookups 300000] [--rounds 3] [--only memory|speed|numbers|text]
 
 Random keys, in a random order. A round times each map once, one after the other; the figure is the median of the rounds, in
 nanoseconds per operation, loop included. Memory is what a fresh process grows by per entry, with keys that nobody else holds, and
@@ -87,6 +87,20 @@ def replace_all(made, pairs):
         made[key] = value
 
 
+def sum_keys(made):
+    total = 0
+    for key in made:
+        total += 1
+    return total
+
+
+def sum_items(made):
+    total = 0
+    for key, value in made.items():
+        total += value
+    return total
+
+
 def delete_all(made, keys):
     for key in keys:
         del made[key]
@@ -126,6 +140,13 @@ def points(kind, keys, lookups, rounds):
         )
         assert set(answers.values()) == {right}, (title, answers, right)
         show(title, medians, "SortedMap")
+    for title, work in (("iterate over keys, per key", sum_keys), ("iterate over items, per item", sum_items)):
+        times, answers = {}, set()
+        for name, made in maps.items():
+            times[name], answer = timed(lambda made=made, work=work: work(made), len(keys))
+            answers.add(answer)
+        assert len(answers) == 1
+        show(title, times, "SortedMap")
     times = {}
     for name, made in maps.items():
         times[name], length = timed(lambda made=made: delete_all(made, sought), lookups)
@@ -207,17 +228,18 @@ def main():
     arguments.add_argument("--count", type=int, default=5_000_000)
     arguments.add_argument("--lookups", type=int, default=300_000)
     arguments.add_argument("--rounds", type=int, default=3)
-    arguments.add_argument("--only", choices=["memory", "speed", "numbers"], help="numbers: all but the speed of text keys")
+    arguments.add_argument("--only", choices=["memory", "speed", "numbers", "text"], help="a part of it")
     given = arguments.parse_args()
     lookups = min(given.lookups, given.count)
     random.seed(1)
-    if given.only != "speed":
+    if given.only in (None, "memory", "numbers"):
         memory(given.count, ["int of 64 bits", "int of 48 bits", "str of 25"])
     if given.only == "memory":
         return 0
     numbers = random_numbers(given.count, 64)
-    batches(numbers, given.rounds)
-    points("int", numbers.tolist(), lookups, given.rounds)
+    if given.only != "text":
+        batches(numbers, given.rounds)
+        points("int", numbers.tolist(), lookups, given.rounds)
     if given.only != "numbers":
         points("str", [f"user:{number:020d}" for number in numbers.tolist()], lookups, given.rounds)
     return 0

@@ -143,7 +143,7 @@ class SortedMap(SortedMapBase, MutableMapping):
     def from_sorted(cls, pairs):
         """Return a new map with the pairs of an iterable, whose keys are strictly ascending.
 
-        Several times faster than inserting them. Raises NotSortedError if a key is not above the one before it.
+        Faster than inserting them, but the map takes more memory. Raises NotSortedError if a key is not above the one before it.
         """
         made = cls()
         made._load_sorted(pairs)
@@ -231,7 +231,7 @@ class SortedMap(SortedMapBase, MutableMapping):
     def copy(self):
         """Return a new map with the same keys and values."""
         made = self._empty()
-        made._load_sorted(self.items())
+        made._insert_pairs(self.items())
         return made
 
     __copy__ = copy
