@@ -76,13 +76,9 @@ unsafe impl Sync for SortedMapBase {}
 impl SortedMapBase {
     /// Uses the map (G1).
     #[inline]
-    pub(crate) fn with<'s, R>(
-        &'s self,
-        _py: Python<'_>,
-        work: impl FnOnce(&Pinned<'s, Word>) -> R,
-    ) -> R {
+    pub(crate) fn with<R>(&self, _py: Python<'_>, work: impl FnOnce(&Pinned<'_, Word>) -> R) -> R {
         // SAFETY: the interpreter is attached and stays so, as nothing in `work` detaches; the map is replaced in `clear_map` only,
-        // which nothing in `work` calls (G1). What `work` returns outlives the map only where it is a copy of a word.
+        // which nothing in `work` calls (G1). What `work` returns borrows nothing of the map.
         let map = unsafe { &*self.map.get() };
         work(&map.pin())
     }
