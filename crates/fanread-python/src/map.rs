@@ -77,8 +77,8 @@ impl SortedMapBase {
     /// Uses the map (G1).
     #[inline]
     pub(crate) fn with<R>(&self, _py: Python<'_>, work: impl FnOnce(&Pinned<'_, Word>) -> R) -> R {
-        // SAFETY: the interpreter is attached and stays so, as nothing in `work` detaches; the map is replaced in `clear_map` only,
-        // which nothing in `work` calls (G1). What `work` returns borrows nothing of the map.
+        // SAFETY: the interpreter is attached and stays so, as nothing in `work` detaches; the map is replaced where nobody uses it,
+        // and nothing in `work` gets there (G1). What `work` returns borrows nothing of the map.
         let map = unsafe { &*self.map.get() };
         work(&map.pin())
     }
