@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing, then checks everything: format, lints, documentation, models, memory
-# errors, every test, and a short benchmark. CI runs this; so can you. About 28 minutes on two cores.
+# errors, every test, the packages for C, C++ and Python, and a short benchmark. CI runs this; so can you. About 28 minutes on two cores.
 #
 #   ci/check.sh          all of it
 #   ci/check.sh quick    format, lints, documentation and tests
@@ -137,6 +137,12 @@ say "tests"
 cargo test --locked --workspace
 
 if [ "${1:-}" != quick ]; then
+  say "C and C++"
+  ci/c.sh
+
+  say "Python"
+  ci/python.sh
+
   say "short benchmark"
   # Of answers, not of time: the program that the tests have used will do.
   FANREAD="${CARGO_TARGET_DIR:-target}/debug/fanread" ci/bench-smoke.sh

@@ -1,0 +1,233 @@
+//! The base of `PersistentMap`: bytes to bytes in a file, on [`Store`].
+//!
+//! Calls that wait for the disk, or have many keys, release the interpreter's lock. Whoever closes the map waits for the calls that
+//! are under way in other threads: these hold the lock of `store` for reading, and need no interpreter until they have given it back.
+
+use std::path::PathBuf;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+
+use fanread::Store;
+use fanread::persist::Durability;
+use fanread::persist::cceh::CcehOptions;
+use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyTuple};
+
+use crate::bytes_map::{key_objects, list_of};
+use crate::error::{ClosedError, guarded, of_store};
+
+/// A map from bytes to bytes in a file. Use fanread.PersistentMap.
+#[pyclass(frozen, subclass, module = "fanread._fanread")]
+pub struct PersistentMapBase {
+    store: RwLock<Option<Store>>,
+    path: PathBuf,
+}
+
+impl PersistentMapBase {
+    fn lock(&self) -> RwLockReadGuard<'_, Option<Store>> {
+        // The map in it stays whole whatever panics.
+        self.store.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Uses the map, if it is open.
+    fn with<R>(&self, work: impl FnOnce(&Store) -> R) -> PyResult<R> {
+        let store = self.lock();
+        let Some(store) = &*store else { return Err(ClosedError::new_err("the map is closed")) };
+        guarded(|| work(store))
+    }
+}
+
+#[pymethods]
+impl PersistentMapBase {
+    #[new]
+    #[pyo3(signature = (path, flag = "c", *, checkpoints = false))]
+    fn new(py: Python<'_>, path: PathBuf, flag: &str, checkpoints: bool) -> PyResult<Self> {
+        let create = match flag {
+            "c" => !path.exists(),
+            "n" => true,
+            "w" => false,
+            _ => return Err(PyValueError::new_err("flag: wanted \"c\", \"n\" or \"w\"")),
+        };
+        let options = CcehOptions::new().checkpoints(checkpoints);
+        let opened = py.detach(|| {
+            guarded(|| if create { Store::create(&path, options) } else { Store::open(&path) })
+        })?;
+        Ok(Self { store: RwLock::new(Some(opened.map_err(of_store)?)), path })
+    }
+
+    /// The file of the map.
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.path.clone()
+    }
+
+    /// Whether the map is closed.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.lock().is_none()
+    }
+
+    /// What the entries survive: "process" (its end), "checkpoint" (and a power cut, with what the last sync had), or "persistent"
+    /// (and a power cut at any moment).
+    #[getter]
+    fn durability(&self) -> PyResult<&'static str> {
+        self.with(|store| match store.durability() {
+            Durability::Process => "process",
+            Durability::Checkpoint => "checkpoint",
+            Durability::Persistent => "persistent",
+            _ => "none",
+        })
+    }
+
+    /// Write what is not yet on the disk, and wait for it; with checkpoints=True that is a new checkpoint.
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.with(Store::sync))?.map_err(of_store)
+    }
+
+    /// Close the map and its file; closing again does nothing. Calls under way in other threads end first.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| {
+            let store = self.store.write().unwrap_or_else(PoisonError::into_inner).take();
+            guarded(|| drop(store))
+        })
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
+        slf.get().with(|_| ())?;
+        Ok(slf)
+    }
+
+    #[pyo3(signature = (*_raised))]
+    fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        self.with(Store::len)
+    }
+
+    fn __contains__(&self, key: &Bound<'_, PyBytes>) -> PyResult<bool> {
+        self.with(|store| store.contains_key(key.as_bytes()))
+    }
+
+    fn __getitem__<'py>(&self, key: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyBytes>> {
+        match self.with(|store| store.get(key.as_bytes()))? {
+            Some(value) => Ok(PyBytes::new(key.py(), &value)),
+            None => Err(PyKeyError::new_err(key.clone().unbind())),
+        }
+    }
+
+    fn __setitem__(&self, key: &Bound<'_, PyBytes>, value: &Bound<'_, PyBytes>) -> PyResult<()> {
+        self.with(|store| store.insert(key.as_bytes(), value.as_bytes()))?.map_err(of_store)?;
+        Ok(())
+    }
+
+    fn __delitem__(&self, key: &Bound<'_, PyBytes>) -> PyResult<()> {
+        match self.with(|store| store.remove(key.as_bytes()))? {
+            Some(_) => Ok(()),
+            None => Err(PyKeyError::new_err(key.clone().unbind())),
+        }
+    }
+
+    /// Return the value of key, or default if there is none.
+    #[pyo3(signature = (key, default = None, /))]
+    fn get<'py>(
+        &self,
+        key: &Bound<'py, PyBytes>,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let found = self.with(|store| store.get(key.as_bytes()))?;
+        Ok(found.map(|value| PyBytes::new(key.py(), &value).into_any()).or(default))
+    }
+
+    /// Remove key and return its value, or default if there is none; without default that is a KeyError.
+    #[pyo3(signature = (key, *default))]
+    fn pop<'py>(
+        &self,
+        key: &Bound<'py, PyBytes>,
+        default: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(value) = self.with(|store| store.remove(key.as_bytes()))? {
+            return Ok(PyBytes::new(key.py(), &value).into_any());
+        }
+        default.get_item(0).map_err(|_| PyKeyError::new_err(key.clone().unbind()))
+    }
+
+    /// Return a list of the values of an iterable of keys, with default for those that are not there.
+    ///
+    /// Looks up many keys at a time, without the interpreter's lock.
+    #[pyo3(signature = (keys, default = None))]
+    fn get_many<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        default: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let objects = key_objects(keys)?;
+        let bytes: Vec<&[u8]> = objects.iter().map(PyBytesMethods::as_bytes).collect();
+        let found = keys.py().detach(|| {
+            self.with(|store| {
+                let mut found = vec![None; bytes.len()];
+                store.get_batch(&bytes, &mut found);
+                found
+            })
+        })?;
+        list_of(keys.py(), found, default)
+    }
+
+    /// Insert all pairs of an iterable.
+    fn insert_many(&self, pairs: &Bound<'_, PyAny>) -> PyResult<()> {
+        for pair in PyIterator::from_object(pairs)? {
+            let (key, value) = pair?.extract::<(Bound<'_, PyBytes>, Bound<'_, PyBytes>)>()?;
+            self.__setitem__(&key, &value)?;
+        }
+        Ok(())
+    }
+
+    /// Return a list of all pairs as they are now, in no order.
+    fn pairs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let pairs: Vec<(Vec<u8>, Vec<u8>)> =
+            py.detach(|| self.with(|store| store.iter().collect()))?;
+        let list = PyList::empty(py);
+        for (key, value) in pairs {
+            list.append((PyBytes::new(py, &key), PyBytes::new(py, &value)))?;
+        }
+        Ok(list)
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        let keys: Vec<Vec<u8>> =
+            py.detach(|| self.with(|store| store.iter().map(|(key, _)| key).collect()))?;
+        let list = PyList::empty(py);
+        for key in keys {
+            list.append(PyBytes::new(py, &key))?;
+        }
+        list.try_iter()
+    }
+
+    /// Return what the map takes, as a dict of numbers: entries, segments, slots, record_bytes, free_bytes, bytes.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = self.with(Store::stats)?;
+        let dict = PyDict::new(py);
+        for (name, number) in [
+            ("entries", stats.entries),
+            ("segments", stats.segments),
+            ("slots", stats.slots),
+            ("record_bytes", stats.record_bytes),
+            ("free_bytes", stats.free_bytes),
+            ("bytes", stats.bytes),
+        ] {
+            dict.set_item(name, number)?;
+        }
+        Ok(dict)
+    }
+
+    /// Bytes of the whole map; 0 if it is closed.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.lock().as_ref().map_or(0, |store| store.stats().bytes)
+    }
+
+    fn __sizeof__(&self) -> usize {
+        size_of::<Self>() + 2 * size_of::<usize>() + self.nbytes()
+    }
+}
