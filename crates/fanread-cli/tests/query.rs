@@ -49,7 +49,7 @@ fn run(mut command: Command, input: &[u8]) -> Run {
 }
 
 /// The maps that can be asked.
-const INDEXES: [&str; 2] = ["wormhole", "cuckoo-trie"];
+const INDEXES: [&str; 3] = ["wormhole", "ordered-map", "cuckoo-trie"];
 
 fn run_args(args: &[&str]) -> Run {
     let mut command = fanread();
@@ -109,7 +109,7 @@ fn every_question_is_answered_from_arguments() {
 #[test]
 fn the_wormhole_is_asked_if_no_map_is_named() {
     let help = run_args(&["query", "--help"]);
-    assert!(help.out.contains("wormhole, cuckoo-trie [default: wormhole]"), "{help:?}");
+    assert!(help.out.contains("wormhole, ordered-map, cuckoo-trie [default:"), "{help:?}");
     let keys = keys(FRUIT);
     let path = keys.path.to_str().unwrap();
     let answers = [
@@ -285,7 +285,10 @@ fn wrong_arguments_are_one_line_and_status_2() {
     let keys = keys(FRUIT);
     let refused = run_args(&["query", "--index", "btreemap", keys.path.to_str().unwrap(), "first"]);
     assert_eq!((refused.out.as_str(), refused.status), ("", 2));
-    assert!(refused.err.contains("no such index, use wormhole, cuckoo-trie"), "{refused:?}");
+    assert!(
+        refused.err.contains("no such index, use wormhole, ordered-map, cuckoo-trie"),
+        "{refused:?}"
+    );
     assert_eq!(refused.err.lines().count(), 1);
     let cases: [&[&str]; 7] = [
         &["fetch", "x"],

@@ -9,6 +9,9 @@
 //! units  0 .. F   F .. 5F     5F .. 21F                  F = FIRST_UNITS
 //! ```
 //!
+//! Pages that were never touched cost nothing, unless an allocator counts them: with the feature `global-alloc` a chunk is at
+//! most a fourth of all before it, and the table is longer.
+//!
 //! # Invariants
 //!
 //! * **A1** A chunk, once there, stays at its address until the arena is dropped.
@@ -24,11 +27,14 @@ use crate::sync::shim::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// Chunks of an arena. The last one alone is 4^14 times as large as the first.
-const CHUNKS: usize = 15;
+/// Whether chunks grow by fourths.
+const BY_FOURTHS: bool = super::pages::FROM_ALLOCATOR;
 
-/// Entries of the chunk table: a power of two, so that a number of four bits needs no check.
-const TABLE: usize = 16;
+/// Chunks of an arena. The last one alone is 4^14, or 2^28, times as large as the first.
+const CHUNKS: usize = if BY_FOURTHS { 116 } else { 15 };
+
+/// Entries of the chunk table: a power of two, so that a number of a few bits needs no check.
+const TABLE: usize = (CHUNKS + 1).next_power_of_two();
 
 /// Pieces for which that was asked do not go from one page to the next.
 pub(crate) const PAGE_BYTES: usize = 4096;
@@ -57,12 +63,20 @@ impl<const UNIT_SHIFT: u32, const FIRST_SHIFT: u32> Arena<UNIT_SHIFT, FIRST_SHIF
     /// The chunk of a unit.
     #[inline(always)]
     fn chunk_of(unit: u64) -> usize {
+        if BY_FOURTHS {
+            let behind = unit + (4 << FIRST_SHIFT);
+            let doubled = behind.ilog2() - FIRST_SHIFT - 2;
+            return 4 * doubled as usize + (behind >> (FIRST_SHIFT + doubled)) as usize % 4;
+        }
         ((unit * 3 + (1 << FIRST_SHIFT)).ilog2() - FIRST_SHIFT) as usize / 2
     }
 
     /// The first unit of a chunk.
     #[inline(always)]
     fn chunk_start(chunk: usize) -> u64 {
+        if BY_FOURTHS {
+            return ((4 + chunk as u64 % 4) << (chunk / 4) << FIRST_SHIFT) - (4 << FIRST_SHIFT);
+        }
         (((1_u64 << (2 * chunk)) - 1) / 3) << FIRST_SHIFT
     }
 
@@ -72,7 +86,8 @@ impl<const UNIT_SHIFT: u32, const FIRST_SHIFT: u32> Arena<UNIT_SHIFT, FIRST_SHIF
     }
 
     fn chunk_bytes(chunk: usize) -> usize {
-        1_usize << (UNIT_SHIFT + FIRST_SHIFT + 2 * chunk as u32)
+        let doubled = if BY_FOURTHS { chunk / 4 } else { 2 * chunk };
+        1 << (UNIT_SHIFT + FIRST_SHIFT + doubled as u32)
     }
 
     /// Where `unit` lies, which has been handed out.
@@ -181,7 +196,7 @@ impl<const UNIT_SHIFT: u32, const FIRST_SHIFT: u32> Arena<UNIT_SHIFT, FIRST_SHIF
             .filter(|chunk| !self.chunks[*chunk].load(Relaxed).is_null())
             .map(|chunk| {
                 let all = Self::chunk_bytes(chunk);
-                if all < super::pages::HUGE_BYTES {
+                if all < super::pages::MAPPED_FROM {
                     return all;
                 }
                 let used = top.saturating_sub(Self::chunk_start(chunk)) as usize;

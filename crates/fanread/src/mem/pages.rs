@@ -1,9 +1,10 @@
-//! Zeroed blocks of memory: small ones from the allocator, large ones as pages of 2 MB where granted.
+//! Zeroed blocks of memory: small ones from the allocator, large ones as pages of 2 MB where granted. With the feature
+//! `global-alloc` all are from the allocator.
 //!
 //! # Invariants
 //!
-//! * **G1** A block's bytes are zero when it is handed out, are aligned to a line (to 4 KB or 2 MB if it is at least
-//!   that large), and belong to the block alone until it is dropped.
+//! * **G1** A block's bytes are zero when it is handed out, are aligned to a line (to 4 KB if it is at least that large, and to
+//!   2 MB if it is mapped), and belong to the block alone until it is dropped.
 
 use core::ptr::NonNull;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -13,6 +14,12 @@ use super::{AllocError, LINE_BYTES};
 
 /// Size of a huge page on x86-64 and on aarch64 with 4 KB granules.
 pub(crate) const HUGE_BYTES: usize = 2 << 20;
+
+/// Whether all blocks are from the allocator.
+pub(super) const FROM_ALLOCATOR: bool = cfg!(feature = "global-alloc");
+
+/// The smallest block that is not from the allocator.
+pub(super) const MAPPED_FROM: usize = if FROM_ALLOCATOR { usize::MAX } else { HUGE_BYTES };
 
 /// A block of zeroed memory; see the module.
 #[derive(Debug)]
@@ -34,7 +41,7 @@ impl Pages {
         if super::failing::fails_now() {
             return Err(failed);
         }
-        let base = if bytes < HUGE_BYTES {
+        let base = if bytes < MAPPED_FROM {
             let layout = Self::layout(bytes).ok_or(failed)?;
             // SAFETY: the layout has at least one line.
             NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(failed)?
@@ -59,7 +66,8 @@ impl Pages {
     /// the former, which stay in memory, and gives the rest back.
     pub(crate) fn renew(&mut self, used: usize, wanted: usize) {
         let used = used.min(self.bytes);
-        let kept = wanted.next_multiple_of(HUGE_BYTES).min(used);
+        let kept =
+            if FROM_ALLOCATOR { used } else { wanted.next_multiple_of(HUGE_BYTES).min(used) };
         // SAFETY: `kept` bytes of the block are ours alone (G1).
         unsafe { self.base.as_ptr().write_bytes(0, kept) };
         // SAFETY: so are those up to `used`, and `kept` is a multiple of 2 MB if it is less.
@@ -90,7 +98,7 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        if self.bytes < HUGE_BYTES {
+        if self.bytes < MAPPED_FROM {
             if let Some(layout) = Self::layout(self.bytes) {
                 // SAFETY: allocated in `zeroed` with this layout (G1).
                 unsafe { dealloc(self.base.as_ptr(), layout) };
@@ -210,7 +218,7 @@ mod tests {
         for bytes in [64, 100, 4096, HUGE_BYTES - 64, HUGE_BYTES, HUGE_BYTES + 4096] {
             let pages = Pages::zeroed(bytes).unwrap();
             assert_eq!(pages.bytes(), bytes);
-            let align = if bytes >= HUGE_BYTES { HUGE_BYTES } else { LINE_BYTES };
+            let align = if bytes >= MAPPED_FROM { HUGE_BYTES } else { LINE_BYTES };
             assert_eq!(pages.base().as_ptr().addr() % align, 0, "{bytes}");
             // SAFETY: the block has `bytes` initialised bytes and nobody else uses it.
             let all = unsafe { core::slice::from_raw_parts(pages.base().as_ptr(), bytes) };
