@@ -3,8 +3,8 @@
 //!
 //! # Invariants
 //!
-//! * **G1** A block's bytes are zero when it is handed out, are aligned to a line (to 4 KB if it is at least that large, and to
-//!   2 MB if it is mapped), and belong to the block alone until it is dropped.
+//! * **G1** A block's bytes are zero when it is handed out, are aligned to a line (to 4 KB if it is at least that large, to
+//!   2 MB if it is mapped, and with `global-alloc` never to more than a line), and belong to the block alone until it is dropped.
 
 use core::ptr::NonNull;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -91,7 +91,9 @@ impl Pages {
     }
 
     fn layout(bytes: usize) -> Option<Layout> {
-        let align = if bytes < PAGE_BYTES { LINE_BYTES } else { PAGE_BYTES };
+        // An allocator that counts memory may count what a higher alignment takes in addition.
+        let in_lines = FROM_ALLOCATOR || bytes < PAGE_BYTES;
+        let align = if in_lines { LINE_BYTES } else { PAGE_BYTES };
         Layout::from_size_align(bytes.max(LINE_BYTES), align).ok()
     }
 }
