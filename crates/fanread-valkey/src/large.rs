@@ -8,7 +8,7 @@
 //! The server runs commands one at a time, and frees a map on another thread only when nothing refers to it any more. So there
 //! is no concurrent reader, and `&mut self` is as exclusive as it says: a word that was replaced or removed is freed at once.
 
-use std::ops::{Bound, ControlFlow};
+use std::ops::ControlFlow;
 
 use fanread::{LoadError, OrderedMap, Ref};
 
@@ -156,7 +156,7 @@ impl Large {
 impl Drop for Large {
     fn drop(&mut self) {
         let pinned = self.map.pin();
-        for (_, word) in pinned.range((Bound::Unbounded, Bound::Unbounded)) {
+        for (_, word) in pinned.iter() {
             // SAFETY: each word is in the map once (L1), and the map goes without looking at them again.
             unsafe { Word::from_raw(*word).free() };
         }
