@@ -142,6 +142,7 @@ def test_a_dump_is_restored(shared):
     client.flushall()
     some_maps(client)
     for key in client.keys():
+        client.persist(key)
         client.restore("restored", 0, client.dump(key), replace=True)
         assert client.execute_command("DEBUG", "DIGEST-VALUE", key) == client.execute_command("DEBUG", "DIGEST-VALUE", "restored")
 
@@ -215,6 +216,7 @@ def test_too_little_memory_is_an_error_and_loses_nothing(server_of):
             client.execute_command("OMAP.SET", "m", b"more %d" % number, b"x" * 1000)
             written += 1
     assert 100 < written < 5000
+    client.config_set("maxmemory", 1)
     do = client.execute_command
     for command in [["SET", "f", "v"], ["PUT", "f", "v"], ["SETNX", "f", "v"], ["INCRBY", "f", 1], ["INCRBYFLOAT", "f", 1]]:
         with pytest.raises(redis.exceptions.OutOfMemoryError):
