@@ -3,6 +3,8 @@
 //! The server's memory is aligned to 16 bytes. More is made by taking more, with the address of what was taken in front of what
 //! is handed out; only large blocks ask for that.
 
+#![allow(clippy::cast_ptr_alignment, reason = "addresses are stored at multiples of 16")]
+
 use std::alloc::{GlobalAlloc, Layout};
 use std::ptr;
 
@@ -15,6 +17,10 @@ const ALIGN: usize = 16;
 pub(crate) struct ServerAlloc;
 
 /// Allocates; null if there is no memory, or if the server has not yet said how.
+///
+/// # Safety
+///
+/// As `malloc`: what it gives is not initialised.
 unsafe fn take(bytes: usize) -> *mut u8 {
     // SAFETY: the table of functions is written once, while the module is loaded, before anything is allocated.
     unsafe {
@@ -25,6 +31,11 @@ unsafe fn take(bytes: usize) -> *mut u8 {
     }
 }
 
+/// Gives back what [`take`] gave.
+///
+/// # Safety
+///
+/// Once, and nobody uses it any more.
 unsafe fn give_back(at: *mut u8) {
     // SAFETY: `at` is what the server's allocator gave, so the table is there; see `take`.
     unsafe {

@@ -79,7 +79,7 @@ impl Sink for Io {
     fn string(&mut self, string: &[u8]) {
         // SAFETY: as above; the bytes are only read.
         unsafe {
-            call!(RedisModule_SaveStringBuffer(self.0, string.as_ptr().cast(), string.len()))
+            call!(RedisModule_SaveStringBuffer(self.0, string.as_ptr().cast(), string.len()));
         };
     }
 }
@@ -135,6 +135,9 @@ impl Source for Io {
     }
 }
 
+/// # Safety
+///
+/// The server calls it, with what it gives this callback.
 unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, version: c_int) -> *mut c_void {
     let load = || {
         // Older versions are read for ever; a newer one is nothing that we could know.
@@ -147,11 +150,17 @@ unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, version: c_int) -> *m
     }
 }
 
+/// # Safety
+///
+/// The server calls it, with what it gives this callback.
 unsafe extern "C" fn rdb_save(io: *mut raw::RedisModuleIO, value: *mut c_void) {
     // SAFETY: the server's value, which nobody changes meanwhile.
     guard(|| codec::save(unsafe { tree(value) }, &mut Io(io)));
 }
 
+/// # Safety
+///
+/// The server calls it, with what it gives this callback.
 unsafe extern "C" fn aof_rewrite(
     io: *mut raw::RedisModuleIO,
     key: *mut raw::RedisModuleString,
@@ -206,11 +215,17 @@ fn emit_set(
     }
 }
 
+/// # Safety
+///
+/// The server calls it, with what it gives this callback.
 unsafe extern "C" fn mem_usage(value: *const c_void) -> usize {
     // SAFETY: the server's value, which nobody changes meanwhile.
     guard(|| unsafe { tree(value) }.memory_bytes()).unwrap_or(0)
 }
 
+/// # Safety
+///
+/// The server calls it, with what it gives this callback.
 unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_void) {
     guard(|| {
         // SAFETY: the server's value, which nobody changes meanwhile.
@@ -223,7 +238,7 @@ unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_v
                         digest,
                         part.as_ptr().cast(),
                         part.len()
-                    ))
+                    ));
                 };
             }
             ControlFlow::Continue(())
@@ -233,16 +248,25 @@ unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_v
     });
 }
 
+/// # Safety
+///
+/// The server calls it, with what it gives this callback.
 unsafe extern "C" fn free(value: *mut c_void) {
     // SAFETY: the server gives a value back once, when nobody has it any more.
     guard(|| drop(unsafe { Box::from_raw(value.cast::<Tree>()) }));
 }
 
+/// # Safety
+///
+/// The server calls it, with what it gives this callback.
 unsafe extern "C" fn free_effort(_: *mut raw::RedisModuleString, value: *const c_void) -> usize {
     // SAFETY: the server's value, which nobody changes meanwhile.
     guard(|| unsafe { tree(value) }.free_effort()).unwrap_or(usize::MAX)
 }
 
+/// # Safety
+///
+/// The server calls it, with what it gives this callback.
 unsafe extern "C" fn copy(
     _: *mut raw::RedisModuleString,
     _: *mut raw::RedisModuleString,

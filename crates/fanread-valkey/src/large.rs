@@ -18,6 +18,9 @@ use crate::value::{Bytes, Word};
 /// Keys of a batched lookup that are in flight with their answers on the stack.
 const BATCH: usize = 64;
 
+/// What is shown entries: fields and values.
+pub(crate) type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
+
 /// A large map.
 pub(crate) struct Large {
     map: OrderedMap<u64>,
@@ -96,13 +99,11 @@ impl Large {
     /// Sets an entry; returns whether its field is new.
     pub(crate) fn set(&mut self, field: &[u8], value: &[u8]) -> Result<bool, NoMemory> {
         let word = Word::new(value).ok_or(NoMemory)?;
-        let old = match self.map.pin().try_insert(field, word.raw()) {
-            Ok(old) => old.map(|old| *old),
-            Err(_) => {
-                // SAFETY: the map has not taken the new word, and nobody else has seen it.
-                unsafe { word.free() };
-                return Err(NoMemory);
-            }
+        let Ok(old) = self.map.pin().try_insert(field, word.raw()).map(|old| old.map(|old| *old))
+        else {
+            // SAFETY: the map has not taken the new word, and nobody else has seen it.
+            unsafe { word.free() };
+            return Err(NoMemory);
         };
         self.value_bytes += Word::heap_bytes(value.len());
         if let Some(old) = old {
@@ -118,12 +119,7 @@ impl Large {
     }
 
     /// Shows the entries of a span to `visit`, from the last one if `reverse`.
-    pub(crate) fn walk(
-        &self,
-        span: Span<'_>,
-        reverse: bool,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
-    ) {
+    pub(crate) fn walk(&self, span: Span<'_>, reverse: bool, visit: &mut Visit<'_>) {
         let pinned = self.map.pin();
         let range = pinned.range((span.start, span.end));
         let mut visit =
@@ -137,6 +133,7 @@ impl Large {
     }
 
     /// The bytes of a word that was read from the map.
+    #[expect(clippy::unused_self, reason = "the bytes live as long as the map is not changed")]
     fn bytes(&self, word: u64) -> Bytes<'_> {
         // SAFETY: a word of the map (L1), which is freed only through `&mut self`.
         unsafe { Word::from_raw(word).bytes() }
@@ -156,7 +153,7 @@ impl Large {
 impl Drop for Large {
     fn drop(&mut self) {
         let pinned = self.map.pin();
-        for (_, word) in pinned.iter() {
+        for (_, word) in &pinned {
             // SAFETY: each word is in the map once (L1), and the map goes without looking at them again.
             unsafe { Word::from_raw(*word).free() };
         }

@@ -18,6 +18,11 @@
     unsafe_code,
     reason = "the server is a program in C; pointers are checked, or owned, where they come in"
 )]
+#![allow(
+    clippy::cast_possible_wrap,
+    reason = "small constants of the server's, and lengths of memory"
+)]
+#![allow(clippy::missing_errors_doc, reason = "a fault says by itself what it is")]
 
 mod allocator;
 mod border;

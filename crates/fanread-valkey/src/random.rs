@@ -23,7 +23,7 @@ impl Random {
 
     /// A number below `end`, which is not 0. The bias is at most `end` in 2^64.
     pub(crate) fn below(&mut self, end: usize) -> usize {
-        (u128::from(self.next()) * end as u128 >> 64) as usize
+        ((u128::from(self.next()) * end as u128) >> 64) as usize
     }
 }
 

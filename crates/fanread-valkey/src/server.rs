@@ -123,6 +123,14 @@ pub(crate) unsafe fn string_bytes<'a>(string: *const raw::RedisModuleString) -> 
     }
 }
 
+/// A random number.
+pub(crate) fn seed() -> u64 {
+    let mut bytes = [0; 8];
+    // SAFETY: room for 8 bytes.
+    unsafe { call!(RedisModule_GetRandomBytes(bytes.as_mut_ptr(), bytes.len())) };
+    u64::from_le_bytes(bytes)
+}
+
 impl Context {
     /// # Safety
     ///
@@ -210,14 +218,6 @@ impl Context {
         // SAFETY: the command's context.
         let flags = unsafe { call!(RedisModule_GetContextFlags(self.0)) };
         flags & raw::REDISMODULE_CTX_FLAGS_RESP3 as c_int != 0
-    }
-
-    /// A random number.
-    pub(crate) fn seed(self) -> u64 {
-        let mut bytes = [0; 8];
-        // SAFETY: room for 8 bytes.
-        unsafe { call!(RedisModule_GetRandomBytes(bytes.as_mut_ptr(), bytes.len())) };
-        u64::from_le_bytes(bytes)
     }
 
     /// Opens the key that an argument names, to read.

@@ -11,6 +11,8 @@
 //!
 //! A word does not own: whoever keeps words frees each of them once. Only `large.rs` does.
 
+#![allow(clippy::cast_ptr_alignment, reason = "allocations are aligned for their header")]
+
 use std::alloc::{Layout, alloc, dealloc};
 use std::ops::Deref;
 use std::ptr;

@@ -41,7 +41,7 @@ class Server:
         self.start()
 
     def start(self, *options):
-        command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
+        command = [os.environ.get("FANREAD_SERVER", "redis-server"), "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
         command += ["--save", "", "--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0"]
         command += ["--logfile", str(self.folder / "log"), *self.options, *options]
         command += ["--loadmodule", *self.module]

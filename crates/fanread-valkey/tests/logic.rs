@@ -3,6 +3,10 @@
 //! The sources of the crate are taken in here by themselves, since the module's allocator is the server's.
 
 #![expect(unsafe_code, reason = "values are words that may be addresses")]
+#![allow(
+    clippy::missing_errors_doc,
+    reason = "inside of the crate, the error is that there is no memory"
+)]
 #![allow(dead_code, reason = "not all that is taken in is tested here")]
 
 #[path = "../src/border.rs"]
@@ -51,7 +55,10 @@ fn entries(tree: &Tree, span: Span<'_>, reverse: bool) -> Vec<(Vec<u8>, Vec<u8>)
 fn tree_of(count: usize) -> Tree {
     let mut tree = Tree::new();
     for number in 0..count {
-        assert_eq!(tree.set(format!("field {number:06}").as_bytes(), &number.to_le_bytes()), Ok(true));
+        assert_eq!(
+            tree.set(format!("field {number:06}").as_bytes(), &number.to_le_bytes()),
+            Ok(true)
+        );
     }
     tree
 }
@@ -84,7 +91,12 @@ fn a_map_agrees_with_a_btreemap() {
                     let new = model.insert(field.clone(), value.clone()).is_none();
                     assert_eq!(tree.set(&field, &value), Ok(new), "{}", at());
                 }
-                4 => assert_eq!(tree.get(&field).as_deref(), model.get(&field).map(Vec::as_slice), "{}", at()),
+                4 => assert_eq!(
+                    tree.get(&field).as_deref(),
+                    model.get(&field).map(Vec::as_slice),
+                    "{}",
+                    at()
+                ),
                 _ => assert_eq!(tree.remove(&field), model.remove(&field).is_some(), "{}", at()),
             }
             assert_eq!(tree.len(), model.len(), "{}", at());
@@ -95,8 +107,11 @@ fn a_map_agrees_with_a_btreemap() {
                     for end in [Edge::Highest, Edge::Included(&high), Edge::Excluded(&high)] {
                         let Some(span) = span(start, end) else { continue };
                         let inside = |field: &[u8]| !span.is_above(field) && !span.is_below(field);
-                        let mut wanted: Vec<_> =
-                            model.iter().filter(|(field, _)| inside(field)).map(|(f, v)| (f.clone(), v.clone())).collect();
+                        let mut wanted: Vec<_> = model
+                            .iter()
+                            .filter(|(field, _)| inside(field))
+                            .map(|(f, v)| (f.clone(), v.clone()))
+                            .collect();
                         assert_eq!(entries(&tree, span, false), wanted, "{}", at());
                         assert_eq!(tree.count(span), wanted.len(), "{}", at());
                         wanted.reverse();
@@ -104,7 +119,12 @@ fn a_map_agrees_with_a_btreemap() {
                     }
                 }
                 let copy = tree.copy().unwrap();
-                assert_eq!(entries(&copy, Span::ALL, false), entries(&tree, Span::ALL, false), "{}", at());
+                assert_eq!(
+                    entries(&copy, Span::ALL, false),
+                    entries(&tree, Span::ALL, false),
+                    "{}",
+                    at()
+                );
             }
         }
     }
@@ -132,10 +152,16 @@ fn batches_give_each_answer_in_its_place() {
     for count in [10, 1_000] {
         let tree = tree_of(count);
         for asked in [0, 1, 63, 64, 65, 200] {
-            let fields: Vec<_> = (0..asked).map(|number| format!("field {:06}", number * 7 % (2 * count))).collect();
+            let fields: Vec<_> =
+                (0..asked).map(|number| format!("field {:06}", number * 7 % (2 * count))).collect();
             let mut found = Vec::new();
-            tree.get_each(fields.iter().map(String::as_bytes), |value| found.push(value.map(|value| value.to_vec())));
-            let wanted: Vec<_> = fields.iter().map(|field| tree.get(field.as_bytes()).map(|value| value.to_vec())).collect();
+            tree.get_each(fields.iter().map(String::as_bytes), |value| {
+                found.push(value.map(|value| value.to_vec()));
+            });
+            let wanted: Vec<_> = fields
+                .iter()
+                .map(|field| tree.get(field.as_bytes()).map(|value| value.to_vec()))
+                .collect();
             assert_eq!(found, wanted, "{count} entries, {asked} fields");
         }
     }
@@ -206,7 +232,11 @@ fn what_was_saved_is_loaded() {
         let tree = tree_of(count);
         let loaded = codec::load(&mut Store(saved(&tree))).unwrap();
         assert_eq!(loaded.encoding(), tree.encoding(), "{count} entries");
-        assert_eq!(entries(&loaded, Span::ALL, false), entries(&tree, Span::ALL, false), "{count} entries");
+        assert_eq!(
+            entries(&loaded, Span::ALL, false),
+            entries(&tree, Span::ALL, false),
+            "{count} entries"
+        );
     }
 }
 
@@ -218,7 +248,10 @@ fn damage_is_refused_wherever_it_is() {
     for count in [2, 200] {
         let whole = saved(&tree_of(count));
         for cut in 0..whole.len() {
-            assert!(refused(whole.iter().take(cut).cloned().collect()), "{count} entries, cut at {cut}");
+            assert!(
+                refused(whole.iter().take(cut).cloned().collect()),
+                "{count} entries, cut at {cut}"
+            );
             let mut other = whole.clone();
             other[cut] = match &whole[cut] {
                 Item::Number(_) => Item::String(Vec::new()),
@@ -272,16 +305,41 @@ fn a_prefix_ends_below_the_next_one() {
 #[test]
 fn patterns_match_what_they_say() {
     let yes = [
-        ("", ""), ("*", ""), ("*", "abc"), ("a*c", "abc"), ("a*c", "ac"), ("*b*", "abc"), ("a?c", "abc"), ("[abc]", "b"),
-        ("[^a]", "b"), ("[a-c]x", "bx"), ("[c-a]x", "bx"), ("a\\*", "a*"), ("[\\]]", "]"), ("*a*a*b", "aaaaab"), ("[a", "a"),
-        ("\\", "\\"), ("**", "x"), ("a**b", "ab"),
+        ("", ""),
+        ("*", ""),
+        ("*", "abc"),
+        ("a*c", "abc"),
+        ("a*c", "ac"),
+        ("*b*", "abc"),
+        ("a?c", "abc"),
+        ("[abc]", "b"),
+        ("[^a]", "b"),
+        ("[a-c]x", "bx"),
+        ("[c-a]x", "bx"),
+        ("a\\*", "a*"),
+        ("[\\]]", "]"),
+        ("*a*a*b", "aaaaab"),
+        ("[a", "a"),
+        ("\\", "\\"),
+        ("**", "x"),
+        ("a**b", "ab"),
     ];
     for (pattern, text) in yes {
         assert!(glob::matches(pattern.as_bytes(), text.as_bytes()), "{pattern} and {text}");
     }
     let no = [
-        ("", "a"), ("a", ""), ("a", "ab"), ("a*c", "abd"), ("?", ""), ("[abc]", "d"), ("[^a]", "a"), ("a\\*", "ab"), ("[a-c]", ""),
-        ("*a", "ab"), ("[]", "a"), ("a?", "a"),
+        ("", "a"),
+        ("a", ""),
+        ("a", "ab"),
+        ("a*c", "abd"),
+        ("?", ""),
+        ("[abc]", "d"),
+        ("[^a]", "a"),
+        ("a\\*", "ab"),
+        ("[a-c]", ""),
+        ("*a", "ab"),
+        ("[]", "a"),
+        ("a?", "a"),
     ];
     for (pattern, text) in no {
         assert!(!glob::matches(pattern.as_bytes(), text.as_bytes()), "{pattern} and {text}");
@@ -296,17 +354,36 @@ fn a_pattern_of_many_stars_ends() {
 
 #[test]
 fn integers_are_read_as_the_server_reads_them() {
-    for (text, number) in [("0", 0), ("-1", -1), ("9223372036854775807", i64::MAX), ("-9223372036854775808", i64::MIN)] {
+    for (text, number) in [
+        ("0", 0),
+        ("-1", -1),
+        ("9223372036854775807", i64::MAX),
+        ("-9223372036854775808", i64::MIN),
+    ] {
         assert_eq!(integer(text.as_bytes()), Some(number), "{text}");
     }
-    for text in ["", "-", "+1", "01", "-0", " 1", "1 ", "1.0", "9223372036854775808", "-9223372036854775809", "\u{661}"] {
+    for text in [
+        "",
+        "-",
+        "+1",
+        "01",
+        "-0",
+        " 1",
+        "1 ",
+        "1.0",
+        "9223372036854775808",
+        "-9223372036854775809",
+        "\u{661}",
+    ] {
         assert_eq!(integer(text.as_bytes()), None, "{text}");
     }
 }
 
 #[test]
 fn decimals_add_as_on_paper() {
-    let sum = |a: &str, b: &str| Decimal::read(a.as_bytes())?.plus(Decimal::read(b.as_bytes())?).map(Decimal::write);
+    let sum = |a: &str, b: &str| {
+        Decimal::read(a.as_bytes())?.plus(Decimal::read(b.as_bytes())?).map(Decimal::write)
+    };
     for (a, b, wanted) in [
         ("0.1", "0.2", "0.3"),
         ("10.50", "0.1", "10.6"),
@@ -335,7 +412,9 @@ fn chance_gives_different_entries_when_asked_to() {
         let mut random = Random::new(5);
         for count in [0, 1, 4, 999, 5_000] {
             let mut seen = std::collections::BTreeSet::new();
-            random::distinct(&tree, count, &mut random, |field, _| assert!(seen.insert(field.to_vec())));
+            random::distinct(&tree, count, &mut random, |field, _| {
+                assert!(seen.insert(field.to_vec()));
+            });
             assert_eq!(seen.len(), count.min(entries));
         }
     }
@@ -353,14 +432,25 @@ fn ranks_are_found_from_both_ends() {
         let mut found = Vec::new();
         let ranks = [0, 0, entries / 2, entries - 1];
         random::at_ranks(&tree, &ranks, |place, _, value| found.push((place, value.to_vec())));
-        let wanted: Vec<_> = ranks.iter().map(|rank| rank.to_le_bytes().to_vec()).enumerate().collect();
+        let wanted: Vec<_> =
+            ranks.iter().map(|rank| rank.to_le_bytes().to_vec()).enumerate().collect();
         assert_eq!(found, wanted);
     }
 }
 
 #[test]
 fn sizes_are_classes_of_the_allocator() {
-    for (bytes, class) in [(0, 0), (1, 8), (8, 8), (9, 16), (100, 112), (128, 128), (129, 160), (161, 192), (257, 320)] {
+    for (bytes, class) in [
+        (0, 0),
+        (1, 8),
+        (8, 8),
+        (9, 16),
+        (100, 112),
+        (128, 128),
+        (129, 160),
+        (161, 192),
+        (257, 320),
+    ] {
         assert_eq!(size::of(bytes), class, "{bytes}");
     }
     assert_eq!(size::of(4_097), 5_120);

@@ -107,7 +107,7 @@ pub(super) fn mexists(context: Context, args: Args<'_>) -> Outcome {
     context.array(args.len() - 2);
     match key.tree() {
         Some(tree) => {
-            tree.get_each(args.from(2), |value| context.integer(i64::from(value.is_some())))
+            tree.get_each(args.from(2), |value| context.integer(i64::from(value.is_some())));
         }
         None => args.from(2).for_each(|_| context.integer(0)),
     }

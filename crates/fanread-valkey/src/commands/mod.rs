@@ -33,13 +33,17 @@ struct Command {
 }
 
 /// Runs a handler and sends an error if it failed. A panic is a defect of ours, and ends the command with an error.
-fn run(
+///
+/// # Safety
+///
+/// The arguments are what the server gave the command that runs now.
+unsafe fn run(
     ctx: *mut raw::RedisModuleCtx,
     argv: *mut *mut raw::RedisModuleString,
     argc: c_int,
     handler: fn(Context, Args<'_>) -> Outcome,
 ) -> c_int {
-    // SAFETY: what the server gave the command that runs now.
+    // SAFETY: the caller's promise.
     let context = unsafe { Context::new(ctx) };
     let failed = guard(|| {
         // SAFETY: as above.
@@ -58,12 +62,16 @@ fn run(
 /// A handler as the server calls it.
 macro_rules! handler {
     ($handler:path) => {{
+        /// # Safety
+        ///
+        /// The server calls it, with what it gives a command.
         unsafe extern "C" fn handle(
             ctx: *mut raw::RedisModuleCtx,
             argv: *mut *mut raw::RedisModuleString,
             argc: c_int,
         ) -> c_int {
-            run(ctx, argv, argc, $handler)
+            // SAFETY: what the server gave.
+            unsafe { run(ctx, argv, argc, $handler) }
         }
         handle
     }};

@@ -185,7 +185,7 @@ fn send_ends(context: Context, tree: Option<&Tree>, reverse: bool, count: Option
     match (tree, count) {
         (None, _) => context.array(0),
         (Some(tree), Some(count)) => {
-            send(context, tree, Span::ALL, reverse, 0, count, Shape::Entries)
+            send(context, tree, Span::ALL, reverse, 0, count, Shape::Entries);
         }
         (Some(tree), None) => tree.walk(Span::ALL, reverse, |field, value| {
             send_entry(context, Shape::Entries, true, field, value);

@@ -6,7 +6,7 @@ use super::range::{Shape, send, send_entry};
 use crate::bound::{Edge, edge, span};
 use crate::glob;
 use crate::random::{self, Random};
-use crate::server::{Args, Context, Fault, NOT_AN_INTEGER, OUT_OF_RANGE, Outcome, SYNTAX};
+use crate::server::{self, Args, Context, Fault, NOT_AN_INTEGER, OUT_OF_RANGE, Outcome, SYNTAX};
 use crate::tree::{Span, Tree};
 
 /// Random entries that are looked for in one go through the map.
@@ -132,12 +132,12 @@ pub(super) fn randfield(context: Context, args: Args<'_>) -> Outcome {
         return Err(OUT_OF_RANGE);
     }
     let key = context.read(args, 1)?;
-    let mut random = Random::new(context.seed());
+    let mut random = Random::new(server::seed());
     let Some(tree) = key.tree() else {
         if count.is_some() {
-            context.array(0)
+            context.array(0);
         } else {
-            context.null()
+            context.null();
         }
         return Ok(());
     };
