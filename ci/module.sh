@@ -24,15 +24,7 @@ if [ ${#packages[@]} -gt 0 ]; then
   root=
   [ "$(id -u)" = 0 ] || root=sudo
   $root apt-get update -q
-  # The server is not to start by itself.
-  printf '#!/bin/sh\nexit 101\n' | $root tee /usr/sbin/policy-rc.d.fanread >/dev/null
-  if [ ! -e /usr/sbin/policy-rc.d ]; then
-    $root install -m 755 /usr/sbin/policy-rc.d.fanread /usr/sbin/policy-rc.d
-    trap '$root rm -f /usr/sbin/policy-rc.d' EXIT
-  fi
-  $root rm -f /usr/sbin/policy-rc.d.fanread
   DEBIAN_FRONTEND=noninteractive $root apt-get install -qy --no-install-recommends "${packages[@]}"
-  if [ -n "$(trap -p EXIT)" ]; then $root rm -f /usr/sbin/policy-rc.d; trap - EXIT; fi
 fi
 
 work=$(mktemp -d)
