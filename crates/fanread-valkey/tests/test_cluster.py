@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import socket
 import subprocess
 import threading
 import time
@@ -31,8 +32,6 @@ def ports(tmp_path_factory):
 
 
 def is_free(port):
-    import socket
-
     with socket.socket() as one:
         return one.connect_ex(("127.0.0.1", port)) != 0
 
@@ -40,21 +39,6 @@ def is_free(port):
 def cluster_client(ports, **options):
     nodes = [ClusterNode("127.0.0.1", port) for port in ports]
     return RedisCluster(startup_nodes=nodes, require_full_coverage=False, **options)
-
-
-def masters(ports):
-    """Who is a master now: port, name and slots."""
-    found = {}
-    for port in ports:
-        try:
-            lines = redis.Redis(port=port).execute_command("CLUSTER NODES")
-        except redis.ConnectionError:
-            continue
-        for entry in lines.values() if isinstance(lines, dict) else []:
-            if "master" in entry["flags"] and "fail" not in entry["flags"]:
-                found[entry["node_id"]] = entry
-        return found
-    return found
 
 
 def wait_for(check, what, seconds=60):
