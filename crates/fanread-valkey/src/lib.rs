@@ -74,6 +74,7 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
         return raw::REDISMODULE_ERR as c_int;
     }
     let loaded = border::guard(|| {
+        server::log_panics();
         // SAFETY: the server's context and arguments, while it loads the module.
         unsafe {
             let args = if argc == 0 { None } else { Some(Args::new(argv, argc)) };

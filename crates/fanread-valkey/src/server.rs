@@ -2,7 +2,7 @@
 //!
 //! Everything here is called inside of a command, on the thread that runs commands; that is what all SAFETY notes rest on.
 
-use std::ffi::{CStr, c_int, c_long};
+use std::ffi::{CStr, CString, c_int, c_long};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
@@ -121,6 +121,23 @@ pub(crate) unsafe fn string_bytes<'a>(string: *const raw::RedisModuleString) -> 
         let bytes = call!(RedisModule_StringPtrLen(string, &raw mut len));
         std::slice::from_raw_parts(bytes.cast(), len)
     }
+}
+
+/// Has panics written into the server's log: its standard error goes nowhere when it is a daemon.
+pub(crate) fn log_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let text = panic.to_string().replace(['\0', '\n'], " ");
+        let Ok(text) = CString::new(text) else { return };
+        // SAFETY: texts that live; the server takes NULL for no context, and may be told from any thread.
+        unsafe {
+            call!(RedisModule_Log(
+                ptr::null_mut(),
+                c"warning".as_ptr(),
+                c"fanread %s".as_ptr(),
+                text.as_ptr()
+            ))
+        };
+    }));
 }
 
 /// A random number.

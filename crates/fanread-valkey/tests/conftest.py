@@ -85,7 +85,7 @@ class Server:
         crashed = self.process.poll() is not None and self.process.returncode not in (0, -9, -15)
         if self.process.poll() is None:
             self.kill()
-        text, errors = self.log(), (self.folder / "stderr").read_text(errors="replace")
+        text, errors = self.log(), (self.folder / "stderr").read_text(errors="replace") + self.log()
         shutil.rmtree(self.folder, ignore_errors=True)
         assert not crashed and "crashed by signal" not in text, text
         assert errors.count("panicked at") == errors.count("as the test wants it"), errors

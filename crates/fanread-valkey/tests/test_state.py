@@ -286,3 +286,4 @@ def test_a_panic_is_an_error_and_no_more(server_of):
         with pytest.raises(redis.ResponseError, match="internal error"):
             client.execute_command("OMAP.TESTPANIC")
     assert client.execute_command("OMAP.LEN", "m") == 200
+    assert server.log().count("as the test wants it") == 3
