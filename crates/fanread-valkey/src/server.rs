@@ -135,7 +135,7 @@ pub(crate) fn log_panics() {
                 c"warning".as_ptr(),
                 c"fanread %s".as_ptr(),
                 text.as_ptr()
-            ))
+            ));
         };
     }));
 }
