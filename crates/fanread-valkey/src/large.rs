@@ -98,6 +98,12 @@ impl Large {
 
     /// Sets an entry; returns whether its field is new.
     pub(crate) fn set(&mut self, field: &[u8], value: &[u8]) -> Result<bool, NoMemory> {
+        if let Some(word) = self.map.pin().get(field).map(|word| *word) {
+            // SAFETY: a word of the map (L1); `&mut self` says that nobody has its bytes.
+            if unsafe { Word::from_raw(word).overwrite(value) } {
+                return Ok(false);
+            }
+        }
         let word = Word::new(value).ok_or(NoMemory)?;
         let Ok(old) = self.map.pin().try_insert(field, word.raw()).map(|old| old.map(|old| *old))
         else {

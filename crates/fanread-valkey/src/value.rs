@@ -84,6 +84,23 @@ impl Word {
         }
     }
 
+    /// Writes `value` over the one that is there, if that has an allocation and as many bytes; returns whether it did.
+    ///
+    /// # Safety
+    ///
+    /// The word came from [`new`](Self::new), is not freed, and nobody has its bytes.
+    pub(crate) unsafe fn overwrite(self, value: &[u8]) -> bool {
+        // SAFETY: the caller's promise; the bytes are gone before they are written to.
+        let as_long = unsafe { self.bytes() }.len() == value.len();
+        if self.0 & 1 == 1 || !as_long {
+            return false;
+        }
+        let at = ptr::with_exposed_provenance_mut::<u8>(self.0 as usize);
+        // SAFETY: the allocation has as many bytes behind its header, and the caller has nobody else look at them.
+        unsafe { ptr::copy_nonoverlapping(value.as_ptr(), at.add(HEADER_BYTES), value.len()) };
+        true
+    }
+
     /// Gives the value's memory back.
     ///
     /// # Safety
