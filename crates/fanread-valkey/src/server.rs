@@ -256,13 +256,12 @@ impl Context {
         }
         // SAFETY: the handle was opened right now; a value of our type is a tree of ours.
         unsafe {
-            if call!(RedisModule_KeyType(handle)) == raw::REDISMODULE_KEYTYPE_EMPTY as c_int {
-                return Ok(key);
-            }
-            if call!(RedisModule_ModuleTypeGetType(handle)) != TYPE.load(Relaxed) {
+            if call!(RedisModule_ModuleTypeGetType(handle)) == TYPE.load(Relaxed) {
+                key.tree = call!(RedisModule_ModuleTypeGetValue(handle)).cast();
+            } else if call!(RedisModule_KeyType(handle)) != raw::REDISMODULE_KEYTYPE_EMPTY as c_int
+            {
                 return Err(WRONG_TYPE);
             }
-            key.tree = call!(RedisModule_ModuleTypeGetValue(handle)).cast();
         }
         Ok(key)
     }

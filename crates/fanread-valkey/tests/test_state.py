@@ -1,7 +1,9 @@
 """What survives: saving, loading, rewriting, replicas, copies, damage, and too little memory."""
 
 import os
+import pathlib
 import random
+import re
 import time
 
 import pytest
@@ -26,6 +28,9 @@ def some_maps(client):
     fill(client, "edge", 128)
     fill(client, "over", 129)
     client.execute_command("OMAP.SET", "bytes", b"", b"", b"\0", b"\xff" * 7, b"\xff\xfe", b"12345678", b"x" * 65535, b"y" * 10**6)
+    # Large for what it has, until it is loaded.
+    fill(client, "shrunk", 200)
+    client.execute_command("OMAP.POPMAX", "shrunk", 195)
     client.expire("small", 10_000)
     return digest(client)
 
@@ -242,11 +247,17 @@ def test_too_little_memory_is_an_error_and_loses_nothing(server_of):
     assert do("OMAP.SET", "m", "f", "v") == 1
 
 
+def mapped(server):
+    """Bytes of the server's anonymous memory that is in use."""
+    text = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
+    return int(re.search(r"^RssAnon:\s+(\d+) kB$", text, re.M)[1]) << 10
+
+
 def test_memory_comes_back(shared):
     client = shared.client()
     client.flushall()
     client.memory_purge()
-    before = client.info("memory")["used_memory"]
+    before, mapped_before = client.info("memory")["used_memory"], mapped(shared)
     for _ in range(3):
         some_maps(client)
         for _ in range(20):
@@ -256,6 +267,8 @@ def test_memory_comes_back(shared):
         client.unlink("copy")
         client.flushall()
     wait_for(lambda: client.info("memory")["used_memory"] < before + 500_000, "memory back", 20)
+    # Nor does what indexes have from the kernel stay.
+    wait_for(lambda: client.memory_purge() and mapped(shared) < mapped_before + (16 << 20), "mappings back", 20)
 
 
 def test_memory_usage_of_small_maps_agrees_with_the_server(shared):
