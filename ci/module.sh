@@ -15,8 +15,9 @@ what=${1:-all}
 packages=()
 command -v "${FANREAD_SERVER:-redis-server}" >/dev/null || packages+=(redis-server)
 command -v redis-cli >/dev/null || packages+=(redis-tools)
-ldconfig -p | grep -q 'libclang[-.0-9]*\.so' || packages+=(libclang1-14)
-compgen -G '/usr/lib/llvm-*/lib/clang/*/include/stddef.h' >/dev/null || packages+=(libclang-common-14-dev)
+if ! ldconfig -p | grep -q 'libclang[-.0-9]*\.so' || ! compgen -G '/usr/lib/llvm-*/lib/clang/*/include/stddef.h' >/dev/null; then
+  packages+=(libclang1-14 libclang-common-14-dev)
+fi
 python=${PYTHON:-python3}
 "$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || packages+=(python3 python3-venv python3-pip)
 if [ ${#packages[@]} -gt 0 ]; then
@@ -24,6 +25,11 @@ if [ ${#packages[@]} -gt 0 ]; then
   root=
   [ "$(id -u)" = 0 ] || root=sudo
   $root apt-get update -q
+  if ! apt-cache show libclang1-14 >/dev/null 2>&1; then
+    # Another version of Debian has another one.
+    newest=$(apt-cache pkgnames libclang1- | sed -n 's/^libclang1-\([0-9]*\)$/\1/p' | sort -n | tail -n 1)
+    packages=("${packages[@]/-14/-$newest}")
+  fi
   DEBIAN_FRONTEND=noninteractive $root apt-get install -qy --no-install-recommends "${packages[@]}"
 fi
 
