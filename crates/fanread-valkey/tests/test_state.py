@@ -116,6 +116,14 @@ def test_replicas_have_the_same(server_of, load):
         client.execute_command("OMAP.GETDEL", "stream", b"%d" % (number % 11))
     client.execute_command("OMAP.DELRANGE", "large", "-", "+", "LIMIT", 77)
     client.execute_command("OMAP.POPMAX", "tiny", 77)
+    # From a script and in a transaction, too.
+    script = "redis.call('OMAP.INCRBYFLOAT', KEYS[1], 'f', '0.1'); return redis.call('OMAP.POPMIN', KEYS[1], 3)"
+    client.eval(script, 1, "stream")
+    with client.pipeline(transaction=True) as pipe:
+        pipe.execute_command("OMAP.PUT", "edge", "a", "1", "NX", "GET")
+        pipe.execute_command("OMAP.POPMAX", "edge", 2)
+        pipe.execute_command("OMAP.DELRANGE", "over", "-", "+")
+        pipe.execute()
     assert client.wait(1, 30_000) == 1
     wait_for(lambda: digest(copy) == digest(client), "the same digest")
     with pytest.raises(redis.ReadOnlyError):
