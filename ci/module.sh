@@ -10,6 +10,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-all}
+case $what in
+  all | cluster | full | fuzz) ;;
+  *) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
+esac
 
 # Building the bindings to the server needs libclang.
 packages=()
@@ -68,6 +72,5 @@ case $what in
         -k 'payloads or random or nonsense'
     done
     ;;
-  *) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" && exit 2 ;;
 esac
 echo "ci/module.sh: all is well"
