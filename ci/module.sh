@@ -50,6 +50,9 @@ optimised=()
 for crate in fanread fanread-valkey crossbeam-epoch; do
   optimised+=(--config "profile.dev.package.$crate.opt-level=1")
 done
+if cargo clippy --version >/dev/null 2>&1; then
+  cargo clippy --locked "${optimised[@]}" --quiet -p fanread-valkey --all-targets -- -D warnings
+fi
 cargo build --locked "${optimised[@]}" -p fanread-valkey
 [ "$what" != all ] || cargo test --locked --profile dev "${optimised[@]}" --quiet -p fanread-valkey --test logic
 wait "$client"

@@ -1,20 +1,34 @@
 //! The allocator of the process that the module is loaded into, for all that the module allocates: only so does `maxmemory` see it.
 //!
-//! The server's memory is aligned to 16 bytes. More is made by taking more, with the address of what was taken in front of what
-//! is handed out; only large blocks ask for that.
-
-#![allow(clippy::cast_ptr_alignment, reason = "addresses are stored at multiples of 16")]
+//! The server's memory is aligned to 8 bytes by promise. A block of whole cache lines from jemalloc, which servers have unless
+//! they were built otherwise, is aligned to a line all the same, so blocks of a higher alignment are taken and looked at: room
+//! to align them by hand would put most of them into the next size class, a fourth larger. Those that are not aligned are taken
+//! again with such room, and a list says where each of them began.
 
 use std::alloc::{GlobalAlloc, Layout};
+use std::collections::BTreeMap;
 use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use valkey_module::raw;
 
 /// What the server's allocator aligns to.
-const ALIGN: usize = 16;
+const ALIGN: usize = 8;
 
 /// The server's allocator.
 pub(crate) struct ServerAlloc;
+
+/// Where what was taken for each block with room in front of it began, by the address of the block.
+static MOVED: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
+
+/// How many of these there are: none, as a rule, and nobody need look.
+static MOVED_COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// The list of moved blocks. It allocates what is aligned to 8 bytes, so it is not asked for again while somebody has it.
+fn moved() -> MutexGuard<'static, BTreeMap<usize, usize>> {
+    MOVED.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Allocates; null if there is no memory, or if the server has not yet said how.
 ///
@@ -31,7 +45,23 @@ unsafe fn take(bytes: usize) -> *mut u8 {
     }
 }
 
-/// Gives back what [`take`] gave.
+/// The same, of zeros. Large blocks come from the kernel as such, and to clear them would stall the server; so they are taken in
+/// the way in which a server takes its own, that ends when the kernel has no more addresses for it.
+///
+/// # Safety
+///
+/// As `calloc`.
+unsafe fn take_zeroed(bytes: usize) -> *mut u8 {
+    // SAFETY: as in `take`.
+    unsafe {
+        match raw::RedisModule_Calloc {
+            Some(calloc) => calloc(1, bytes).cast(),
+            None => ptr::null_mut(),
+        }
+    }
+}
+
+/// Gives back what the server's allocator gave.
 ///
 /// # Safety
 ///
@@ -45,54 +75,62 @@ unsafe fn give_back(at: *mut u8) {
     }
 }
 
-// SAFETY: the server's functions are those of malloc; blocks of a higher alignment lie inside of what was taken for them, which
-// is found again by the address in front of them.
+/// Aligns what one of the functions above takes.
+///
+/// # Safety
+///
+/// As that function.
+unsafe fn aligned(layout: Layout, take: unsafe fn(usize) -> *mut u8) -> *mut u8 {
+    let align = layout.align();
+    if align <= ALIGN {
+        // SAFETY: the caller's promise.
+        return unsafe { take(layout.size()) };
+    }
+    let Some(bytes) = layout.size().checked_next_multiple_of(align) else { return ptr::null_mut() };
+    let Some(with_room) = bytes.checked_add(align) else { return ptr::null_mut() };
+    // SAFETY: as above; what is given back was just taken.
+    let taken = unsafe {
+        let at = take(bytes);
+        if at.addr().is_multiple_of(align) {
+            return at;
+        }
+        give_back(at);
+        take(with_room)
+    };
+    if taken.is_null() {
+        return taken;
+    }
+    let at = taken.map_addr(|addr| addr.next_multiple_of(align));
+    moved().insert(at.addr(), taken.expose_provenance());
+    // Relaxed: who frees the block has its address from who took it, and the count along with that.
+    MOVED_COUNT.fetch_add(1, Relaxed);
+    at
+}
+
+// SAFETY: the server's functions are those of malloc; of a block that was moved, the list has the address that they know.
 unsafe impl GlobalAlloc for ServerAlloc {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if layout.align() <= ALIGN {
-            // SAFETY: a plain call.
-            return unsafe { take(layout.size()) };
-        }
-        let Some(bytes) = layout.size().checked_add(layout.align()) else { return ptr::null_mut() };
-        // SAFETY: as above.
-        let taken = unsafe { take(bytes) };
-        if taken.is_null() {
-            return taken;
-        }
-        // At least ALIGN bytes on, since what the server gives is a multiple of that: room for an address.
-        let ahead = layout.align() - taken.addr() % layout.align();
-        // SAFETY: `ahead` is at most the alignment, which was taken in addition, and at least 16.
-        unsafe {
-            let at = taken.add(ahead);
-            at.cast::<*mut u8>().sub(1).write(taken);
-            at
-        }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: `alloc` gave `at` for this layout, so the address is in front of it if it is aligned to more.
-        unsafe {
-            let taken =
-                if layout.align() <= ALIGN { at } else { at.cast::<*mut u8>().sub(1).read() };
-            give_back(taken);
-        }
+        // SAFETY: the caller's promise.
+        unsafe { aligned(layout, take) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: a plain call; the table is written before anything is allocated.
-        unsafe {
-            if layout.align() <= ALIGN
-                && let Some(calloc) = raw::RedisModule_Calloc
-            {
-                // Large blocks come from the kernel as zeros, which nobody writes again.
-                return calloc(1, layout.size()).cast();
-            }
-            let at = self.alloc(layout);
-            if !at.is_null() {
-                at.write_bytes(0, layout.size());
-            }
-            at
+        // SAFETY: the caller's promise.
+        unsafe { aligned(layout, take_zeroed) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        let mut taken = at;
+        // Relaxed: as above.
+        if layout.align() > ALIGN
+            && MOVED_COUNT.load(Relaxed) > 0
+            && let Some(address) = moved().remove(&at.addr())
+        {
+            MOVED_COUNT.fetch_sub(1, Relaxed);
+            taken = ptr::with_exposed_provenance_mut(address);
         }
+        // SAFETY: `aligned` gave `at` for this layout, and the list has it if it was moved.
+        unsafe { give_back(taken) };
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {

@@ -275,7 +275,7 @@ def test_memory_comes_back(shared):
         client.unlink("copy")
         client.flushall()
     wait_for(lambda: client.info("memory")["used_memory"] < before + 500_000, "memory back", 20)
-    # Nor does what indexes have from the kernel stay.
+    # Nor does it stay with the process.
     wait_for(lambda: client.memory_purge() and mapped(shared) < mapped_before + (16 << 20), "mappings back", 20)
 
 
@@ -295,6 +295,18 @@ def test_memory_usage_of_small_maps_agrees_with_the_server(shared):
         client.hset("map %05d" % number, mapping={b"%07d" % entry: b"value %d" % entry for entry in range(10)})
     hashes = client.info("memory")["used_memory"] - before
     assert taken < 1.5 * hashes, (taken, hashes)
+
+
+@pytest.mark.parametrize("entries", [20_000, 100_000])
+def test_memory_of_an_index_is_seen_by_the_server(shared, entries):
+    client = shared.client()
+    client.flushall()
+    before = client.info("memory")["used_memory"]
+    # Values as short as that take nothing beside the index.
+    fill(client, "large", entries, b"%d")
+    taken, counted = client.info("memory")["used_memory"] - before, client.memory_usage("large")
+    assert taken > 20 * entries and 0.8 < counted / taken < 1.2, (counted, taken)
+    client.flushall()
 
 
 def test_a_panic_is_an_error_and_no_more(server_of):
