@@ -1,4 +1,4 @@
-//! The base of `BytesMap`: bytes to bytes, in order, on an [`OrderedMap`] of boxed values.
+//! The base of `BytesMap`: bytes to bytes, in order, on the [`BytesMap`](fanread::BytesMap) of the library.
 //!
 //! No object of Python's is in the map, so any number of threads may be in it, and calls with many keys release the interpreter's
 //! lock.
@@ -6,7 +6,7 @@
 use core::ops::Bound as Edge;
 use std::sync::{Arc, OnceLock};
 
-use fanread::{OrderedMap, Ref};
+use fanread::{BytesMap, Ref};
 use pyo3::exceptions::{PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyTuple};
@@ -18,15 +18,12 @@ use crate::scan::{BytesIterator, Copied, Source};
 /// A pair as Python gets it.
 pub(crate) type BytesPair<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
-/// What a map keeps of a value.
-type Value = Box<[u8]>;
-
-impl Source for OrderedMap<Value> {
+impl Source for BytesMap {
     fn copy(&self, ends: &Ends, reverse: bool, wanted: usize, into: &mut Vec<Copied>) {
         let pinned = self.pin();
         let range = pinned.range(ends.as_slices());
-        let copied = |(key, value): (fanread::Key<'_>, Ref<'_, Value>)| {
-            (Box::from(&*key), Value::clone(&value))
+        let copied = |(key, value): (fanread::Key<'_>, Ref<'_, [u8]>)| {
+            (Box::from(&*key), Box::from(&*value))
         };
         if reverse {
             into.extend(range.rev().take(wanted).map(copied));
@@ -40,7 +37,7 @@ impl Source for OrderedMap<Value> {
 #[pyclass(frozen, subclass, module = "fanread._fanread")]
 pub struct BytesMapBase {
     /// Made by the first use, or by a load before that.
-    map: OnceLock<Arc<OrderedMap<Value>>>,
+    map: OnceLock<Arc<BytesMap>>,
 }
 
 /// The keys of a list or another iterable; the objects are kept, so that their bytes stay.
@@ -67,7 +64,7 @@ pub(crate) fn list_of<'py, V: AsRef<[u8]>>(
 
 impl BytesMapBase {
     #[inline]
-    fn map(&self) -> &Arc<OrderedMap<Value>> {
+    fn map(&self) -> &Arc<BytesMap> {
         self.map.get_or_init(Arc::default)
     }
 
@@ -86,7 +83,7 @@ impl BytesMapBase {
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> PyResult<()> {
-        match self.map().pin().try_insert(key, value.into()) {
+        match self.map().pin().try_insert(key, value) {
             Ok(_) => Ok(()),
             Err(error) => Err(of_insert(error).0),
         }
@@ -199,12 +196,13 @@ impl BytesMapBase {
         let found = keys.py().detach(|| {
             guarded(|| {
                 let pinned = self.map().pin();
-                let mut found: Vec<Option<Ref<'_, Value>>> = vec![None; bytes.len()];
+                let mut found: Vec<Option<Ref<'_, [u8]>>> = vec![None; bytes.len()];
                 pinned.get_batch(&bytes, &mut found);
-                found.into_iter().map(|value| value.map(|value| Value::clone(&value))).collect()
+                let copied = |value: Ref<'_, [u8]>| Box::from(&*value);
+                found.into_iter().map(|value| value.map(copied)).collect()
             })
         })?;
-        list_of::<Value>(keys.py(), found, default)
+        list_of::<Box<[u8]>>(keys.py(), found, default)
     }
 
     /// Return a list that says of each key of an iterable whether it is there.
@@ -239,7 +237,7 @@ impl BytesMapBase {
             entries.push((key.as_bytes().into(), value.as_bytes().into()));
         }
         let loaded =
-            pairs.py().detach(|| guarded(|| OrderedMap::from_sorted(entries)))?.map_err(of_load)?;
+            pairs.py().detach(|| guarded(|| BytesMap::from_sorted(entries)))?.map_err(of_load)?;
         self.map
             .set(Arc::new(loaded))
             .map_err(|_| PyRuntimeError::new_err("the map is in use already"))
@@ -281,7 +279,7 @@ impl BytesMapBase {
         Ok(BytesIterator::new(self.map().clone(), What::of(what)?, reverse, ends))
     }
 
-    /// Bytes of memory that the map takes, the bytes of values in boxes of their own not included.
+    /// Bytes of memory that the map takes, keys and values included.
     #[getter]
     fn nbytes(&self) -> usize {
         self.map().memory_usage().total_bytes()

@@ -7,8 +7,7 @@ use std::ops::Deref;
 
 use crate::large::Large;
 use crate::small::{MAX_ENTRIES, Small};
-use crate::tree::{MAX_FIELD_BYTES, Span, Tree};
-use crate::value::MAX_VALUE_BYTES;
+use crate::tree::{MAX_FIELD_BYTES, MAX_VALUE_BYTES, Span, Tree};
 
 /// The version of the format, which the server keeps beside each map.
 pub(crate) const VERSION: u32 = 1;

@@ -38,7 +38,6 @@ mod server;
 mod size;
 mod small;
 mod tree;
-mod value;
 
 use std::ffi::{c_char, c_int};
 

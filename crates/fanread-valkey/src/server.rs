@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 use valkey_module::raw;
 
-use crate::tree::{MAX_FIELD_BYTES, NoMemory, Tree};
-use crate::value::MAX_VALUE_BYTES;
+use crate::tree::{MAX_FIELD_BYTES, MAX_VALUE_BYTES, NoMemory, Tree};
 
 /// The type that the server knows our maps by; set once, when the module is loaded, before there are commands.
 pub(crate) static TYPE: AtomicPtr<raw::RedisModuleType> = AtomicPtr::new(ptr::null_mut());
@@ -285,6 +284,14 @@ impl Key {
         // SAFETY: the server's value of this key, which only commands change, and they run one at a time; a key is opened once by
         // a command, and `&mut self` stands between readers and writers.
         unsafe { self.tree.as_ref() }
+    }
+
+    /// Shows the value of a field to `look`; none if there is no such key.
+    pub(crate) fn get<R>(&self, field: &[u8], look: impl FnOnce(Option<&[u8]>) -> R) -> R {
+        match self.tree() {
+            Some(tree) => tree.get(field, look),
+            None => look(None),
+        }
     }
 
     /// The map, to change; `None` if there is no such key.

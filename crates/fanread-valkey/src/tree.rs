@@ -7,10 +7,12 @@ use std::ops::{Bound, ControlFlow};
 
 use crate::large::Large;
 use crate::small::Small;
-use crate::value::Bytes;
 
-/// Longest field of a map, which is the longest key of an `OrderedMap`.
+/// Longest field of a map, which is the longest key of a `BytesMap`.
 pub(crate) const MAX_FIELD_BYTES: usize = fanread::ordered_map::MAX_KEY_BYTES;
+
+/// Longest value of a map.
+pub(crate) const MAX_VALUE_BYTES: usize = u32::MAX as usize;
 
 /// There was no memory for an entry; the map is unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,21 +95,27 @@ impl Tree {
         }
     }
 
-    pub(crate) fn get(&self, field: &[u8]) -> Option<Bytes<'_>> {
+    /// Shows the value of a field to `look`.
+    pub(crate) fn get<R>(&self, field: &[u8], look: impl FnOnce(Option<&[u8]>) -> R) -> R {
         match self {
-            Self::Small(small) => small.get(field).map(Bytes::Long),
-            Self::Large(large) => large.get(field),
+            Self::Small(small) => look(small.get(field)),
+            Self::Large(large) => large.get(field, look),
         }
+    }
+
+    /// Whether there is such a field.
+    pub(crate) fn has(&self, field: &[u8]) -> bool {
+        self.get(field, |value| value.is_some())
     }
 
     /// Looks up fields and gives `found` each answer in order.
     pub(crate) fn get_each<'a>(
         &self,
         fields: impl Iterator<Item = &'a [u8]>,
-        mut found: impl FnMut(Option<Bytes<'_>>),
+        mut found: impl FnMut(Option<&[u8]>),
     ) {
         match self {
-            Self::Small(small) => fields.for_each(|field| found(small.get(field).map(Bytes::Long))),
+            Self::Small(small) => fields.for_each(|field| found(small.get(field))),
             Self::Large(large) => large.get_each(fields, found),
         }
     }

@@ -8,6 +8,7 @@
 //! | your keys | take | waits for a `get` |
 //! | --- | --- | --- |
 //! | byte strings, in order | [`OrderedMap`] | 2 |
+//! | the same, with byte strings as values | [`BytesMap`] | 2 |
 //! | short ones, in the least memory | [`Wormhole`] | 2, or 3 where the key is in a record of its own |
 //! | the same, to compare | [`CuckooTrie`] | 2, and 1 more for each 8 levels of a long path |
 //! | anything typed, in order | [`OrderedMap`] with the encoders of [`key`] | the same |
@@ -50,6 +51,7 @@ pub mod table;
 pub use api::{InsertError, Key, LoadError, MemoryUsage, Options, Ref};
 pub use index::cuckoo_trie::{self, CuckooTrie};
 pub use index::mlp_index::{self, MlpIndex};
+pub use index::ordered_map::bytes::{self as bytes_map, BytesMap};
 pub use index::ordered_map::{self, OrderedMap};
 pub use index::skip_list::{self, SkipList};
 pub use index::u64_map::{self, U64Map};

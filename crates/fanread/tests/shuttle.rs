@@ -19,6 +19,8 @@
 #[macro_use]
 mod maps;
 
+for_each_map! { bytes, [scenes ["shuttle.rs", "strings/shuttle.rs"]] }
+
 for_each_map! {
     scenes: "shuttle.rs", strings: "strings/shuttle.rs", numbers: "numbers/shuttle.rs", typed: "typed/shuttle.rs";
 }

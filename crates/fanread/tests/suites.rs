@@ -33,6 +33,10 @@ for_each_map! {
     api: "api.rs", strings: "strings/api.rs";
 }
 
+for_each_map! {
+    bytes, [model ["model.rs", "strings/model.rs"] linear ["linear.rs", "strings/linear.rs"]]
+}
+
 #[test]
 fn what_is_refused_does_not_compile() {
     let cases = trybuild::TestCases::new();

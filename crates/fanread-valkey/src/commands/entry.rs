@@ -47,7 +47,7 @@ pub(super) fn put(context: Context, args: Args<'_>) -> Outcome {
     }
     let (field, value) = args.entry(2)?;
     let mut key = context.write(args, 1)?;
-    let old = key.tree().and_then(|tree| tree.get(field)).map(|old| old.to_vec());
+    let old = key.get(field, |old| old.map(<[u8]>::to_vec));
     let holds = if old.is_some() { !absent } else { !present };
     if holds {
         key.make().set(field, value)?;
@@ -65,7 +65,7 @@ pub(super) fn put(context: Context, args: Args<'_>) -> Outcome {
 pub(super) fn setnx(context: Context, args: Args<'_>) -> Outcome {
     let (field, value) = args.entry(2)?;
     let mut key = context.write(args, 1)?;
-    let absent = key.tree().is_none_or(|tree| tree.get(field).is_none());
+    let absent = key.get(field, |value| value.is_none());
     if absent {
         key.make().set(field, value)?;
         key.done(c"omap.set");
@@ -77,8 +77,7 @@ pub(super) fn setnx(context: Context, args: Args<'_>) -> Outcome {
 /// `OMAP.GET key field`: the value, or null.
 pub(super) fn get(context: Context, args: Args<'_>) -> Outcome {
     let key = context.read(args, 1)?;
-    let value = key.tree().and_then(|tree| tree.get(args.at(2)));
-    context.optional(value.as_deref());
+    key.get(args.at(2), |value| context.optional(value));
     Ok(())
 }
 
@@ -87,7 +86,7 @@ pub(super) fn mget(context: Context, args: Args<'_>) -> Outcome {
     let key = context.read(args, 1)?;
     context.array(args.len() - 2);
     match key.tree() {
-        Some(tree) => tree.get_each(args.from(2), |value| context.optional(value.as_deref())),
+        Some(tree) => tree.get_each(args.from(2), |value| context.optional(value)),
         None => args.from(2).for_each(|_| context.null()),
     }
     Ok(())
@@ -96,7 +95,7 @@ pub(super) fn mget(context: Context, args: Args<'_>) -> Outcome {
 /// `OMAP.EXISTS key field`: 1 or 0.
 pub(super) fn exists(context: Context, args: Args<'_>) -> Outcome {
     let key = context.read(args, 1)?;
-    let found = key.tree().is_some_and(|tree| tree.get(args.at(2)).is_some());
+    let found = key.tree().is_some_and(|tree| tree.has(args.at(2)));
     context.integer(i64::from(found));
     Ok(())
 }
@@ -117,8 +116,7 @@ pub(super) fn mexists(context: Context, args: Args<'_>) -> Outcome {
 /// `OMAP.STRLEN key field`: the length of the value, 0 if there is none.
 pub(super) fn strlen(context: Context, args: Args<'_>) -> Outcome {
     let key = context.read(args, 1)?;
-    let value = key.tree().and_then(|tree| tree.get(args.at(2)));
-    context.count(value.map_or(0, |value| value.len()));
+    context.count(key.get(args.at(2), |value| value.map_or(0, <[u8]>::len)));
     Ok(())
 }
 
@@ -142,10 +140,8 @@ pub(super) fn getdel(context: Context, args: Args<'_>) -> Outcome {
         context.null();
         return Ok(());
     };
-    let value = tree.get(field);
-    context.optional(value.as_deref());
-    if value.is_some() {
-        tree.remove(field);
+    tree.get(field, |value| context.optional(value));
+    if tree.remove(field) {
         key.done(c"omap.del");
     }
     Ok(())

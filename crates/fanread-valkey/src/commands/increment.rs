@@ -8,10 +8,8 @@ pub(super) fn by(context: Context, args: Args<'_>) -> Outcome {
     args.entry(2)?;
     let (field, more) = (args.at(2), args.integer(3)?);
     let mut key = context.write(args, 1)?;
-    let before = match key.tree().and_then(|tree| tree.get(field)) {
-        Some(value) => integer(&value).ok_or(Fault::Say(c"ERR map value is not an integer"))?,
-        None => 0,
-    };
+    let before = key.get(field, |value| value.map_or(Some(0), integer));
+    let before = before.ok_or(Fault::Say(c"ERR map value is not an integer"))?;
     let sum =
         before.checked_add(more).ok_or(Fault::Say(c"ERR increment or decrement would overflow"))?;
     key.make().set(field, sum.to_string().as_bytes())?;
@@ -29,10 +27,8 @@ pub(super) fn by_float(context: Context, args: Args<'_>) -> Outcome {
         return Err(Fault::Say(c"ERR value is NaN or Infinity"));
     }
     let mut key = context.write(args, 1)?;
-    let before = match key.tree().and_then(|tree| tree.get(field)) {
-        Some(value) => Decimal::read(&value).ok_or(Fault::Say(c"ERR map value is not a float"))?,
-        None => Decimal::Fixed(0),
-    };
+    let before = key.get(field, |value| value.map_or(Some(Decimal::Fixed(0)), Decimal::read));
+    let before = before.ok_or(Fault::Say(c"ERR map value is not a float"))?;
     let sum = before
         .plus(more)
         .ok_or(Fault::Say(c"ERR increment would produce NaN or Infinity"))?

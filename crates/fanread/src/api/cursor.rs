@@ -19,6 +19,17 @@ impl Edge {
         }
     }
 
+    /// The end of the keys that start with `prefix`.
+    pub(crate) fn behind(prefix: &[u8]) -> Self {
+        let mut end = prefix.to_vec();
+        while end.last() == Some(&u8::MAX) {
+            end.pop();
+        }
+        let Some(last) = end.last_mut() else { return Self::Open };
+        *last += 1;
+        Self::Excluded(end.into())
+    }
+
     /// Whether a key lies behind this edge as the end of a range.
     #[inline]
     pub(crate) fn ends_before(&self, key: &[u8]) -> bool {

@@ -5,7 +5,7 @@ use core::cmp::Ordering;
 use core::fmt;
 use core::ops::Deref;
 
-use crate::mem::word::Read;
+use crate::mem::word::{Form, Read};
 
 /// A value found in a map.
 ///
@@ -13,11 +13,11 @@ use crate::mem::word::Read;
 /// ones are referred to; both stay as they were found until the `Ref` is dropped, whatever writers do meanwhile.
 /// A value of at most 8 bytes with interior mutability (an atomic, say) is a copy too: changes made through it
 /// do not reach the map. Put such a value in a box.
-pub struct Ref<'g, V> {
+pub struct Ref<'g, V: ?Sized> {
     read: Read<'g, V>,
 }
 
-impl<'g, V> Ref<'g, V> {
+impl<'g, V: ?Sized> Ref<'g, V> {
     #[inline(always)]
     pub(crate) fn new(read: Read<'g, V>) -> Self {
         Self { read }
@@ -29,15 +29,15 @@ impl<'g, V> Ref<'g, V> {
     }
 }
 
-impl<V> Clone for Ref<'_, V> {
+impl<V: ?Sized> Clone for Ref<'_, V> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<V> Copy for Ref<'_, V> {}
+impl<V: ?Sized> Copy for Ref<'_, V> {}
 
-impl<V> Deref for Ref<'_, V> {
+impl<V: ?Sized + Form> Deref for Ref<'_, V> {
     type Target = V;
 
     #[inline(always)]
@@ -46,19 +46,19 @@ impl<V> Deref for Ref<'_, V> {
     }
 }
 
-impl<V: fmt::Debug> fmt::Debug for Ref<'_, V> {
+impl<V: ?Sized + Form + fmt::Debug> fmt::Debug for Ref<'_, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         V::fmt(self, f)
     }
 }
 
-impl<V: PartialEq> PartialEq for Ref<'_, V> {
+impl<V: ?Sized + Form + PartialEq> PartialEq for Ref<'_, V> {
     fn eq(&self, other: &Self) -> bool {
         V::eq(self, other)
     }
 }
 
-impl<V: Eq> Eq for Ref<'_, V> {}
+impl<V: ?Sized + Form + Eq> Eq for Ref<'_, V> {}
 
 /// Room for a key in the `Key` itself.
 pub(crate) const SHORT_KEY_BYTES: usize = 16;

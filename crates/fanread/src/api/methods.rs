@@ -117,18 +117,8 @@ macro_rules! ordered_map_methods {
 
             /// Returns the entries whose keys start with `prefix`, in key order; see [`range`](Self::range).
             pub fn prefix(&self, prefix: &[u8]) -> Range<'_, V> {
-                let mut end = prefix.to_vec();
-                while end.last() == Some(&u8::MAX) {
-                    end.pop();
-                }
-                let end = match end.last_mut() {
-                    Some(last) => {
-                        *last += 1;
-                        $crate::api::Edge::Excluded(end.into())
-                    }
-                    None => $crate::api::Edge::Open,
-                };
-                Range::new(self, $crate::api::Edge::Included(prefix.into()), end, false)
+                let (start, end) = ($crate::api::Edge::Included(prefix.into()), $crate::api::Edge::behind(prefix));
+                Range::new(self, start, end, false)
             }
         }
     };

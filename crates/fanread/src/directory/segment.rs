@@ -193,6 +193,12 @@ impl<B: Bucket> Segment<B> {
         self.counts.fetch_add(1_u64.wrapping_sub(if gone { ONE_GONE } else { 0 }), Relaxed);
     }
 
+    /// Puts another entry of the same key into its slot. The caller holds the window.
+    #[inline(always)]
+    pub(crate) fn replace(&self, _held: &Held<'_>, at: Slot, entry: (u64, B::Entry)) {
+        self.set(at, entry);
+    }
+
     #[inline(always)]
     fn set(&self, Slot { bucket, slot }: Slot, (hash, entry): (u64, B::Entry)) {
         self.bucket(bucket).fill(slot, hash, self.geometry.spelling(bucket), entry);

@@ -73,7 +73,7 @@ pub(crate) fn value_of_word<V>(word: Word) -> V {
 
 /// A box that was in a map as a word.
 #[derive(Debug)]
-pub(crate) struct Boxed<V>(Word, PhantomData<V>);
+pub struct Boxed<V>(Word, PhantomData<V>);
 
 impl<V> Boxed<V> {
     /// Takes a box over, to be dropped with the result.

@@ -7,6 +7,7 @@
 
 pub(crate) mod arena;
 pub(crate) mod boxed;
+pub(crate) mod bytes;
 pub(crate) mod file;
 pub(crate) mod heap;
 pub(crate) mod pages;

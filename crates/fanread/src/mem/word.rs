@@ -42,32 +42,56 @@ fn settle(word: &mut MaybeUninit<Word>) -> Word {
     unsafe { word.assume_init() }
 }
 
+/// What a word can stand for: a value of any sized type, or a byte string (`bytes.rs`).
+pub trait Form {
+    /// The value behind a word.
+    ///
+    /// # Safety
+    ///
+    /// R1, for the lifetime of the result.
+    #[doc(hidden)]
+    unsafe fn behind(word: &Word) -> &Self;
+}
+
+impl<V> Form for V {
+    #[inline(always)]
+    unsafe fn behind(word: &Word) -> &V {
+        if const { is_inline::<V>() } {
+            // SAFETY: the word's bytes are those of a `V` (R1), and stay in place while they are borrowed.
+            unsafe { &*core::ptr::from_ref(word).cast::<V>() }
+        } else {
+            // SAFETY: the address of a living `V` (R1).
+            unsafe { &*word.cast::<V>() }
+        }
+    }
+}
+
 /// A value that was read from a map: a copy of an inline one, else a reference.
 ///
 /// # Invariants
 ///
 /// * **R1** `word` came from `pack::<V>` if `V` is inline, else it is the address of a `V` that lives and is not
-///   changed for `'g`.
-pub(crate) struct Read<'g, V> {
+///   changed for `'g`; of a byte string, as `bytes.rs` writes it.
+pub(crate) struct Read<'g, V: ?Sized> {
     word: Word,
     lives: PhantomData<&'g V>,
 }
 
 // SAFETY: a `Read` is a shared reference to a `V`, or a copy that can only be looked at through one.
-unsafe impl<V: Sync> Send for Read<'_, V> {}
+unsafe impl<V: ?Sized + Sync> Send for Read<'_, V> {}
 // SAFETY: as above.
-unsafe impl<V: Sync> Sync for Read<'_, V> {}
+unsafe impl<V: ?Sized + Sync> Sync for Read<'_, V> {}
 
-impl<V> Clone for Read<'_, V> {
+impl<V: ?Sized> Clone for Read<'_, V> {
     #[inline]
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<V> Copy for Read<'_, V> {}
+impl<V: ?Sized> Copy for Read<'_, V> {}
 
-impl<V> Read<'_, V> {
+impl<V: ?Sized> Read<'_, V> {
     /// Wraps a word.
     ///
     /// # Safety
@@ -86,14 +110,12 @@ impl<V> Read<'_, V> {
 
     /// The value.
     #[inline(always)]
-    pub(crate) fn get(&self) -> &V {
-        if const { is_inline::<V>() } {
-            // SAFETY: the word's bytes are those of a `V` (R1), and `self` keeps them in place.
-            unsafe { &*core::ptr::from_ref(&self.word).cast::<V>() }
-        } else {
-            // SAFETY: the address of a living `V` (R1).
-            unsafe { &*self.word.cast::<V>() }
-        }
+    pub(crate) fn get(&self) -> &V
+    where
+        V: Form,
+    {
+        // SAFETY: R1; `self` keeps the word in place.
+        unsafe { V::behind(&self.word) }
     }
 }
 

@@ -4,6 +4,8 @@
 //! byte strings of eight bytes for what they are as numbers, and with keys of such shapes only (`NUMBERS` says so); one on keys
 //! of any type through [`typed.rs`](typed.rs), with boxed byte strings. What a suite says of one kind of maps stands in a file
 //! of its own, in `suite/strings/`, `suite/numbers/` or `suite/typed/`.
+//!
+//! The map of byte strings goes through the suites that ask nothing but numbers of its values, by [`bytes.rs`](bytes.rs).
 
 /// Makes a module for every map, and in it one of each suite with the tests of its files. There, `Map` is the map's type and
 /// `map` its module, `Key` is a key that was found, `Whole` is the type in the library, `NUMBERS` says whether the map is one on
@@ -20,7 +22,7 @@ macro_rules! for_each_map {
     (strings, $module:ident, $map:ident, $suites:tt) => {
         mod $module {
             #[allow(unused_imports, reason = "each suite uses its part")]
-            pub(crate) use fanread::{$map as Map, $map as Whole, $module as map, Key};
+            pub(crate) use fanread::{$map as Map, $map as Whole, $module as map, Key, Ref};
 
             #[allow(dead_code, reason = "each suite uses its part")]
             pub(crate) const NUMBERS: bool = false;
@@ -36,7 +38,7 @@ macro_rules! for_each_map {
             #[allow(unused_imports, reason = "each suite uses its part")]
             pub(crate) use self::map::{Key, Map};
             #[allow(unused_imports, reason = "each suite uses its part")]
-            pub(crate) use fanread::$map as Whole;
+            pub(crate) use fanread::{$map as Whole, Ref};
 
             #[allow(dead_code, reason = "each suite uses its part")]
             pub(crate) const NUMBERS: bool = true;
@@ -60,6 +62,8 @@ macro_rules! for_each_map {
         mod $module {
             #[allow(unused_imports, reason = "each suite uses its part")]
             pub(crate) use self::map::{Key, Map, Whole};
+            #[allow(unused_imports, reason = "each suite uses its part")]
+            pub(crate) use fanread::Ref;
 
             #[allow(dead_code, reason = "each suite uses its part")]
             pub(crate) const NUMBERS: bool = false;
@@ -79,6 +83,24 @@ macro_rules! for_each_map {
             }
 
             for_each_map! { suites $suites }
+        }
+    };
+    (bytes, [$($suite:ident $files:tt)+]) => {
+        mod bytes_map {
+            #[allow(unused_imports, reason = "each suite uses its part")]
+            pub(crate) use self::map::{Map, Ref};
+            #[allow(unused_imports, reason = "each suite uses its part")]
+            pub(crate) use fanread::Key;
+
+            #[allow(dead_code, reason = "each suite uses its part")]
+            pub(crate) const NUMBERS: bool = false;
+
+            #[allow(dead_code, reason = "each suite uses its part")]
+            mod map {
+                include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/maps/bytes.rs"));
+            }
+
+            for_each_map! { suites [$($suite $files)+] }
         }
     };
     (suites [$($suite:ident [$($file:literal),*])+]) => {

@@ -5,8 +5,7 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 
-use super::{Key, Map, NUMBERS};
-use fanread::Ref;
+use super::{Key, Map, NUMBERS, Ref};
 use testkit::model::{Answer, Subject, slice};
 use testkit::ops::as_u64;
 use testkit::stress::Shared;
@@ -76,7 +75,7 @@ impl<V: Value> Subject for Ordered<Map<V>> {
                 let found = value(map.get(key));
                 let mut batched = [None];
                 map.get_batch(&[key], &mut batched);
-                assert_eq!(value(batched[0]), found, "get_batch");
+                assert_eq!(value(batched[0].take()), found, "get_batch");
                 found
             }
             Op::LowerBound(bound) => Answer::Entry(map.lower_bound(slice(bound)).map(pair)),

@@ -202,6 +202,10 @@ scenarios! {
         [[Insert(6), Remove(4)], [Walk, ScanBack], [Insert(2), Remove(8), Get(6)]];
     an_update_does_not_revive_what_is_removed: Integers, two - nothing,
         [[Update(4), Update(8)], [Remove(4), Insert(8)], [Remove(8), Get(4)]];
+    a_scan_meets_a_key_once_whose_value_is_replaced: Integers, two - nothing,
+        [[Insert(4), Insert(8), Insert(4)], [Walk, Get(4), Walk], [ScanBack, Get(8)]];
+    a_scan_meets_no_key_that_is_replaced_and_then_removed: Integers, two - nothing,
+        [[Insert(4), Remove(4), Insert(8)], [Insert(8), Walk, Get(4)], [ScanBack, Remove(8)]];
     a_slot_used_again_gives_no_foreign_value: Integers, two - nothing,
         [[Remove(4), Insert(6), Remove(6), Insert(4)], [Get(4), Get(6)], [Get(8), Get(6)]];
 }

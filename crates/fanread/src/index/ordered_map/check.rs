@@ -4,13 +4,13 @@ use core::cmp::Ordering as Order;
 use std::collections::HashSet;
 
 use super::layout::{MOST_SORTED, State, tag_of};
-use super::raw::{Leaf, Number};
+use super::raw::{Leaf, Number, Stored};
 use super::{OrderedMap, Pinned};
 use crate::api::Broken;
 use crate::directory::{Bucket as _, Spelling};
 use crate::list::{Leaf as _, Leaves as _};
 
-impl<V> Pinned<'_, V> {
+impl<V: ?Sized + Stored> Pinned<'_, V> {
     /// Verifies the structure of the map, for tests. No writer may be active.
     ///
     /// # Errors
@@ -47,8 +47,9 @@ impl<V> Pinned<'_, V> {
             before = Some(leaf);
             next = header.next().map(|next| map.memory.leaf(next));
         }
-        if live.len() != self.len() {
-            return Err(Broken::new("O1", format!("{} live, {} counted", live.len(), self.len())));
+        let counted = map.shards.entries();
+        if live.len() != counted {
+            return Err(Broken::new("O1", format!("{} live, {counted} counted", live.len())));
         }
         self.check_directory(&live)?;
         map.list.check_table(&anchors).map_err(|error| Broken::new("P", error))
@@ -108,7 +109,7 @@ impl<V> Pinned<'_, V> {
     }
 }
 
-impl<V> OrderedMap<V> {
+impl<V: ?Sized + Stored> OrderedMap<V> {
     /// Verifies one leaf; adds its live records to `live`.
     fn check_leaf(
         &self,
@@ -142,8 +143,8 @@ impl<V> OrderedMap<V> {
                 State::Live => {
                     return Err(Broken::new("O1", at(&format!("{key:?} is twice there"))));
                 }
-                State::Unnamed => {}
-                State::Coming | State::Gone => {
+                State::Unnamed | State::Replaced => {}
+                State::Coming | State::Gone | State::Arriving => {
                     return Err(Broken::new("O2", at(&format!("{key:?} is half a record"))));
                 }
             }

@@ -5,7 +5,7 @@
 //! on either way asks the record itself whether it is an entry.
 
 use super::layout::{MAX_KEY_BYTES, MOST_SORTED};
-use super::raw::{Garbage, Leaf, Number, Record, garbage_of, read_value};
+use super::raw::{Garbage, Leaf, Number, Record, Stored, read_value};
 use super::search::{BATCH, Segment};
 use super::{OrderedMap, Pinned, State};
 use crate::api::{InsertError, LoadError, Outcome, Rule, Written};
@@ -17,6 +17,7 @@ use crate::mem::boxed;
 use crate::mem::word::Word;
 use crate::prefix::Probe;
 use crate::sync::backoff::Backoff;
+use crate::sync::version::Locked;
 
 impl<V: Send + Sync> OrderedMap<V> {
     /// Maps `key` to `value` if the rule allows it.
@@ -51,28 +52,39 @@ impl<V: Send + Sync> OrderedMap<V> {
                 return Err(InsertError::OutOfMemory { bytes, value });
             }
         };
+        let outcome = self.write_new(pinned, (key, probe), word, rule).map(|(outcome, _)| outcome);
+        Outcome::written(outcome, word, read_value)
+    }
+}
+
+impl<V: ?Sized + Stored> OrderedMap<V> {
+    /// Writes a value that is ready for a key, whose probe was made. Says what became of it, and which word is the key's now.
+    #[inline]
+    pub(super) fn write_new(
+        &self,
+        pinned: &Pinned<'_, V>,
+        probed: (&[u8], Probe<'_>),
+        value: V::New<'_>,
+        rule: Rule,
+    ) -> Result<(Outcome, Word), AllocError> {
         let mut garbage = Vec::new();
-        let outcome = self.write_word(pinned, (key, probe), word, rule, &mut garbage);
-        if let Ok(Outcome::Replaced(old)) = outcome {
-            garbage.extend(garbage_of(old));
-        }
+        let outcome = self.put(pinned, probed, value, rule, &mut garbage);
         if !garbage.is_empty() {
             // User code runs here, that panics or not: the write is done.
             self.retire(pinned, garbage);
         }
-        Outcome::written(outcome, word, read_value)
+        outcome
     }
 
-    /// Writes a word for a key, whose probe was made.
     #[inline]
-    fn write_word(
+    fn put(
         &self,
         pinned: &Pinned<'_, V>,
         (key, probe): (&[u8], Probe<'_>),
-        word: Word,
+        value: V::New<'_>,
         rule: Rule,
         garbage: &mut Vec<Garbage<V>>,
-    ) -> Result<Outcome, AllocError> {
+    ) -> Result<(Outcome, Word), AllocError> {
         let guard = &pinned.guard;
         let hash = probe.full_hash();
         let mut hint = None;
@@ -80,7 +92,7 @@ impl<V: Send + Sync> OrderedMap<V> {
         loop {
             let Some(segment) = self.table.segment(hash, guard) else {
                 if let Rule::Same(_) = rule {
-                    return Ok(Outcome::Refused(None));
+                    return Ok((Outcome::Refused(None), core::ptr::null_mut()));
                 }
                 self.table.make_first(guard)?;
                 continue;
@@ -103,7 +115,7 @@ impl<V: Send + Sync> OrderedMap<V> {
                 continue;
             };
             match place {
-                Place::Entry(_) => {
+                Place::Entry(at) => {
                     let record = self.record(number);
                     let old = record.word();
                     let allowed = match rule {
@@ -112,24 +124,43 @@ impl<V: Send + Sync> OrderedMap<V> {
                         Rule::Same(seen) => core::ptr::eq(old, seen),
                     };
                     if !allowed {
-                        return Ok(Outcome::Refused(Some(old)));
+                        return Ok((Outcome::Refused(Some(old)), old));
                     }
-                    record.set_word(word);
-                    return Ok(Outcome::Replaced(old));
+                    let (word, crowded) = if V::MOVES {
+                        let (number, leaf, locked) =
+                            self.add(pinned, (key, hint), (value, Some(record)), garbage)?;
+                        let next = self.record(number);
+                        record.set_state(State::Replaced);
+                        // From here on the other one is the entry. The leaf is not made anew as long as it is locked.
+                        segment.replace(&held, at, (hash, number));
+                        next.set_state(State::Live);
+                        let crowded = leaf.count_removed() * 4 > leaf.sorted() + leaf.fresh();
+                        drop(locked);
+                        (next.word(), crowded.then_some(leaf))
+                    } else {
+                        (record.set(value), None)
+                    };
+                    drop(held);
+                    garbage.extend(V::left(&self.memory.apart, record, old).map(Garbage::Value));
+                    if let Some(leaf) = crowded {
+                        self.clean(pinned, leaf, garbage);
+                    }
+                    return Ok((Outcome::Replaced(old), word));
                 }
-                _ if matches!(rule, Rule::Same(_)) => return Ok(Outcome::Refused(None)),
+                _ if matches!(rule, Rule::Same(_)) => {
+                    return Ok((Outcome::Refused(None), core::ptr::null_mut()));
+                }
                 Place::Free(at, gone) => {
-                    let number = self.new_record(pinned.thread, key, word)?;
-                    if let Err(error) = self.add(pinned, (key, hint), number, garbage) {
-                        self.discard_record(pinned.thread, number);
-                        return Err(error);
-                    }
+                    let (number, _, locked) =
+                        self.add(pinned, (key, hint), (value, None), garbage)?;
+                    drop(locked);
                     segment.put(&held, at, gone, (hash, number));
                     // From here on it is an entry.
-                    self.record(number).set_state(State::Live);
+                    let record = self.record(number);
+                    record.set_state(State::Live);
                     drop(held);
                     self.shards.added(pinned.thread, 1);
-                    return Ok(Outcome::New);
+                    return Ok((Outcome::New, record.word()));
                 }
                 Place::Full => {
                     drop(held);
@@ -139,31 +170,36 @@ impl<V: Send + Sync> OrderedMap<V> {
         }
     }
 
-    /// Leaves a number in the leaf of its key.
-    fn add(
-        &self,
-        pinned: &Pinned<'_, V>,
-        (key, mut hint): (&[u8], Option<Hint<Leaf<'_>>>),
-        number: Number,
+    /// Makes a record, maybe in the place of another one, and leaves its number in the leaf of its key, which is still locked then.
+    #[inline]
+    fn add<'g>(
+        &'g self,
+        pinned: &'g Pinned<'_, V>,
+        (key, mut hint): (&[u8], Option<Hint<Leaf<'g>>>),
+        (value, old): (V::New<'_>, Option<Record<'_, V>>),
         garbage: &mut Vec<Garbage<V>>,
-    ) -> Result<(), AllocError> {
-        loop {
-            let probe = || self.list.table.probe(key, &pinned.guard);
-            let Some(known) = hint.take().or_else(|| self.hint(key, probe())) else {
-                self.start_list(pinned)?;
-                continue;
-            };
-            let (leaf, locked) = self.list.lock_leaf(&self.memory, key, known);
-            if leaf.push(number) {
-                return Ok(());
+    ) -> Result<(Number, Leaf<'g>, Locked<'g>), AllocError> {
+        let number = self.new_record(pinned.thread, key, value, old)?;
+        let mut place = || {
+            loop {
+                let probe = || self.list.table.probe(key, &pinned.guard);
+                let Some(known) = hint.take().or_else(|| self.hint(key, probe())) else {
+                    self.start_list(pinned)?;
+                    continue;
+                };
+                let (leaf, locked) = self.list.lock_leaf(&self.memory, key, known);
+                if leaf.push(number) {
+                    return Ok((number, leaf, locked));
+                }
+                self.add_shards();
+                self.renew(pinned, leaf, locked, garbage)?;
             }
-            self.add_shards();
-            self.renew(pinned, leaf, locked, garbage)?;
-        }
+        };
+        place().inspect_err(|_| self.discard_record(pinned.thread, number))
     }
 }
 
-impl<V> OrderedMap<V> {
+impl<V: ?Sized + Stored> OrderedMap<V> {
     /// Finds the slot and the number of a key's record for a writer, or a slot for it.
     ///
     /// # Errors
@@ -186,9 +222,16 @@ impl<V> OrderedMap<V> {
         Ok((place, number))
     }
 
-    /// Makes a record that is coming.
-    fn new_record(&self, thread: usize, key: &[u8], word: Word) -> Result<Number, AllocError> {
-        let units = Record::<V>::units(key.len());
+    /// Makes a record that is coming, or arriving in the place of another one.
+    pub(super) fn new_record(
+        &self,
+        thread: usize,
+        key: &[u8],
+        value: V::New<'_>,
+        old: Option<Record<'_, V>>,
+    ) -> Result<Number, AllocError> {
+        let least = V::units(key.len(), value);
+        let units = old.map_or(least, |old| V::units_after(old, least));
         let mut shard = self.shards.lock(thread);
         let unit = shard.heap.allocate(&self.memory.records, units)?;
         let Ok(number) = Number::try_from(unit) else {
@@ -196,13 +239,14 @@ impl<V> OrderedMap<V> {
             return Err(AllocError { bytes: units as usize * 8 });
         };
         drop(shard);
-        self.memory.write_record::<V>(number, key, word);
+        let state = if old.is_some() { State::Arriving } else { State::Coming };
+        self.memory.write_record::<V>(number, key, value, (state, units - least));
         Ok(number)
     }
 
     /// Gives back a record that nobody else has seen. Its value is the caller's.
     fn discard_record(&self, thread: usize, number: Number) {
-        let units = Record::<V>::units(self.record(number).key().len());
+        let units = V::units_of(self.record(number));
         self.shards.lock(thread).heap.free(&self.memory.records, u64::from(number), units);
     }
 
@@ -224,24 +268,25 @@ const LOADED_ENTRIES: core::ops::RangeInclusive<usize> =
     MOST_SORTED * 13 / 16..=MOST_SORTED * 15 / 16;
 
 /// Records on their way into a leaf of a map that is being loaded. If user code panics, their values are dropped.
-struct Loading<'m, V: Send + Sync> {
+struct Loading<'m, V: ?Sized + Stored> {
     map: &'m OrderedMap<V>,
     thread: usize,
     numbers: Vec<Number>,
 }
 
-impl<V: Send + Sync> Loading<'_, V> {
+impl<V: ?Sized + Stored> Loading<'_, V> {
     fn key(&self, at: usize) -> &[u8] {
         self.map.record(self.numbers[at]).key()
     }
 }
 
-impl<V: Send + Sync> Drop for Loading<'_, V> {
+impl<V: ?Sized + Stored> Drop for Loading<'_, V> {
     fn drop(&mut self) {
         for number in self.numbers.drain(..) {
-            let word = self.map.record(number).word();
+            let record: Record<'_, V> = self.map.record(number);
+            let left = V::left(&self.map.memory.apart, record, record.word());
             self.map.discard_record(self.thread, number);
-            drop(boxed::value_of_word::<V>(word));
+            drop(left);
         }
     }
 }
@@ -273,8 +318,23 @@ impl<V: Send + Sync> OrderedMap<V> {
     pub fn from_sorted<K: AsRef<[u8]>>(
         entries: impl IntoIterator<Item = (K, V)>,
     ) -> Result<Self, LoadError> {
-        let map = Self::new();
-        let mut ahead = Loading { map: &map, thread: map.pin().thread, numbers: Vec::new() };
+        Self::load(Self::new(), entries, |map, thread, key, value| {
+            let word = boxed::word_of_value(value).map_err(|(error, _)| error)?;
+            map.new_record(thread, key, word, None)
+                .inspect_err(|_| drop(boxed::value_of_word::<V>(word)))
+        })
+    }
+}
+
+impl<V: ?Sized + Stored> OrderedMap<V> {
+    /// Fills an empty map with entries whose keys ascend strictly; `new` makes their records.
+    pub(super) fn load<K: AsRef<[u8]>, W>(
+        map: Self,
+        entries: impl IntoIterator<Item = (K, W)>,
+        new: impl Fn(&Self, usize, &[u8], W) -> Result<Number, AllocError>,
+    ) -> Result<Self, LoadError> {
+        let thread = crate::sync::thread::index();
+        let mut ahead = Loading { map: &map, thread, numbers: Vec::new() };
         let mut low: (u64, Vec<u8>) = (0, Vec::new());
         let mut last = None;
         for (index, (key, value)) in entries.into_iter().enumerate() {
@@ -288,14 +348,8 @@ impl<V: Send + Sync> OrderedMap<V> {
             if before.is_some_and(|before| before >= key) {
                 return Err(LoadError::NotAscending { index });
             }
-            let word = boxed::word_of_value(value).map_err(|(error, _)| error)?;
-            match map.new_record(ahead.thread, key, word) {
-                Ok(number) => ahead.numbers.push(number),
-                Err(error) => {
-                    drop(boxed::value_of_word::<V>(word));
-                    return Err(error.into());
-                }
-            }
+            let number = new(&map, ahead.thread, key, value)?;
+            ahead.numbers.push(number);
             if ahead.numbers.len() > *LOADED_ENTRIES.end() + 1 {
                 let common = |at: usize| common_prefix(ahead.key(at - 1), ahead.key(at));
                 let cut = LOADED_ENTRIES.min_by_key(|at| (common(*at), usize::MAX - at));
@@ -310,6 +364,12 @@ impl<V: Send + Sync> OrderedMap<V> {
         Ok(map)
     }
 
+    /// A handle, for a map of any kind.
+    pub(super) fn pin_any(&self) -> Pinned<'_, V> {
+        let guard = crate::sync::epoch::pin();
+        Pinned { map: self, guard, thread: crate::sync::thread::index() }
+    }
+
     /// Appends a leaf of the first `count` records of `ahead` behind `last`, and moves `low` to its upper border.
     fn load_leaf<'g>(
         &'g self,
@@ -319,7 +379,7 @@ impl<V: Send + Sync> OrderedMap<V> {
         last: Option<Leaf<'g>>,
     ) -> Result<Leaf<'g>, AllocError> {
         // For each leaf anew: what the directory gives up as it grows is of use again.
-        let pinned = &self.pin();
+        let pinned = &self.pin_any();
         let mut high = (0, Vec::new());
         if count < ahead.numbers.len() {
             let common = common_prefix(ahead.key(count - 1), ahead.key(count));

@@ -7,16 +7,17 @@
 //! # Invariants
 //!
 //! * **I1** Keys come out strictly increasing (decreasing from the back), inside the bounds. A key that is there twice in a
-//!   leaf has one record that was unnamed before the other came, and so before the walk did.
-//! * **I2** A key present from before the range was made until it ends is yielded: its record is in each leaf that covers it.
+//!   leaf has one record that was unnamed before the other came, and so before the walk did; or one took the other's place, and
+//!   the walk remembers which key it has met.
+//! * **I2** A key present from before the range was made until it ends is yielded: its record is in each leaf that covers it. If
+//!   another has taken its place since, the directory has that.
 
 use core::iter::FusedIterator;
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::layout::{FEW_FRESH, LINE_NUMBERS};
-use super::raw::{Leaf, Number};
-use super::search::read_live;
-use super::{OrderedMap, Pinned};
+use super::raw::{Leaf, Number, Record, Stored, read_value};
+use super::{OrderedMap, Pinned, State};
 use crate::api::{Edge, Key, Ref};
 use crate::list::{Leaf as _, Leaves as _};
 use crate::sync::shim::AtomicU32;
@@ -50,11 +51,13 @@ struct Walk<'g, const UP: bool> {
     asked: usize,
     /// Fresh numbers that are to come, the next one last.
     fresh: Vec<Number>,
+    /// The key that was met last, in a map where a key can have two records.
+    last: Option<&'g [u8]>,
 }
 
 impl<'g, const UP: bool> Walk<'g, UP> {
     /// A walk from an edge on.
-    fn new<V>(pinned: &'g Pinned<'_, V>, edge: &Edge) -> Option<Self> {
+    fn new<V: ?Sized + Stored>(pinned: &'g Pinned<'_, V>, edge: &Edge) -> Option<Self> {
         let map = pinned.map;
         let (leaf, known) = match edge {
             Edge::Open if UP => (map.list.first(&map.memory)?, Known::Whole),
@@ -72,8 +75,16 @@ impl<'g, const UP: bool> Walk<'g, UP> {
                 (map.list.leaf_of(&map.memory, key, hint), known)
             }
         };
-        let mut walk =
-            Self { leaf, sorted: &[], ahead: &[], next: None, at: 0, asked: 0, fresh: Vec::new() };
+        let mut walk = Self {
+            leaf,
+            sorted: &[],
+            ahead: &[],
+            next: None,
+            at: 0,
+            asked: 0,
+            fresh: Vec::new(),
+            last: None,
+        };
         // Whether a key is before the walk; on the way down, whether it is still to come.
         let is_below = |key: &[u8]| match edge {
             Edge::Open => !UP,
@@ -97,7 +108,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
     }
 
     /// Comes into a leaf, to where `is_below` says.
-    fn enter<V>(
+    fn enter<V: ?Sized + Stored>(
         &mut self,
         pinned: &'g Pinned<'_, V>,
         mut leaf: Leaf<'g>,
@@ -142,7 +153,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
 
     /// Asks for the record that is so many sorted entries ahead, in the next leaf if need be.
     #[inline(always)]
-    fn ask<V>(&mut self, map: &'g OrderedMap<V>, ahead: usize) {
+    fn ask<V: ?Sized + Stored>(&mut self, map: &'g OrderedMap<V>, ahead: usize) {
         // Relaxed: published with the leaf.
         let place = if UP { self.at + ahead } else { self.at.wrapping_sub(1 + ahead) };
         match self.sorted.get(place) {
@@ -153,7 +164,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
 
     /// The same in the next leaf.
     #[cold]
-    fn ask_beyond<V>(&mut self, map: &'g OrderedMap<V>, ahead: usize) {
+    fn ask_beyond<V: ?Sized + Stored>(&mut self, map: &'g OrderedMap<V>, ahead: usize) {
         let Some(next) = self.next else { return };
         if self.ahead.is_empty() {
             self.ahead = next.sorted_numbers();
@@ -169,7 +180,10 @@ impl<'g, const UP: bool> Walk<'g, UP> {
 
     /// The next entry.
     #[inline(always)]
-    fn next<V>(&mut self, pinned: &'g Pinned<'_, V>) -> Option<(&'g [u8], Ref<'g, V>)> {
+    fn next<V: ?Sized + Stored>(
+        &mut self,
+        pinned: &'g Pinned<'_, V>,
+    ) -> Option<(&'g [u8], Ref<'g, V>)> {
         let map = pinned.map;
         loop {
             let place = if UP { self.at } else { self.at.wrapping_sub(1) };
@@ -198,15 +212,38 @@ impl<'g, const UP: bool> Walk<'g, UP> {
                 self.fresh.pop();
             }
             let record = map.record(number);
-            if let Some(read) = read_live(record) {
-                return Some((record.key(), Ref::new(read)));
+            if let Some(value) = self.value(pinned, record) {
+                return Some((record.key(), value));
             }
         }
     }
 
+    /// The value of a record that a leaf named, if it is an entry and its key was not met before.
+    #[inline(always)]
+    fn value<V: ?Sized + Stored>(
+        &mut self,
+        pinned: &'g Pinned<'_, V>,
+        record: Record<'g, V>,
+    ) -> Option<Ref<'g, V>> {
+        let state = record.state();
+        if !V::MOVES {
+            return (state == State::Live).then(|| Ref::new(read_value(record.word())));
+        }
+        if !state.is_named_entry() || self.last == Some(record.key()) {
+            return None;
+        }
+        // Of two records of a key that take turns, the directory knows which it is.
+        let value = match state {
+            State::Live => Ref::new(read_value(record.word())),
+            _ => pinned.get(record.key())?,
+        };
+        self.last = Some(record.key());
+        Some(value)
+    }
+
     /// Goes on to the leaf behind, or before. Returns false if there is none.
     #[inline(never)]
-    fn go_on<V>(&mut self, pinned: &'g Pinned<'_, V>) -> bool {
+    fn go_on<V: ?Sized + Stored>(&mut self, pinned: &'g Pinned<'_, V>) -> bool {
         let (map, here) = (pinned.map, self.leaf.border());
         let border = if UP { here.high } else { here.low };
         if border == 0 {
@@ -231,7 +268,11 @@ impl<'g, const UP: bool> Walk<'g, UP> {
 }
 
 /// How many sorted keys of a leaf are below.
-fn rank<V>(map: &OrderedMap<V>, leaf: Leaf<'_>, is_below: impl Fn(&[u8]) -> bool) -> usize {
+fn rank<V: ?Sized + Stored>(
+    map: &OrderedMap<V>,
+    leaf: Leaf<'_>,
+    is_below: impl Fn(&[u8]) -> bool,
+) -> usize {
     let (mut from, mut to) = (0, leaf.sorted());
     for at in (0..to).step_by(LINE_NUMBERS) {
         leaf.ask_sorted(at);
@@ -256,7 +297,7 @@ fn rank<V>(map: &OrderedMap<V>, leaf: Leaf<'_>, is_below: impl Fn(&[u8]) -> bool
     to
 }
 
-impl<V> Pinned<'_, V> {
+impl<V: ?Sized + Stored> Pinned<'_, V> {
     /// Brings the fresh entries of a leaf into order for all, if nobody else is at work there and there is memory. Returns
     /// the leaf that has them.
     #[cold]
@@ -284,7 +325,7 @@ impl<V> Pinned<'_, V> {
 }
 
 /// Entries between two bounds, in key order, from both ends; see [`Pinned::range`].
-pub struct Range<'g, V> {
+pub struct Range<'g, V: ?Sized + Stored> {
     pinned: &'g Pinned<'g, V>,
     front: Option<Walk<'g, true>>,
     back: Option<Box<Walk<'g, false>>>,
@@ -296,13 +337,13 @@ pub struct Range<'g, V> {
     ended: bool,
 }
 
-impl<'g, V> Range<'g, V> {
+impl<'g, V: ?Sized + Stored> Range<'g, V> {
     pub(super) fn new(pinned: &'g Pinned<'_, V>, start: Edge, end: Edge, ended: bool) -> Self {
         Self { pinned, front: None, back: None, start, end, first: None, last: None, ended }
     }
 }
 
-impl<V> core::fmt::Debug for Range<'_, V> {
+impl<V: ?Sized + Stored> core::fmt::Debug for Range<'_, V> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Range")
             .field("start", &self.start)
@@ -311,7 +352,7 @@ impl<V> core::fmt::Debug for Range<'_, V> {
     }
 }
 
-impl<'g, V> Iterator for Range<'g, V> {
+impl<'g, V: ?Sized + Stored> Iterator for Range<'g, V> {
     type Item = (Key<'g>, Ref<'g, V>);
 
     #[inline]
@@ -335,7 +376,7 @@ impl<'g, V> Iterator for Range<'g, V> {
     }
 }
 
-impl<V> DoubleEndedIterator for Range<'_, V> {
+impl<V: ?Sized + Stored> DoubleEndedIterator for Range<'_, V> {
     fn next_back(&mut self) -> Option<Self::Item> {
         if self.ended {
             return None;
@@ -356,4 +397,4 @@ impl<V> DoubleEndedIterator for Range<'_, V> {
     }
 }
 
-impl<V> FusedIterator for Range<'_, V> {}
+impl<V: ?Sized + Stored> FusedIterator for Range<'_, V> {}

@@ -4,9 +4,11 @@
 //! bucket   +-----------------+----------+------------------------------+
 //!          | tags 12 x 8 bit | passers 4| 12 numbers of records, 32 bit|
 //!          +-----------------+----------+------------------------------+
-//! record   +---------+------------------------------+-----------+
-//!          | value 8 | length 16, state 2, 14 free  | key       |       padded to 8 bytes
-//!          +---------+------------------------------+-----------+
+//! record   +---------+---------------------------------------+-----------+
+//!          | value 8 | length 16, state 3, apart 1, spare 12 | key       |       padded to 8 bytes
+//!          +---------+---------------------------------------+-----------+-----------------+
+//!  or of strings     | length 16, state 3, apart 1, spare 12 | key       | length 4, value |
+//!                    +---------------------------------------+-----------+-----------------+
 //! leaf     +--------+--------+----------------------+-----------------------+
 //!          | line 0 | line 1 | fresh numbers        | sorted numbers        |
 //!          +--------+--------+----------------------+-----------------------+
@@ -15,7 +17,9 @@
 //! * A *tag* is 0 if its slot is free, 1 if it is gone, else a byte of the key's hash. The *passers* are a filter of 32 bits of the
 //!   hashes that went past the bucket because it was full. A record is named by its place in units of
 //!   8 bytes, so a map holds up to 32 GB of records.
-//! * The value of a record is the word of an inline value, or the address of a box; values without bytes take none.
+//! * The value of a record is the word of an inline value, or the address of a box; values without bytes take none. Byte strings
+//!   are in the record, behind the key; long ones *apart*, with their address there. *Spare* are units that the record has beyond
+//!   what it needs.
 //! * A leaf's sorted numbers never change. New ones are *fresh*: they are added as they come, right behind the lines that
 //!   a writer reads anyway. Lines 0 and 1 are those of every list of leaves (`list`); `counts` of line 0 has the number of
 //!   fresh ones in its lower half, and in the upper one how many records were removed since the leaf was made.
@@ -62,28 +66,50 @@ pub(super) fn tag_of(hash: u64) -> u8 {
     (hash as u8).max(GONE + 1)
 }
 
-/// Where a record is on its way through the map. It only ever goes on.
+/// Where a record is on its way through the map.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum State {
     /// Its writer is putting it into leaf and directory: nobody takes it for an entry yet.
-    Coming,
+    Coming = 0,
     /// It is the entry of its key.
-    Live,
+    Live = 1,
     /// It is no entry any more, but the directory still names it.
-    Gone,
+    Gone = 2,
+    /// It was the entry of its key until the directory named another, or still is: only the directory tells.
+    Replaced = 3,
     /// Only a leaf names it.
-    Unnamed,
+    Unnamed = 4,
+    /// It is the entry of its key, or about to be: only the directory tells.
+    Arriving = 5,
 }
 
 impl State {
+    /// The bits of a state.
+    pub(super) const MASK: u32 = 7;
+
+    #[inline(always)]
     pub(super) fn of(bits: u32) -> Self {
-        match bits & 3 {
+        match bits & Self::MASK {
             0 => Self::Coming,
             1 => Self::Live,
             2 => Self::Gone,
-            _ => Self::Unnamed,
+            3 => Self::Replaced,
+            4 => Self::Unnamed,
+            _ => Self::Arriving,
         }
+    }
+
+    /// Whether a record is an entry to who was led to it by the directory.
+    #[inline(always)]
+    pub(super) fn is_named_entry(self) -> bool {
+        self as u8 & 1 == 1
+    }
+
+    /// Whether only leaves name the record, and it is not to be in the next one.
+    #[inline(always)]
+    pub(super) fn is_over(self) -> bool {
+        matches!(self, Self::Unnamed | Self::Replaced)
     }
 }
 

@@ -14,12 +14,14 @@
 //! | `resize.rs` | new leaves, splits and merges; growth of the directory |
 //! | `iter.rs` | ranges |
 //! | `check.rs` | the verifier |
+//! | `bytes.rs` | the map whose values are byte strings in the records |
 //!
 //! Invariants, the protocol and the budget of line fetches are in `docs/design/ordered-map.md`.
 
 #![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
 #![allow(clippy::missing_errors_doc, reason = "inside, the error is that there is no memory")]
 
+pub mod bytes;
 mod check;
 mod insert;
 mod iter;
@@ -34,16 +36,17 @@ mod tests;
 use core::marker::PhantomData;
 
 pub use crate::api::{Broken, Ref};
-use crate::api::{MemoryUsage, Options, OwnsAndTakes};
+use crate::api::{MemoryUsage, Options};
 use crate::hash::prefix::Seed;
 use crate::list::{Leaf as _, Leaves as _, List};
-use crate::mem::{self, boxed, word};
+use crate::mem;
 use crate::shards::Shards;
 use crate::sync::epoch::{self, Guard};
 
 pub use iter::Range;
 use layout::State;
-use raw::{Garbage, Leaf, Memory, Record};
+pub use raw::Stored;
+use raw::{Garbage, Leaf, Memory};
 use search::Table;
 
 /// Longest key of a map, in bytes.
@@ -76,12 +79,12 @@ pub const MAX_KEY_BYTES: usize = layout::MAX_KEY_BYTES;
 /// let all: Vec<_> = pinned.iter().map(|(key, value)| (key.to_vec(), *value)).collect();
 /// assert_eq!(all, [(b"ant".to_vec(), 1), (b"bee".to_vec(), 2)]);
 /// ```
-pub struct OrderedMap<V> {
+pub struct OrderedMap<V: ?Sized + Stored> {
     memory: Memory,
     table: Table,
     list: List,
     shards: Shards<FreeLeaves, Garbage<V>>,
-    values: PhantomData<OwnsAndTakes<V>>,
+    values: PhantomData<V::Owns>,
 }
 
 /// The units of free leaves of each size.
@@ -90,7 +93,7 @@ type FreeLeaves = [Vec<u64>; layout::SIZES];
 /// Bytes of leaves from which a map is worth its own shards for threads.
 const SHARDS_FROM_BYTES: usize = 256 << 10;
 
-impl<V> OrderedMap<V> {
+impl<V: ?Sized + Stored> OrderedMap<V> {
     /// Makes an empty map.
     #[expect(
         clippy::needless_pass_by_value,
@@ -120,11 +123,11 @@ impl<V> OrderedMap<V> {
                 idle_bytes += free.len() * lines * mem::LINE_BYTES;
             }
         }
-        let boxes = if const { word::is_inline::<V>() } { 0 } else { self.len() * size_of::<V>() };
+        let apart = V::apart(&self.memory.apart, self.shards.entries()).unwrap_or(0);
         let (directory, _) = self.table.bytes(&guard);
         MemoryUsage {
             leaf_bytes: self.memory.leaves.resident_bytes(),
-            record_bytes: self.memory.records.resident_bytes() + boxes,
+            record_bytes: self.memory.records.resident_bytes() + apart,
             table_bytes: self.list.table.memory_bytes(&guard) + directory,
             idle_bytes,
             process_huge_page_bytes: mem::pages::huge_bytes_granted(),
@@ -147,13 +150,13 @@ impl<V> OrderedMap<V> {
 }
 
 /// Garbage on its way back into use.
-struct Recycle<'m, V> {
+struct Recycle<'m, V: ?Sized + Stored> {
     map: &'m OrderedMap<V>,
     thread: usize,
     items: Vec<Garbage<V>>,
 }
 
-impl<V> Recycle<'_, V> {
+impl<V: ?Sized + Stored> Recycle<'_, V> {
     fn run(&mut self) {
         let OrderedMap { memory, shards, table, .. } = self.map;
         while let Some(item) = self.items.pop() {
@@ -167,10 +170,7 @@ impl<V> Recycle<'_, V> {
                     continue;
                 }
                 Garbage::Prefixes(_) | Garbage::Value(_) => continue,
-                Garbage::Record(number) => {
-                    let bytes = memory.record::<V>(number).key().len();
-                    (u64::from(number), Record::<V>::units(bytes))
-                }
+                Garbage::Record(number) => (u64::from(number), V::units_of(memory.record(number))),
                 Garbage::Border(unit) => {
                     (unit, mem::record::Record::<()>::units(memory.border(unit).len()))
                 }
@@ -180,14 +180,14 @@ impl<V> Recycle<'_, V> {
     }
 }
 
-impl<V> Drop for Recycle<'_, V> {
+impl<V: ?Sized + Stored> Drop for Recycle<'_, V> {
     fn drop(&mut self) {
         // After a panic of one value: the rest. A second panic aborts, as in std's collections.
         self.run();
     }
 }
 
-impl<V> Drop for OrderedMap<V> {
+impl<V: ?Sized + Stored> Drop for OrderedMap<V> {
     fn drop(&mut self) {
         let guard = epoch::pin();
         // What was unlinked still holds values; the arenas free all other memory at once.
@@ -195,7 +195,7 @@ impl<V> Drop for OrderedMap<V> {
         let directory = self.table.take(&guard, |_| ());
         let items = items.into_iter().chain(directory.into_iter().map(Garbage::Directory));
         let mut left = Left { map: self, items: items.collect(), leaf: None, at: 0 };
-        if !const { word::is_inline::<V>() } {
+        if V::apart(&self.memory.apart, 0).is_some() {
             left.leaf = self.list.first(&self.memory);
         }
         left.run();
@@ -203,14 +203,14 @@ impl<V> Drop for OrderedMap<V> {
 }
 
 /// What a map that nobody uses any more still has, each thing dropped once, even if one panics.
-struct Left<'m, V> {
+struct Left<'m, V: ?Sized + Stored> {
     map: &'m OrderedMap<V>,
     items: Vec<Garbage<V>>,
     leaf: Option<Leaf<'m>>,
     at: usize,
 }
 
-impl<V> Left<'_, V> {
+impl<V: ?Sized + Stored> Left<'_, V> {
     fn run(&mut self) {
         while let Some(item) = self.items.pop() {
             if let Garbage::Directory(piece) = item {
@@ -227,7 +227,7 @@ impl<V> Left<'_, V> {
                 };
                 let record = self.map.record(number);
                 if record.state() == State::Live {
-                    drop(boxed::value_of_word::<V>(record.word()));
+                    drop(V::left(&self.map.memory.apart, record, record.word()));
                 }
             }
             self.at = 0;
@@ -236,7 +236,7 @@ impl<V> Left<'_, V> {
     }
 }
 
-impl<V> Drop for Left<'_, V> {
+impl<V: ?Sized + Stored> Drop for Left<'_, V> {
     fn drop(&mut self) {
         // After a panic of one value: the rest. A second panic aborts, as in std's collections.
         if std::thread::panicking() {
@@ -248,7 +248,7 @@ impl<V> Drop for Left<'_, V> {
 /// The handle through which an [`OrderedMap`] is used; see [`OrderedMap::pin`].
 ///
 /// It belongs to its thread. What it hands out lives as long as the handle.
-pub struct Pinned<'m, V> {
+pub struct Pinned<'m, V: ?Sized + Stored> {
     map: &'m OrderedMap<V>,
     guard: Guard,
     thread: usize,

@@ -6,8 +6,8 @@
 //!   while the finder is pinned. Length and key never change.
 //! * **M2** A leaf is formatted before its name is found, and not freed while the finder is pinned (`list` L8). It has as
 //!   many numbers as its shape says.
-//! * **M3** A value word of a map whose values are not inline is the address of a box; the word is taken out of the map
-//!   once, and the box freed when nobody can be reading it.
+//! * **M3** A value word of a map whose values are not inline is the address of a box, or of a byte string, which is in its record
+//!   or, if that says so, apart; the word is taken out of the map once, and box or string freed when nobody can be reading it.
 
 #![allow(clippy::cast_ptr_alignment, reason = "leaves start at a line, records at 8 bytes")]
 #![expect(unsafe_code, reason = "views over the arenas' bytes; every block cites an invariant")]
@@ -18,14 +18,16 @@ use super::layout::{
     FILLED, FIXED_LINES, FREE, GONE, LINE_NUMBERS, Leaves, MOST_BLOCKS, SLOTS, Shape, State,
     passer, tag_of,
 };
+use crate::api::OwnsAndTakes;
 use crate::arch::{self, prefetch};
 use crate::directory::{self, Spelling};
 use crate::list::{self, Border, Header, Limits};
-use crate::mem::LINE_BYTES;
 use crate::mem::boxed::Boxed;
+use crate::mem::bytes::{self, Apart};
 use crate::mem::heap::Records;
 use crate::mem::record;
-use crate::mem::word::{self, Read, Word};
+use crate::mem::word::{self, Form, Read, Word};
+use crate::mem::{AllocError, LINE_BYTES};
 use crate::prefix::{self, LeafRef};
 use crate::sync::epoch::Unlinked;
 use crate::sync::shim::{
@@ -138,11 +140,13 @@ unsafe impl directory::Bucket for Bucket {
 pub(super) struct Memory {
     pub(super) leaves: Leaves,
     pub(super) records: Records,
+    /// Bytes of values apart from their records.
+    pub(super) apart: AtomicU64,
 }
 
 impl Memory {
-    pub(super) const fn new() -> Self {
-        Self { leaves: Leaves::new(), records: Records::new() }
+    pub(super) fn new() -> Self {
+        Self { leaves: Leaves::new(), records: Records::new(), apart: AtomicU64::new(0) }
     }
 
     /// Makes the name of a leaf.
@@ -158,24 +162,29 @@ impl Memory {
 
     /// The record behind a number that was found in a bucket or a leaf.
     #[inline(always)]
-    pub(super) fn record<V>(&self, number: Number) -> Record<'_, V> {
+    pub(super) fn record<V: ?Sized>(&self, number: Number) -> Record<'_, V> {
         Record { at: self.records.at(u64::from(number)), lives: PhantomData }
     }
 
-    /// Fills a fresh record, which is coming.
+    /// Fills a fresh record.
     ///
-    /// The caller has it from the heap, with room for `Record::<V>::units(key.len())`, and has not shared it.
+    /// The caller has it from the heap, with room for `V::units(key.len(), value)` and as many more as it says, and has not shared it.
     #[inline(always)]
-    pub(super) fn write_record<V>(&self, number: Number, key: &[u8], value: Word) {
-        debug_assert!(u16::try_from(key.len()).is_ok());
+    pub(super) fn write_record<V: ?Sized + Stored>(
+        &self,
+        number: Number,
+        key: &[u8],
+        value: V::New<'_>,
+        (state, spare): (State, u64),
+    ) {
+        debug_assert!(u16::try_from(key.len()).is_ok() && spare <= MOST_SPARE);
         let at = self.records.at(u64::from(number));
-        // SAFETY: the units are the caller's alone (heap H1), aligned to 8 bytes, and have room for all three parts.
+        let head = key.len() as u32 | (state as u32) << STATE_AT | (spare as u32) << SPARE_AT;
+        // SAFETY: the units are the caller's alone (heap H1), aligned to 8 bytes, and have room for all parts.
         unsafe {
-            if Record::<V>::VALUE_BYTES != 0 {
-                at.cast::<Word>().write(value);
-            }
-            at.add(Record::<V>::VALUE_BYTES).cast::<u32>().write(key.len() as u32);
-            let place = at.add(Record::<V>::VALUE_BYTES + HEAD_BYTES);
+            let marks = V::write(at, HEAD_BYTES + key.len(), value);
+            at.add(V::BEFORE).cast::<u32>().write(head | marks);
+            let place = at.add(V::BEFORE + HEAD_BYTES);
             core::ptr::copy_nonoverlapping(key.as_ptr(), place, key.len());
         }
     }
@@ -235,38 +244,267 @@ const HEAD_BYTES: usize = size_of::<u32>();
 /// Where the state is in a head.
 const STATE_AT: u32 = 16;
 
+/// In a head: the value is not in the record.
+const APART: u32 = 1 << 19;
+
+/// Where a head says how many units more the record has than it needs.
+const SPARE_AT: u32 = 20;
+
+/// Most units that a record has to spare.
+const MOST_SPARE: u64 = (1 << (32 - SPARE_AT)) - 1;
+
+/// Longest byte string that is kept in its record. One wait more is little beside what a longer one takes to be read.
+const MOST_INSIDE: usize = if cfg!(any(test, shuttle, small_leaves, miri)) { 64 } else { 1024 };
+
+/// A type whose values an [`OrderedMap`](super::OrderedMap) can keep: any sized type, and byte strings.
+pub trait Stored: Form {
+    /// A value on its way into a record.
+    type New<'a>: Copy;
+    /// What is left of a value that was taken out of the map, to be dropped when nobody can be reading it.
+    type Left;
+    /// What a map with such values owns, to the compiler.
+    type Owns;
+    /// Bytes of a record in front of the head.
+    const BEFORE: usize;
+    /// Whether a new value is a new record.
+    const MOVES: bool;
+
+    /// How many units of 8 bytes a record takes.
+    #[doc(hidden)]
+    fn units(key_bytes: usize, value: Self::New<'_>) -> u64;
+
+    /// Writes a value into a record and returns marks for its head.
+    ///
+    /// # Safety
+    ///
+    /// There is room for the `units` at `at`, which is the caller's alone. The head and the key take the `inner` bytes behind `BEFORE`.
+    #[doc(hidden)]
+    unsafe fn write(at: *mut u8, inner: usize, value: Self::New<'_>) -> u32;
+
+    /// The value as a word.
+    #[doc(hidden)]
+    fn word(record: Record<'_, Self>) -> Word;
+
+    /// Replaces the value of a record, if values do not move; returns its word.
+    #[doc(hidden)]
+    fn set(record: Record<'_, Self>, value: Self::New<'_>) -> Word;
+
+    /// How many units a written record takes.
+    #[doc(hidden)]
+    fn units_of(record: Record<'_, Self>) -> u64;
+
+    /// How many units to take for a record that needs `least`, in the place of another one.
+    #[doc(hidden)]
+    fn units_after(old: Record<'_, Self>, least: u64) -> u64;
+
+    /// What is to be dropped of a value that was taken out of the map, beside its record. `apart` is [`Memory::apart`].
+    #[doc(hidden)]
+    fn left(apart: &AtomicU64, record: Record<'_, Self>, word: Word) -> Option<Self::Left>;
+
+    /// Bytes of values that are not in their records, in a map of so many entries. If there are any, they are to be dropped.
+    #[doc(hidden)]
+    fn apart(apart: &AtomicU64, entries: usize) -> Option<usize>;
+}
+
+/// A word in front of the head: packed if the value is inline, else the address of its box. Values without bytes take none.
+impl<V> Stored for V {
+    type New<'a> = Word;
+    type Left = Boxed<V>;
+    type Owns = OwnsAndTakes<V>;
+    const BEFORE: usize =
+        if size_of::<V>() == 0 && word::is_inline::<V>() { 0 } else { size_of::<Word>() };
+    const MOVES: bool = false;
+
+    #[inline(always)]
+    fn units(key_bytes: usize, _: Word) -> u64 {
+        (Self::BEFORE + HEAD_BYTES + key_bytes).div_ceil(8) as u64
+    }
+
+    #[inline(always)]
+    unsafe fn write(at: *mut u8, _: usize, value: Word) -> u32 {
+        if Self::BEFORE != 0 {
+            // SAFETY: the caller promises the room; records are aligned to 8 bytes.
+            unsafe { at.cast::<Word>().write(value) };
+        }
+        0
+    }
+
+    #[inline(always)]
+    fn word(record: Record<'_, V>) -> Word {
+        if Self::BEFORE == 0 {
+            return core::ptr::null_mut();
+        }
+        // ORDER: Acquire, pairs with the Release store in `set`: the box is filled.
+        record.cell().load(Acquire)
+    }
+
+    #[inline(always)]
+    fn set(record: Record<'_, V>, word: Word) -> Word {
+        if Self::BEFORE != 0 {
+            // ORDER: Release, pairs with `word`.
+            record.cell().store(word, Release);
+        }
+        word
+    }
+
+    fn units_of(record: Record<'_, V>) -> u64 {
+        Self::units(record.key().len(), core::ptr::null_mut())
+    }
+
+    fn units_after(_: Record<'_, V>, least: u64) -> u64 {
+        least
+    }
+
+    fn left(_: &AtomicU64, _: Record<'_, V>, word: Word) -> Option<Boxed<V>> {
+        // SAFETY: the word was made by `word_of_value` and is taken back once, when nobody can be reading it (M3).
+        (!const { word::is_inline::<V>() }).then(|| unsafe { Boxed::new(word) })
+    }
+
+    fn apart(_: &AtomicU64, entries: usize) -> Option<usize> {
+        (!const { word::is_inline::<V>() }).then(|| entries * size_of::<V>())
+    }
+}
+
+/// A byte string on its way into a record.
+#[derive(Clone, Copy, Debug)]
+pub enum NewBytes<'a> {
+    /// It goes into the record.
+    Inside(&'a [u8]),
+    /// It has a piece of its own, with this word.
+    Apart(Word),
+}
+
+impl<'a> NewBytes<'a> {
+    /// Gets a string ready. `apart` is [`Memory::apart`].
+    pub(super) fn of(apart: &AtomicU64, value: &'a [u8]) -> Result<Self, AllocError> {
+        if value.len() <= MOST_INSIDE {
+            return Ok(Self::Inside(value));
+        }
+        let piece = Apart::new(value)?;
+        // Relaxed: a figure.
+        apart.fetch_add(piece.bytes() as u64, Relaxed);
+        Ok(Self::Apart(piece.into_word()))
+    }
+
+    /// Gives back what was never put into the map.
+    pub(super) fn discard(self, apart: &AtomicU64) {
+        if let Self::Apart(word) = self {
+            drop(take_apart(apart, word));
+        }
+    }
+}
+
+/// Takes back a piece that was made by [`NewBytes::of`], once.
+fn take_apart(apart: &AtomicU64, word: Word) -> Apart {
+    // SAFETY: the word is of `Apart::into_word`, and whoever calls this has taken it out of the map or never put it in (M3).
+    let piece = unsafe { Apart::from_word(word) };
+    // Relaxed: a figure.
+    apart.fetch_sub(piece.bytes() as u64, Relaxed);
+    piece
+}
+
+/// Behind the key: the string, or if it is long the address of a piece with it. Its word is where its length is.
+impl Stored for [u8] {
+    type New<'a> = NewBytes<'a>;
+    type Left = Apart;
+    type Owns = Box<[u8]>;
+    const BEFORE: usize = 0;
+    const MOVES: bool = true;
+
+    #[inline(always)]
+    fn units(key_bytes: usize, value: NewBytes<'_>) -> u64 {
+        let value = match value {
+            NewBytes::Inside(value) => bytes::piece_bytes(value.len()),
+            NewBytes::Apart(_) => size_of::<Word>(),
+        };
+        (HEAD_BYTES + key_bytes + value).div_ceil(8) as u64
+    }
+
+    #[inline(always)]
+    unsafe fn write(at: *mut u8, inner: usize, value: NewBytes<'_>) -> u32 {
+        // SAFETY: the caller promises the room for all parts.
+        unsafe {
+            match value {
+                NewBytes::Inside(value) => bytes::write(at.add(inner), value),
+                NewBytes::Apart(word) => at.add(inner).cast::<Word>().write_unaligned(word),
+            }
+        }
+        if let NewBytes::Apart(_) = value { APART } else { 0 }
+    }
+
+    #[inline(always)]
+    fn word(record: Record<'_, [u8]>) -> Word {
+        // Relaxed: length and mark never change.
+        let head = record.head().load(Relaxed);
+        let place = record.at.wrapping_add(HEAD_BYTES + usize::from(head as u16));
+        if head & APART == 0 {
+            return place.cast();
+        }
+        // SAFETY: the mark says that `write` has put a word there, which never changes (M1).
+        unsafe { place.cast::<Word>().read_unaligned() }
+    }
+
+    fn set(_: Record<'_, [u8]>, _: NewBytes<'_>) -> Word {
+        unreachable!("a new string is a new record")
+    }
+
+    fn units_of(record: Record<'_, [u8]>) -> u64 {
+        let value = read_value::<[u8]>(record.word());
+        let value = if record.is_apart() {
+            NewBytes::Apart(record.word())
+        } else {
+            NewBytes::Inside(value.get())
+        };
+        // Relaxed: only who has the map for himself changes what is to spare.
+        Self::units(record.key().len(), value) + u64::from(record.head().load(Relaxed) >> SPARE_AT)
+    }
+
+    /// A value that grows or shrinks leaves records behind whose memory only those of the same size use again. So a record stays as
+    /// large as it is unless half of it is left over, and else has one of few sizes, two for each doubling: those up to a size
+    /// are three times as much as it.
+    fn units_after(old: Record<'_, [u8]>, least: u64) -> u64 {
+        let before = Self::units_of(old);
+        if least <= before && before < 2 * least {
+            return before;
+        }
+        let double = least.next_power_of_two();
+        let units = if least <= double / 4 * 3 { double / 4 * 3 } else { double };
+        units.clamp(least, least + MOST_SPARE)
+    }
+
+    fn left(apart: &AtomicU64, record: Record<'_, [u8]>, word: Word) -> Option<Apart> {
+        record.is_apart().then(|| take_apart(apart, word))
+    }
+
+    fn apart(apart: &AtomicU64, _: usize) -> Option<usize> {
+        // Relaxed: a figure; who drops the map has seen all writers end.
+        Some(apart.load(Relaxed) as usize).filter(|bytes| *bytes != 0)
+    }
+}
+
 /// A key with its value and state.
 #[derive(Debug)]
-pub(super) struct Record<'g, V> {
+pub struct Record<'g, V: ?Sized> {
     at: *mut u8,
     lives: PhantomData<&'g V>,
 }
 
-impl<V> Clone for Record<'_, V> {
+impl<V: ?Sized> Clone for Record<'_, V> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<V> Copy for Record<'_, V> {}
+impl<V: ?Sized> Copy for Record<'_, V> {}
 
-impl<'g, V> Record<'g, V> {
-    /// Bytes of the value.
-    const VALUE_BYTES: usize =
-        if size_of::<V>() == 0 && word::is_inline::<V>() { 0 } else { size_of::<Word>() };
-
-    /// How many units of 8 bytes a record takes.
-    #[inline]
-    pub(super) const fn units(key_bytes: usize) -> u64 {
-        (Self::VALUE_BYTES + HEAD_BYTES + key_bytes).div_ceil(8) as u64
-    }
-
+impl<'g, V: ?Sized + Stored> Record<'g, V> {
     /// Asks for the lines of a record whose key has so many bytes.
     #[inline(always)]
     pub(super) fn ask(self, key_bytes: usize) {
         prefetch(self.at);
-        // The last byte of the record is in the second line, most often, or already asked for.
-        prefetch(self.at.wrapping_add(Self::VALUE_BYTES + HEAD_BYTES + key_bytes - 1));
+        // The last byte of the key is in the second line, most often, or already asked for; a byte string is behind it.
+        let last = V::BEFORE + HEAD_BYTES + key_bytes - 1;
+        prefetch(self.at.wrapping_add(if V::MOVES { last.max(LINE_BYTES) } else { last }));
         if key_bytes > LINE_BYTES {
             prefetch(self.at.wrapping_add(LINE_BYTES));
         }
@@ -275,7 +513,7 @@ impl<'g, V> Record<'g, V> {
     #[inline(always)]
     fn head(self) -> &'g AtomicU32 {
         // SAFETY: written by `write_record`, and from then on only touched as an atomic (M1).
-        unsafe { &*self.at.add(Self::VALUE_BYTES).cast::<AtomicU32>() }
+        unsafe { &*self.at.add(V::BEFORE).cast::<AtomicU32>() }
     }
 
     /// The key.
@@ -284,7 +522,7 @@ impl<'g, V> Record<'g, V> {
         // Relaxed: the length never changes.
         let bytes = usize::from(self.head().load(Relaxed) as u16);
         // SAFETY: written by `write_record`, unchanged since (M1).
-        unsafe { core::slice::from_raw_parts(self.at.add(Self::VALUE_BYTES + HEAD_BYTES), bytes) }
+        unsafe { core::slice::from_raw_parts(self.at.add(V::BEFORE + HEAD_BYTES), bytes) }
     }
 
     #[inline(always)]
@@ -296,34 +534,61 @@ impl<'g, V> Record<'g, V> {
     /// Goes on to a state. The caller holds the lock of the key's window.
     #[inline(always)]
     pub(super) fn set_state(self, state: State) {
-        let bytes = self.head().load(Relaxed) & 0xffff;
+        let rest = self.head().load(Relaxed) & !(State::MASK << STATE_AT);
         // ORDER: Release, pairs with `state`.
-        self.head().store(bytes | (state as u32) << STATE_AT, Release);
+        self.head().store(rest | (state as u32) << STATE_AT, Release);
     }
 
-    /// The value as a word: packed if it is inline, else the address of its box.
+    /// Whether the value is not in the record.
+    fn is_apart(self) -> bool {
+        // Relaxed: the mark never changes.
+        self.head().load(Relaxed) & APART != 0
+    }
+
+    /// The value as a word.
     #[inline(always)]
     pub(super) fn word(self) -> Word {
-        if Self::VALUE_BYTES == 0 {
-            return core::ptr::null_mut();
-        }
-        // ORDER: Acquire, pairs with the Release store in `set_word`: the box is filled.
-        self.cell().load(Acquire)
+        V::word(self)
     }
 
-    /// Replaces the value. The caller holds the lock of the key's window.
+    /// Replaces the value, which does not move; returns its word. The caller holds the lock of the key's window.
     #[inline(always)]
-    pub(super) fn set_word(self, word: Word) {
-        if Self::VALUE_BYTES != 0 {
-            // ORDER: Release, pairs with `word`.
-            self.cell().store(word, Release);
-        }
+    pub(super) fn set(self, value: V::New<'_>) -> Word {
+        V::set(self, value)
     }
 
     #[inline(always)]
     fn cell(self) -> &'g AtomicPtr<()> {
-        // SAFETY: as `head`; only called if there is a value part.
+        // SAFETY: as `head`; only called if there is a value part before the head.
         unsafe { &*self.at.cast::<AtomicPtr<()>>() }
+    }
+}
+
+impl<'g> Record<'g, [u8]> {
+    /// Writes a value over the one that is there, if it fits and fills half of the record; returns whether it did. The caller has
+    /// the map for itself, and nobody has the value.
+    pub(super) fn overwrite(self, value: &[u8]) -> bool {
+        let (units, inner) = (<[u8]>::units_of(self), HEAD_BYTES + self.key().len());
+        let least = <[u8]>::units(self.key().len(), NewBytes::Inside(value));
+        let fits = least <= units && 2 * least > units && units - least <= MOST_SPARE;
+        if self.is_apart() || value.len() > MOST_INSIDE || !fits {
+            return false;
+        }
+        // SAFETY: the record has room for the value behind the key, and nobody else looks at it.
+        unsafe { bytes::write(self.at.add(inner), value) };
+        let rest = self.head().load(Relaxed) & ((1 << SPARE_AT) - 1);
+        // Relaxed: nobody else is there.
+        self.head().store(rest | ((units - least) as u32) << SPARE_AT, Relaxed);
+        true
+    }
+
+    /// The bytes of a value in its record or apart, to be changed. The caller has the map for itself for `'g`.
+    pub(super) fn bytes_mut(self) -> &'g mut [u8] {
+        // SAFETY: the word names what `bytes::write` wrote, which lives as long as the record's entry; nobody else looks at it.
+        unsafe {
+            let (at, len) = bytes::place(self.word().cast());
+            core::slice::from_raw_parts_mut(at, len)
+        }
     }
 }
 
@@ -476,7 +741,7 @@ impl<'g> Leaf<'g> {
 
 /// What a writer has unlinked.
 #[derive(Debug)]
-pub(super) enum Garbage<V> {
+pub(super) enum Garbage<V: ?Sized + Stored> {
     /// A leaf of one of the sizes.
     Leaf(usize, u64),
     /// A record whose value was taken out before.
@@ -486,10 +751,10 @@ pub(super) enum Garbage<V> {
     /// A piece of the prefix table.
     Prefixes(#[expect(dead_code, reason = "kept to be dropped")] prefix::Garbage),
     Directory(directory::Garbage<Bucket>),
-    Value(#[expect(dead_code, reason = "kept to be dropped")] Boxed<V>),
+    Value(V::Left),
 }
 
-impl<V> Unlinked for Garbage<V> {
+impl<V: ?Sized + Stored> Unlinked for Garbage<V> {
     fn is_large(&self) -> bool {
         matches!(self, Self::Directory(_) | Self::Prefixes(_))
     }
@@ -497,15 +762,10 @@ impl<V> Unlinked for Garbage<V> {
 
 /// The value behind a word that was read from the map.
 #[inline(always)]
-pub(super) fn read_value<'g, V>(word: Word) -> Read<'g, V> {
-    // SAFETY: a value word was made by `word_of_value`, and its box is not freed while the reader is pinned (M3).
+pub(super) fn read_value<'g, V: ?Sized + Stored>(word: Word) -> Read<'g, V> {
+    // SAFETY: a value word was made by `word_of_value` or names a written string, and what it names is not freed while the reader
+    // is pinned (M3).
     unsafe { Read::new(word) }
-}
-
-/// What is to become of a value word that was taken out of the map.
-pub(super) fn garbage_of<V>(word: Word) -> Option<Garbage<V>> {
-    // SAFETY: the word was made by `word_of_value` and is taken back once, when nobody can be reading it (M3).
-    (!const { word::is_inline::<V>() }).then(|| Garbage::Value(unsafe { Boxed::new(word) }))
 }
 
 #[cfg(test)]

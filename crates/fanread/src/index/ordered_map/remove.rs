@@ -3,20 +3,20 @@
 //! A record is gone from the moment it says so. The directory forgets it then, under the same lock; its number stays in the leaf
 //! until a quarter of the leaf's are gone, and then the leaf is made anew without them.
 
-use super::raw::{Garbage, Number, garbage_of, read_value};
+use super::raw::{Garbage, Number, Record, Stored, read_value};
 use super::{OrderedMap, Pinned, Ref, State};
 use crate::directory::Place;
 use crate::mem::word::Word;
 use crate::sync::backoff::Backoff;
 
-impl<V: Send + Sync> OrderedMap<V> {
+impl<V: ?Sized + Stored> OrderedMap<V> {
     /// Takes a key out of the directory, if its value is the one that is wanted.
-    fn take(
-        &self,
-        pinned: &Pinned<'_, V>,
+    fn take<'g>(
+        &'g self,
+        pinned: &'g Pinned<'_, V>,
         (hash, key): (u64, &[u8]),
         wanted: &mut impl FnMut(Word) -> bool,
-    ) -> Option<Word> {
+    ) -> Option<(Record<'g, V>, Word)> {
         let mut backoff = Backoff::new();
         loop {
             let segment = self.table.segment(hash, &pinned.guard)?;
@@ -41,12 +41,12 @@ impl<V: Send + Sync> OrderedMap<V> {
             segment.take(&mut held, at);
             // From here on a leaf may forget it, and then it is freed.
             record.set_state(State::Unnamed);
-            return Some(old);
+            return Some((record, old));
         }
     }
 }
 
-impl<V: Send + Sync> Pinned<'_, V> {
+impl<V: ?Sized + Stored> Pinned<'_, V> {
     /// Removes `key` and returns its value, if there was one.
     ///
     /// # Cost
@@ -86,10 +86,11 @@ impl<V: Send + Sync> Pinned<'_, V> {
         let map = self.map;
         let probe = map.list.table.probe(key, &self.guard);
         let hash = probe.full_hash();
-        let old = map.take(self, (hash, key), &mut |word| wanted(Ref::new(read_value(word))))?;
+        let wanted = &mut |word| wanted(Ref::new(read_value(word)));
+        let (record, old) = map.take(self, (hash, key), wanted)?;
         map.shards.removed(self.thread);
         let mut garbage: Vec<Garbage<V>> = Vec::new();
-        garbage.extend(garbage_of(old));
+        garbage.extend(V::left(&map.memory.apart, record, old).map(Garbage::Value));
         if let Some(hint) = map.hint(key, probe) {
             let leaf = map.list.leaf_of(&map.memory, key, hint);
             if leaf.count_removed() * 4 > leaf.sorted() + leaf.fresh() {

@@ -5,7 +5,7 @@
 //! records that are *unnamed* are left out, and so their memory comes back.
 
 use super::layout::{MERGE_AT, MOST_SORTED, SLOTS, Shape};
-use super::raw::{Bucket, Garbage, Leaf, Memory, Number};
+use super::raw::{Bucket, Garbage, Leaf, Memory, Number, Stored};
 use super::search::{BATCH, Segment};
 use super::{OrderedMap, Pinned, State};
 use crate::arch::common_prefix;
@@ -30,7 +30,7 @@ pub(super) struct Entry {
     pub(super) number: Number,
 }
 
-impl<V> OrderedMap<V> {
+impl<V: ?Sized + Stored> OrderedMap<V> {
     /// Orders two entries of one leaf.
     #[inline]
     fn compare(&self, a: &Entry, b: &Entry) -> core::cmp::Ordering {
@@ -72,13 +72,14 @@ impl<V> OrderedMap<V> {
 
     /// All entries of a locked leaf, sorted, but for those that are unnamed, which are garbage once the leaf is.
     ///
-    /// A key has one record at most that is not: its window is locked while one comes or goes.
+    /// A key has one record at most that is not: its window is locked while one comes or goes, and the leaf while one takes the
+    /// place of another.
     fn all_entries(&self, leaf: Leaf<'_>, unnamed: &mut Vec<Number>) -> Vec<Entry> {
-        let mut keep = |number, state| {
-            if state == State::Unnamed {
+        let mut keep = |number, state: State| {
+            if state.is_over() {
                 unnamed.push(number);
             }
-            state != State::Unnamed
+            !state.is_over()
         };
         let at = leaf.header().prefix_bytes();
         let mut fresh = self.entries(at, leaf.fresh(), |at| leaf.fresh_at(at), &mut keep);
@@ -347,7 +348,11 @@ fn live(leaf: Leaf<'_>) -> usize {
 }
 
 /// Hands over a replaced leaf, and the records that only it named.
-fn retire_leaf<V>(leaf: Leaf<'_>, unnamed: Vec<Number>, garbage: &mut Vec<Garbage<V>>) {
+fn retire_leaf<V: ?Sized + Stored>(
+    leaf: Leaf<'_>,
+    unnamed: Vec<Number>,
+    garbage: &mut Vec<Garbage<V>>,
+) {
     garbage.push(Garbage::Leaf(leaf.header().shape.size(), Memory::unit(leaf.name())));
     garbage.extend(unnamed.into_iter().map(Garbage::Record));
 }

@@ -4,8 +4,8 @@
 //! segment of the directory, and what its record says is true: so a search needs no version, and repeats nothing.
 
 use super::layout::{SLOTS, tag_of};
-use super::raw::{Bucket, Leaf, Number, Record, read_value};
-use super::{OrderedMap, Pinned, Ref, State};
+use super::raw::{Bucket, Leaf, Number, Record, Stored, read_value};
+use super::{OrderedMap, Pinned, Ref};
 use crate::arch::same;
 use crate::directory::{self, Bucket as _, Spelling};
 use crate::list::Hint;
@@ -24,7 +24,7 @@ pub(super) const BATCH: usize = if cfg!(miri) { 2 } else { 16 };
 /// In place of a record's number: it takes a search to tell.
 const UNKNOWN: Number = Number::MAX;
 
-impl<V> OrderedMap<V> {
+impl<V: ?Sized + Stored> OrderedMap<V> {
     /// The hash of a key.
     #[inline(always)]
     pub(super) fn hash(&self, key: &[u8]) -> u64 {
@@ -42,7 +42,7 @@ impl<V> OrderedMap<V> {
     pub(super) fn find<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<Read<'g, V>> {
         let hash = self.hash(key);
         let (_, record) = self.find_record(self.table.segment(hash, guard)?, hash, key)?;
-        read_live(record)
+        read_named(record)
     }
 
     /// Finds the record of a key that is in the directory, or was there a moment ago.
@@ -124,15 +124,16 @@ impl<V> OrderedMap<V> {
     }
 }
 
-/// The value of a record, if it is an entry.
+/// The value of a record that the directory named, if it was an entry then.
 ///
-/// A record that is removed between the two loads was its key's entry until then, with this value.
+/// A record that is removed between the two loads was its key's entry until then, with this value. One that was replaced was
+/// the entry when the directory was asked.
 #[inline(always)]
-pub(super) fn read_live<V>(record: Record<'_, V>) -> Option<Read<'_, V>> {
-    (record.state() == State::Live).then(|| read_value(record.word()))
+pub(super) fn read_named<V: ?Sized + Stored>(record: Record<'_, V>) -> Option<Read<'_, V>> {
+    record.state().is_named_entry().then(|| read_value(record.word()))
 }
 
-impl<V> Pinned<'_, V> {
+impl<V: ?Sized + Stored> Pinned<'_, V> {
     /// Returns the value of `key`.
     ///
     /// # Cost
@@ -241,7 +242,7 @@ impl<V> Pinned<'_, V> {
                         record = map.find_record(segment, *hash, key).map(|found| found.1);
                     }
                 }
-                found(chunk * BATCH + i, record.and_then(read_live));
+                found(chunk * BATCH + i, record.and_then(read_named));
             }
         }
     }

@@ -1,5 +1,6 @@
 //! What cannot be seen or brought about from outside: memory that runs out at any moment, keys that are made to collide.
 
+use super::bytes::BytesMap;
 use super::{OrderedMap, OrderedMap as Map, Pinned};
 use crate::api::Options;
 
@@ -106,4 +107,111 @@ fn a_small_map_takes_less_than_a_kilobyte() {
     }
     let usage = map.memory_usage();
     assert!(usage.total_bytes() <= 1024, "{usage:?}");
+}
+
+/// Lengths of values on both sides of what goes into a record, in unit tests and in others.
+const LENGTHS: [usize; 9] = [0, 1, 63, 64, 65, 1_023, 1_025, 5_000, 1 << 20];
+
+#[test]
+fn byte_strings_of_any_length_replace_each_other() {
+    let map = BytesMap::new();
+    let pinned = map.pin();
+    for key in [&b""[..], b"k", &[7; 300]] {
+        let mut before: Option<Vec<u8>> = None;
+        for len in LENGTHS.into_iter().chain(LENGTHS.into_iter().rev()) {
+            let value: Vec<u8> = (0..len).map(|at| (at * 7 + len) as u8).collect();
+            assert_eq!(pinned.insert(key, &value).as_deref(), before.as_deref());
+            assert_eq!(pinned.get(key).as_deref(), Some(&value[..]));
+            assert_eq!(pinned.iter().last().map(|(_, value)| value.len()), Some(len));
+            before = Some(value);
+        }
+    }
+    assert_eq!(pinned.len(), 3);
+    pinned.check().unwrap();
+}
+
+#[test]
+fn what_was_found_stays_while_it_is_replaced_and_removed() {
+    let map = BytesMap::new();
+    let reader = map.pin();
+    for len in LENGTHS {
+        reader.insert(b"key", &vec![1; len]);
+        let found = reader.get(b"key").unwrap();
+        for round in 0..200 {
+            map.pin().insert(b"key", &vec![2; round]);
+        }
+        let removed = map.pin().remove(b"key").map(|value| value.to_vec());
+        assert_eq!(removed, Some(vec![2; 199]));
+        assert!(found.len() == len && found.iter().all(|byte| *byte == 1));
+    }
+    reader.check().unwrap();
+}
+
+#[test]
+fn a_byte_string_is_written_over_where_it_fits() {
+    let mut map = BytesMap::new();
+    map.pin().insert(b"key", &[1; 40]);
+    assert!(map.overwrite(b"key", &[2; 40]) && map.overwrite(b"key", &[3; 30]));
+    assert_eq!(map.pin().get(b"key").as_deref(), Some(&[3; 30][..]));
+    assert!(map.overwrite(b"key", &[4; 40]), "there is room for what was there before");
+    assert!(!map.overwrite(b"key", &[5; 80]) && !map.overwrite(b"key", b""));
+    assert!(!map.overwrite(b"other", &[5; 40]) && map.get_mut(b"other").is_none());
+    map.get_mut(b"key").unwrap()[39] = 9;
+    assert_eq!(map.pin().get(b"key").unwrap()[38..], [4, 9]);
+    map.pin().insert(b"key", &[6; 5_000]);
+    assert!(!map.overwrite(b"key", &[7; 5_000]), "it is apart");
+    map.get_mut(b"key").unwrap().fill(7);
+    assert_eq!(map.pin().get(b"key").as_deref(), Some(&[7; 5_000][..]));
+    map.pin().remove(b"key");
+    assert!(map.get_mut(b"key").is_none());
+    map.pin().check().unwrap();
+}
+
+#[test]
+fn a_map_of_byte_strings_without_memory_stays_as_it_was() {
+    for nth in 0..40 {
+        let map = BytesMap::new();
+        let mut model = std::collections::BTreeMap::new();
+        crate::mem::failing::after(nth);
+        let mut failures = 0;
+        for n in 0..400_u32 {
+            let (key, value) = ((n % 150).to_be_bytes(), vec![n as u8; n as usize % 130]);
+            match map.pin().try_insert(&key, &value) {
+                Ok(old) => assert_eq!(old.map(|old| old.to_vec()), model.insert(key, value)),
+                Err(_) => failures += 1,
+            }
+        }
+        crate::mem::failing::never();
+        assert!(failures > 0);
+        let all =
+            map.pin().iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect::<Vec<_>>();
+        assert!(
+            all.iter()
+                .map(|(key, value)| (&key[..], value))
+                .eq(model.iter().map(|(key, value)| (&key[..], value)))
+        );
+        map.pin().check().unwrap();
+        map.pin().insert(b"now", b"there is some");
+        assert_eq!(map.len(), model.len() + 1);
+    }
+}
+
+#[test]
+fn byte_strings_that_come_go_and_change_leave_no_trace() {
+    let map = BytesMap::new();
+    testkit::stress::stops_growing(|round| {
+        let keys = (0..2_000_u64).map(|n| (n * 7919 + round * 1_000_003).to_be_bytes());
+        for (n, key) in keys.clone().enumerate() {
+            map.pin().insert(&key, &key.repeat(n % 12));
+            map.pin().insert(&key, &key.repeat((n + 1) % 12));
+        }
+        if round % 16 == 0 {
+            map.pin().check().unwrap();
+        }
+        for key in keys {
+            assert!(map.pin().remove(&key).is_some());
+        }
+        map.memory_usage().total_bytes()
+    });
+    assert!(map.is_empty());
 }

@@ -1,0 +1,631 @@
+//! The map whose values are byte strings, kept in the records of their keys.
+//!
+//! It is an `OrderedMap` of unsized values: what differs is that a new value is a new record, which takes the place of the old one
+//! (`insert.rs`), and that values are lent and taken as slices. This file says so, and nothing else.
+
+use core::fmt;
+use core::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+pub use super::MAX_KEY_BYTES;
+use super::raw::{NewBytes, Record};
+use super::search::BATCH;
+use super::{OrderedMap, Range as AnyRange, State};
+pub use crate::api::{Broken, Ref};
+use crate::api::{
+    Edge, InsertError, Key, LoadError, MemoryUsage, Options, Outcome, Rule, inverted,
+};
+use crate::mem::AllocError;
+use crate::mem::word::{Read, Word};
+
+/// Entries between two bounds, in key order, from both ends; see [`Pinned::range`].
+pub type Range<'g> = AnyRange<'g, [u8]>;
+
+/// An ordered map from byte strings to byte strings: two waits for a point, value and all, and order for a range.
+///
+/// It is an [`OrderedMap`](crate::OrderedMap) whose values have any length and lie in the records of their keys, so that a
+/// [`get`](Pinned::get) waits for nothing else; those of more than 1 KB have an allocation of their own. Beside key and value an entry
+/// takes 8 bytes of its record, some 7 of the directory and some 6 of a leaf. Memory of records is used again for records of the
+/// same size; values that grow or shrink take few sizes, which together are some three times the largest.
+///
+/// A value is not changed in place: [`insert`](Pinned::insert) writes a new record, which takes the place of the old one at one
+/// instant. [`get_mut`](Self::get_mut) changes one in place, for who has the map for himself.
+///
+/// # Examples
+///
+/// ```
+/// use fanread::BytesMap;
+///
+/// let map = BytesMap::new();
+/// let pinned = map.pin();
+/// pinned.insert(b"kiwi", b"green");
+/// pinned.insert(b"plum", b"purple");
+/// assert_eq!(pinned.get(b"kiwi").as_deref(), Some(&b"green"[..]));
+/// let all: Vec<_> = pinned.iter().map(|(key, value)| (key.to_vec(), value.len())).collect();
+/// assert_eq!(all, [(b"kiwi".to_vec(), 5), (b"plum".to_vec(), 6)]);
+/// ```
+pub struct BytesMap {
+    map: OrderedMap<[u8]>,
+}
+
+impl Default for BytesMap {
+    fn default() -> Self {
+        Self::with_options(Options::new())
+    }
+}
+
+impl fmt::Debug for BytesMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BytesMap").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+impl BytesMap {
+    /// Makes an empty map, which allocates nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes an empty map.
+    pub fn with_options(options: Options) -> Self {
+        Self { map: OrderedMap::with_options(options) }
+    }
+
+    /// Returns the handle through which the map is used; see [`OrderedMap::pin`](crate::OrderedMap::pin).
+    #[inline]
+    pub fn pin(&self) -> Pinned<'_> {
+        Pinned { any: self.map.pin_any() }
+    }
+
+    /// Returns how many entries the map has. Exact when no writer is active.
+    pub fn len(&self) -> usize {
+        self.map.shards.entries()
+    }
+
+    /// Returns whether the map has no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns what the map takes in memory, values included.
+    pub fn memory_usage(&self) -> MemoryUsage {
+        self.map.memory_usage()
+    }
+
+    /// Returns the value of `key`, to be changed where it is.
+    ///
+    /// # Cost
+    ///
+    /// That of [`get`](Pinned::get).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::BytesMap;
+    ///
+    /// let mut map = BytesMap::new();
+    /// map.pin().insert(b"kiwi", b"green");
+    /// map.get_mut(b"kiwi").unwrap().make_ascii_uppercase();
+    /// assert_eq!(map.pin().get(b"kiwi").as_deref(), Some(&b"GREEN"[..]));
+    /// ```
+    pub fn get_mut(&mut self, key: &[u8]) -> Option<&mut [u8]> {
+        Some(self.live(key)?.bytes_mut())
+    }
+
+    /// Writes `value` over that of `key` where it is, and returns whether it did: if there is none, or its record has not enough
+    /// room or twice as much, nothing happens.
+    ///
+    /// # Cost
+    ///
+    /// That of [`get`](Pinned::get). An [`insert`](Pinned::insert) makes a new record, and a place for it in a leaf.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::BytesMap;
+    ///
+    /// let mut map = BytesMap::new();
+    /// map.pin().insert(b"kiwi", b"green");
+    /// assert!(map.overwrite(b"kiwi", b"brown"));
+    /// assert!(!map.overwrite(b"kiwi", &[b'x'; 500]) && !map.overwrite(b"plum", b"blue"));
+    /// assert_eq!(map.pin().get(b"kiwi").as_deref(), Some(&b"brown"[..]));
+    /// ```
+    pub fn overwrite(&mut self, key: &[u8], value: &[u8]) -> bool {
+        self.live(key).is_some_and(|record| record.overwrite(value))
+    }
+
+    /// The record of a key, which stays where it is, and its value unseen by others, while the map is borrowed.
+    fn live(&mut self, key: &[u8]) -> Option<Record<'_, [u8]>> {
+        let pinned = self.map.pin_any();
+        let hash = self.map.hash(key);
+        let segment = self.map.table.segment(hash, &pinned.guard)?;
+        let (number, _) = self.map.find_record(segment, hash, key)?;
+        drop(pinned);
+        let record = self.map.record(number);
+        (record.state() == State::Live).then_some(record)
+    }
+
+    /// Builds a map of entries whose keys ascend strictly; see [`OrderedMap::from_sorted`](crate::OrderedMap::from_sorted).
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError::NotAscending`] and [`LoadError::KeyTooLong`] with the entry's number, and
+    /// [`LoadError::OutOfMemory`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::{BytesMap, LoadError};
+    ///
+    /// let map = BytesMap::from_sorted([("ant", "6"), ("spider", "8")])?;
+    /// assert_eq!(map.pin().get(b"spider").as_deref(), Some(&b"8"[..]));
+    /// # Ok::<(), LoadError>(())
+    /// ```
+    pub fn from_sorted<K: AsRef<[u8]>, W: AsRef<[u8]>>(
+        entries: impl IntoIterator<Item = (K, W)>,
+    ) -> Result<Self, LoadError> {
+        let map = OrderedMap::with_options(Options::new());
+        let map = OrderedMap::load(map, entries, |map, thread, key, value: W| {
+            let value = NewBytes::of(&map.memory.apart, value.as_ref())?;
+            map.new_record(thread, key, value, None)
+                .inspect_err(|_| value.discard(&map.memory.apart))
+        })?;
+        Ok(Self { map })
+    }
+
+    /// Returns an iterator over copies of all entries that is `Send` and borrows nothing; see
+    /// [`OrderedMap::iter_owned`](crate::OrderedMap::iter_owned).
+    pub fn iter_owned(self: &Arc<Self>) -> IntoIter {
+        IntoIter { map: Arc::clone(self), last: None, ahead: Vec::new().into_iter() }
+    }
+}
+
+/// The handle through which a [`BytesMap`] is used; see [`BytesMap::pin`].
+///
+/// It belongs to its thread. What it hands out lives as long as the handle.
+pub struct Pinned<'m> {
+    any: super::Pinned<'m, [u8]>,
+}
+
+impl fmt::Debug for Pinned<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pinned").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+/// What a write of bytes did.
+enum Written<'g> {
+    /// There was no value; now there is this one.
+    New(Ref<'g, [u8]>),
+    /// This value was replaced.
+    Replaced(Ref<'g, [u8]>),
+    /// The rule forbade it; this value is there, if any.
+    Refused(Option<Ref<'g, [u8]>>),
+}
+
+impl Pinned<'_> {
+    /// Lets memory be used again that was given up since the handle was made. Whatever the handle has handed out must be gone,
+    /// which the compiler checks.
+    #[inline]
+    pub fn repin(&mut self) {
+        self.any.guard.repin();
+    }
+
+    /// Returns how many entries the map has; see [`BytesMap::len`].
+    pub fn len(&self) -> usize {
+        self.any.map.shards.entries()
+    }
+
+    /// Returns whether the map has no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns what the map takes in memory.
+    pub fn memory_usage(&self) -> MemoryUsage {
+        self.any.map.memory_usage()
+    }
+
+    /// Returns the value of `key`.
+    ///
+    /// # Cost
+    ///
+    /// Two waits: the line of the key's bucket, then its record, of which two lines are asked for at once. A value of more than 1 KB
+    /// is a third. An absent key costs one wait, and one key in twenty another's record.
+    ///
+    /// # Concurrency
+    ///
+    /// Takes no lock, stores nothing, and waits for nobody. Takes effect at some instant of the call.
+    #[inline]
+    pub fn get(&self, key: &[u8]) -> Option<Ref<'_, [u8]>> {
+        self.any.get(key)
+    }
+
+    /// Returns whether `key` has a value. Costs what [`get`](Self::get) does.
+    #[inline]
+    pub fn contains_key(&self, key: &[u8]) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// Looks up all `keys` and stores the answer for `keys[i]` in `found[i]`.
+    ///
+    /// # Cost
+    ///
+    /// The line fetches of as many [`get`](Self::get)s, those of 16 keys at once. Allocates nothing.
+    ///
+    /// # Panics
+    ///
+    /// If the slices differ in length.
+    pub fn get_batch<'g>(&'g self, keys: &[&[u8]], found: &mut [Option<Ref<'g, [u8]>>]) {
+        self.any.get_batch(keys, found);
+    }
+
+    /// Looks up all `keys` and stores in `found[i]` whether `keys[i]` has a value; as [`get_batch`](Self::get_batch).
+    ///
+    /// # Panics
+    ///
+    /// If the slices differ in length.
+    pub fn contains_batch(&self, keys: &[&[u8]], found: &mut [bool]) {
+        self.any.contains_batch(keys, found);
+    }
+
+    /// Returns the entries between two bounds, in key order, from both ends.
+    ///
+    /// # Cost
+    ///
+    /// The fetches of a [`get`](Self::get) and of the key's leaf to begin, or, if the first key is absent, two to three rounds of
+    /// records; then a record for each entry, those of the next 16 asked for ahead, and a line for 16 entries.
+    ///
+    /// # Concurrency
+    ///
+    /// Keys come strictly increasing and inside the bounds. A key that is in the map all the time is yielded; one that comes or
+    /// goes may be. Each value was its key's at some instant of the walk. No lock is held between two entries.
+    ///
+    /// Inverted bounds are an empty range, not a panic.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::BytesMap;
+    ///
+    /// let map = BytesMap::from_sorted([("ant", "6"), ("bee", "6"), ("spider", "8")])?;
+    /// let from: &[u8] = b"b";
+    /// let pinned = map.pin();
+    /// let mut range = pinned.range(from..);
+    /// assert_eq!(range.next().map(|(key, _)| key.to_vec()), Some(b"bee".to_vec()));
+    /// # Ok::<(), fanread::LoadError>(())
+    /// ```
+    pub fn range<'k>(&self, range: impl RangeBounds<&'k [u8]>) -> Range<'_> {
+        self.between(range.start_bound().cloned(), range.end_bound().cloned())
+    }
+
+    fn between(&self, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Range<'_> {
+        Range::new(&self.any, Edge::of(start), Edge::of(end), inverted(start, end))
+    }
+
+    /// Returns all entries in key order; see [`range`](Self::range).
+    pub fn iter(&self) -> Range<'_> {
+        self.range(..)
+    }
+
+    /// Returns the entries whose keys start with `prefix`, in key order; see [`range`](Self::range).
+    pub fn prefix(&self, prefix: &[u8]) -> Range<'_> {
+        Range::new(&self.any, Edge::Included(prefix.into()), Edge::behind(prefix), false)
+    }
+
+    /// Returns the entry with the smallest key.
+    pub fn first_key_value(&self) -> Option<(Key<'_>, Ref<'_, [u8]>)> {
+        self.iter().next()
+    }
+
+    /// Returns the entry with the largest key.
+    pub fn last_key_value(&self) -> Option<(Key<'_>, Ref<'_, [u8]>)> {
+        self.iter().next_back()
+    }
+
+    /// Returns the first entry at or above the bound: `Included(key)` includes `key` itself. Costs what [`range`](Self::range) does.
+    pub fn lower_bound(&self, bound: Bound<&[u8]>) -> Option<(Key<'_>, Ref<'_, [u8]>)> {
+        self.between(bound, Bound::Unbounded).next()
+    }
+
+    /// Returns the last entry at or below the bound: `Included(key)` includes `key` itself. Costs what [`range`](Self::range) does.
+    pub fn upper_bound(&self, bound: Bound<&[u8]>) -> Option<(Key<'_>, Ref<'_, [u8]>)> {
+        self.between(Bound::Unbounded, bound).next_back()
+    }
+
+    /// Writes a value if the rule allows it.
+    fn write(&self, key: &[u8], value: &[u8], rule: Rule) -> Result<Written<'_>, InsertError<()>> {
+        let map = self.any.map;
+        if key.len() > MAX_KEY_BYTES {
+            let (key_bytes, max_bytes) = (key.len(), MAX_KEY_BYTES);
+            return Err(InsertError::KeyTooLong { key_bytes, max_bytes, value: () });
+        }
+        let failed = |AllocError { bytes }| InsertError::OutOfMemory { bytes, value: () };
+        let value = NewBytes::of(&map.memory.apart, value).map_err(failed)?;
+        let probe = map.list.table.probe(key, &self.any.guard);
+        let outcome = map.write_new(&self.any, (key, probe), value, rule);
+        if !matches!(outcome, Ok((Outcome::New | Outcome::Replaced(_), _))) {
+            value.discard(&map.memory.apart);
+        }
+        let read = |word: Word| -> Ref<'_, [u8]> {
+            let read: Read<'_, [u8]> = super::raw::read_value(word);
+            Ref::new(read)
+        };
+        Ok(match outcome.map_err(failed)? {
+            (Outcome::New, word) => Written::New(read(word)),
+            (Outcome::Replaced(old), _) => Written::Replaced(read(old)),
+            (Outcome::Refused(found), _) => Written::Refused(found.map(read)),
+        })
+    }
+
+    /// Maps `key` to a copy of `value` and returns the value it replaces, if there was one.
+    ///
+    /// # Cost
+    ///
+    /// That of [`OrderedMap`](crate::OrderedMap)'s, whether the key is there or not: a new record is put into the key's leaf.
+    ///
+    /// # Concurrency
+    ///
+    /// Takes effect at one instant. A `get` that overlaps the call returns the old value or the new one; a `get` that starts after
+    /// it returns the new one.
+    ///
+    /// # Panics
+    ///
+    /// If `key` is longer than [`MAX_KEY_BYTES`], or if there is no memory. [`try_insert`](Self::try_insert)
+    /// returns these as errors.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::BytesMap;
+    ///
+    /// let map = BytesMap::new();
+    /// let pinned = map.pin();
+    /// assert!(pinned.insert(b"kiwi", b"green").is_none());
+    /// assert_eq!(pinned.insert(b"kiwi", b"golden").as_deref(), Some(&b"green"[..]));
+    /// ```
+    #[inline]
+    pub fn insert(&self, key: &[u8], value: &[u8]) -> Option<Ref<'_, [u8]>> {
+        match self.try_insert(key, value) {
+            Ok(old) => old,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Maps `key` to a copy of `value` as [`insert`](Self::insert) does.
+    ///
+    /// # Errors
+    ///
+    /// [`InsertError::KeyTooLong`] if `key` is longer than [`MAX_KEY_BYTES`], and
+    /// [`InsertError::OutOfMemory`] if there was no memory for the entry or for a split. The map is unchanged.
+    pub fn try_insert(
+        &self,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<Option<Ref<'_, [u8]>>, InsertError<()>> {
+        Ok(match self.write(key, value, Rule::Always)? {
+            Written::New(_) => None,
+            Written::Replaced(old) => Some(old),
+            Written::Refused(_) => unreachable!("nothing forbids an insertion"),
+        })
+    }
+
+    /// Inserts all `entries` in their order; later ones win.
+    ///
+    /// # Cost
+    ///
+    /// The line fetches of as many [`insert`](Self::insert)s, those of 16 keys' buckets at once.
+    ///
+    /// # Panics
+    ///
+    /// As `insert`; entries before the one that panicked are in the map.
+    pub fn insert_batch<'k>(&self, entries: impl IntoIterator<Item = (&'k [u8], &'k [u8])>) {
+        let map = self.any.map;
+        let mut entries = entries.into_iter().fuse();
+        loop {
+            let batch: [Option<(&[u8], &[u8])>; BATCH] = core::array::from_fn(|_| entries.next());
+            for (key, _) in batch.iter().flatten() {
+                map.ask(map.hash(key), &self.any.guard);
+            }
+            for entry in batch {
+                let Some((key, value)) = entry else { return };
+                self.insert(key, value);
+            }
+        }
+    }
+
+    /// Returns the value of `key`; inserts what `make` returns if there is none.
+    ///
+    /// `make` runs outside of any lock. If another thread inserts meanwhile, its value stays and is returned.
+    ///
+    /// # Panics
+    ///
+    /// As [`insert`](Self::insert), and if `make` does; the map is unchanged then.
+    pub fn get_or_insert_with<W: AsRef<[u8]>>(
+        &self,
+        key: &[u8],
+        make: impl FnOnce() -> W,
+    ) -> Ref<'_, [u8]> {
+        if let Some(found) = self.get(key) {
+            return found;
+        }
+        match self.write(key, make().as_ref(), Rule::Absent) {
+            Ok(Written::New(value) | Written::Refused(Some(value))) => value,
+            Ok(_) => unreachable!("an absent key's write is refused by a value only"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Replaces the value of `key` by what `change` makes of it, and returns the value it replaced; `None` if there is none.
+    ///
+    /// `change` runs outside of any lock, and again if another thread changes the value meanwhile.
+    ///
+    /// # Panics
+    ///
+    /// If `change` does, or if there is no memory; the map is unchanged then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::BytesMap;
+    ///
+    /// let map = BytesMap::new();
+    /// let pinned = map.pin();
+    /// pinned.insert(b"kiwi", b"green");
+    /// pinned.update(b"kiwi", |value| value.repeat(2));
+    /// assert_eq!(pinned.get(b"kiwi").as_deref(), Some(&b"greengreen"[..]));
+    /// ```
+    pub fn update<W: AsRef<[u8]>>(
+        &self,
+        key: &[u8],
+        mut change: impl FnMut(&[u8]) -> W,
+    ) -> Option<Ref<'_, [u8]>> {
+        loop {
+            let old = self.get(key)?;
+            match self.write(key, change(&old).as_ref(), Rule::Same(old.word())) {
+                Ok(Written::Replaced(old)) => return Some(old),
+                Ok(_) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    /// Replaces the value of `key` by `new` if it equals `current`, and returns the value it replaced.
+    ///
+    /// # Errors
+    ///
+    /// The value that is there instead, if any.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory; the map is unchanged then.
+    pub fn compare_exchange(
+        &self,
+        key: &[u8],
+        current: &[u8],
+        new: &[u8],
+    ) -> Result<Ref<'_, [u8]>, Option<Ref<'_, [u8]>>> {
+        loop {
+            let Some(old) = self.get(key) else { return Err(None) };
+            if *old != *current {
+                return Err(Some(old));
+            }
+            match self.write(key, new, Rule::Same(old.word())) {
+                Ok(Written::Replaced(old)) => return Ok(old),
+                Ok(_) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    /// Removes `key` and returns its value, if there was one.
+    ///
+    /// # Cost
+    ///
+    /// The line fetches of [`get`](Self::get), and the first line of the key's leaf, which waits for a node of the prefix table. One
+    /// removal in some dozens copies a leaf.
+    ///
+    /// # Concurrency
+    ///
+    /// Takes effect at one instant. The record's memory is used again once nobody can be reading it.
+    pub fn remove(&self, key: &[u8]) -> Option<Ref<'_, [u8]>> {
+        self.any.remove(key)
+    }
+
+    /// Removes and returns the first entry in key order.
+    pub fn pop_first(&self) -> Option<(Key<'_>, Ref<'_, [u8]>)> {
+        loop {
+            let (key, _) = self.first_key_value()?;
+            if let Some(value) = self.remove(&key) {
+                return Some((key, value));
+            }
+        }
+    }
+
+    /// Removes and returns the last entry in key order.
+    pub fn pop_last(&self) -> Option<(Key<'_>, Ref<'_, [u8]>)> {
+        loop {
+            let (key, _) = self.last_key_value()?;
+            if let Some(value) = self.remove(&key) {
+                return Some((key, value));
+            }
+        }
+    }
+
+    /// Removes every entry for which `keep` returns false.
+    ///
+    /// `keep` runs outside of any lock. An entry whose value another thread replaces after `keep` has seen it stays.
+    ///
+    /// # Panics
+    ///
+    /// If `keep` does. Entries refused before that are removed.
+    pub fn retain(&self, mut keep: impl FnMut(&[u8], &[u8]) -> bool) {
+        for (key, value) in self {
+            if !keep(&key, &value) {
+                self.any.remove_if(&key, |now| core::ptr::eq(now.word(), value.word()));
+            }
+        }
+    }
+
+    /// Removes all entries.
+    ///
+    /// # Concurrency
+    ///
+    /// Each entry is removed by itself. An entry that another thread inserts meanwhile may stay.
+    pub fn clear(&self) {
+        for (key, _) in self {
+            self.remove(&key);
+        }
+    }
+
+    /// Verifies the structure of the map, for tests. No writer may be active.
+    ///
+    /// # Errors
+    ///
+    /// The first invariant found broken.
+    pub fn check(&self) -> Result<(), Broken> {
+        self.any.check()
+    }
+}
+
+impl<'g> IntoIterator for &'g Pinned<'_> {
+    type Item = (Key<'g>, Ref<'g, [u8]>);
+    type IntoIter = Range<'g>;
+
+    fn into_iter(self) -> Range<'g> {
+        self.iter()
+    }
+}
+
+/// An iterator over all entries that owns its hold on the map and may move between threads; see [`BytesMap::iter_owned`].
+#[derive(Debug)]
+pub struct IntoIter {
+    map: Arc<BytesMap>,
+    last: Option<Box<[u8]>>,
+    ahead: std::vec::IntoIter<(Box<[u8]>, Box<[u8]>)>,
+}
+
+/// Entries that an owned iterator copies at a time.
+const OWNED_STEP: usize = 40;
+
+impl Iterator for IntoIter {
+    type Item = (Box<[u8]>, Box<[u8]>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ahead.len() == 0 {
+            let pinned = self.map.pin();
+            let from = match &self.last {
+                None => Bound::Unbounded,
+                Some(last) => Bound::Excluded(&**last),
+            };
+            let copy =
+                |(key, value): (Key<'_>, Ref<'_, [u8]>)| (Box::from(&*key), Box::from(&*value));
+            let copies: Vec<(Box<[u8]>, Box<[u8]>)> =
+                pinned.range((from, Bound::Unbounded)).take(OWNED_STEP).map(copy).collect();
+            drop(pinned);
+            self.last = Some(copies.last()?.0.clone());
+            self.ahead = copies.into_iter();
+        }
+        self.ahead.next()
+    }
+}

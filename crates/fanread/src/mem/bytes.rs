@@ -1,0 +1,171 @@
+//! A byte string as a value: its length, then its bytes, wherever they lie.
+//!
+//! ```text
+//! +----------+----------------------------------------+-------+
+//! | length 4 | length 8, if the first one is u32::MAX | bytes |     at any address
+//! +----------+----------------------------------------+-------+
+//! ```
+//!
+//! The word of such a value is the address of its length.
+//!
+//! # Invariants
+//!
+//! * **Y1** A word names a piece that was written by [`write`] and is not changed while anybody reads it.
+//! * **Y2** A piece of its own, from [`Apart::new`], is given back once, by the drop of an [`Apart`].
+
+use core::ptr;
+use std::alloc::{Layout, alloc, dealloc};
+
+use super::AllocError;
+use super::word::{Form, Word};
+
+/// In place of a length that takes eight bytes.
+const LONG: u32 = u32::MAX;
+
+/// Bytes of a value with its length.
+pub(crate) const fn piece_bytes(value: usize) -> usize {
+    if value < LONG as usize { 4 + value } else { 12 + value }
+}
+
+/// Writes a value with its length.
+///
+/// # Safety
+///
+/// There is room for [`piece_bytes`] at `at`, which is the caller's alone.
+#[inline(always)]
+pub(crate) unsafe fn write(at: *mut u8, value: &[u8]) {
+    // SAFETY: the caller promises the room; nothing is assumed of its alignment.
+    unsafe {
+        let place = if value.len() < LONG as usize {
+            at.cast::<u32>().write_unaligned(value.len() as u32);
+            at.add(4)
+        } else {
+            at.cast::<u32>().write_unaligned(LONG);
+            at.add(4).cast::<u64>().write_unaligned(value.len() as u64);
+            at.add(12)
+        };
+        ptr::copy_nonoverlapping(value.as_ptr(), place, value.len());
+    }
+}
+
+/// Where the bytes of a written value are, and how many.
+///
+/// # Safety
+///
+/// `at` was written by [`write`].
+#[inline(always)]
+pub(crate) unsafe fn place(at: *mut u8) -> (*mut u8, usize) {
+    // SAFETY: the caller promises that a length is there, and a second one behind `LONG`.
+    unsafe {
+        match at.cast::<u32>().read_unaligned() {
+            LONG => (at.add(12), at.add(4).cast::<u64>().read_unaligned() as usize),
+            len => (at.add(4), len as usize),
+        }
+    }
+}
+
+impl Form for [u8] {
+    #[inline(always)]
+    unsafe fn behind(word: &Word) -> &[u8] {
+        // SAFETY: the caller promises that the word names a written piece that stays as it is (Y1).
+        unsafe {
+            let (bytes, len) = place(word.cast());
+            core::slice::from_raw_parts(bytes, len)
+        }
+    }
+}
+
+/// A value in a piece of memory of its own.
+#[derive(Debug)]
+pub struct Apart(Word);
+
+// SAFETY: bytes that belong to nobody else.
+unsafe impl Send for Apart {}
+
+impl Apart {
+    /// Copies a value.
+    pub(crate) fn new(value: &[u8]) -> Result<Self, AllocError> {
+        let layout = layout(value.len());
+        let failed = AllocError { bytes: layout.size() };
+        #[cfg(test)]
+        if super::failing::fails_now() {
+            return Err(failed);
+        }
+        // SAFETY: the layout has at least the bytes of a length.
+        let at = unsafe { alloc(layout) };
+        if at.is_null() {
+            return Err(failed);
+        }
+        // SAFETY: fresh, and as large as it has to be.
+        unsafe { write(at, value) };
+        Ok(Self(at.cast()))
+    }
+
+    /// Gives the piece up; its word is its address.
+    pub(crate) fn into_word(self) -> Word {
+        core::mem::ManuallyDrop::new(self).0
+    }
+
+    /// Takes a piece back.
+    ///
+    /// # Safety
+    ///
+    /// The word came from [`into_word`](Self::into_word) and is taken back here alone (Y2); nobody reads the value when the
+    /// result is dropped.
+    pub(crate) unsafe fn from_word(word: Word) -> Self {
+        Self(word)
+    }
+
+    /// Bytes of the piece.
+    pub(crate) fn bytes(&self) -> usize {
+        // SAFETY: written by `new`.
+        piece_bytes(unsafe { place(self.0.cast()) }.1)
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        // SAFETY: the layout is that of `new`, as the length is, and the piece is given back once (Y2).
+        unsafe { dealloc(self.0.cast(), layout(place(self.0.cast()).1)) };
+    }
+}
+
+fn layout(value: usize) -> Layout {
+    // A value is in memory already, so this much is not too much for a layout.
+    Layout::from_size_align(piece_bytes(value), 1).expect("a little more than a slice has")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_back_from_any_address() {
+        let mut room = [0_u8; 64];
+        for (at, value) in [(0, &b""[..]), (1, b"a"), (3, b"of any length"), (8, &[7; 40])] {
+            // SAFETY: there is room, and nobody else.
+            let word: Word = unsafe {
+                let at = room.as_mut_ptr().add(at);
+                write(at, value);
+                at.cast()
+            };
+            // SAFETY: written just now.
+            assert_eq!(unsafe { <[u8]>::behind(&word) }, value);
+        }
+    }
+
+    #[test]
+    fn values_apart_are_given_back() {
+        for len in [0, 1, 5_000, 1 << 20] {
+            let value = vec![3; len];
+            let apart = Apart::new(&value).unwrap();
+            assert_eq!(apart.bytes(), 4 + len);
+            let word = apart.into_word();
+            // SAFETY: it lives, and is taken back here.
+            unsafe {
+                assert_eq!(<[u8]>::behind(&word), value);
+                drop(Apart::from_word(word));
+            }
+        }
+    }
+}
