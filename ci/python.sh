@@ -43,12 +43,14 @@ pip install --no-compile --quiet --disable-pip-version-check "$work"/dist/fanrea
 
 # From elsewhere, so that what is imported is what was installed.
 tests=$PWD/crates/fanread-python/tests bench=$PWD/crates/fanread-python/bench example=$PWD/examples/python/get_time.py
+guide=$PWD/docs/guide/python.md
 cd "$work"
 python -c 'import fanread; print(fanread.SortedMap(ready=True))'
 # Two processors: the tests on one, the rest on the other.
 PYTHONDONTWRITEBYTECODE=1 python -m pytest --quiet -p no:cacheprovider "$tests" >"$work/tests.txt" 2>&1 &
 running=$!
 python -m mypy.stubtest --concise fanread
+python -m doctest "$guide"
 python -m mypy --strict --cache-dir "$work/mypy" "$tests/typed.py"
 python "$bench/bench.py" --count 3000 --lookups 3000 --rounds 1 >"$work/bench.txt"
 MPLBACKEND=Agg python "$example" --most 5000 --out "$work/get_time.png" >"$work/example.txt"

@@ -3,7 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::cmd::{
-    bench::BenchArgs, probe::ProbeArgs, query::QueryArgs, store::StoreArgs, table::TableArgs,
+    bench::BenchArgs, probe::ProbeArgs, query::QueryArgs, report::ReportArgs, store::StoreArgs,
+    table::TableArgs,
 };
 
 /// Indexes that keep many memory reads in flight: measure them, and query your own keys.
@@ -23,6 +24,8 @@ pub(crate) enum Command {
     Probe(ProbeArgs),
     /// Loads keys from a file and answers questions about them
     Query(QueryArgs),
+    /// Shows what measurements wrote, as a table, a page and plots
+    Report(ReportArgs),
     /// Keeps a map of byte strings in a file, which a kill at any moment leaves whole
     Store(StoreArgs),
     /// Writes table files, which RocksDB reads too, and answers from them

@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => cmd::bench::run(args),
         Command::Probe(args) => cmd::probe::run(args),
         Command::Query(args) => cmd::query::run(args),
+        Command::Report(args) => cmd::report::run(args),
         Command::Store(args) => cmd::store::run(args),
         Command::Table(args) => cmd::table::run(args),
     };

@@ -310,3 +310,23 @@ fn a_closed_pipe_is_no_failure() {
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
 }
+
+#[test]
+fn a_report_shows_what_several_runs_have_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (small, large) = (path("small.jsonl"), path("large.jsonl"));
+    for (count, file) in [("2k", &small), ("4k", &large)] {
+        let maps = ["bench", "--index", "u64-map,btreemap", "--keys", "rand-8", "--count", count];
+        run(&[&maps[..], &["--workload", "get", "--json", file]].concat(), "", 0);
+    }
+    let (page, plots) = (path("page.html"), path("plots"));
+    let (table, _) = run(&["report", &small, &large, "--html", &page, "--svg", &plots], "", 0);
+    assert!(table.contains("rand-8 2k") && table.contains("rand-8 4k"), "{table}");
+    assert!(fs::read_to_string(page).unwrap().contains("<h2>Growth</h2>"));
+    let files = fs::read_dir(plots).unwrap();
+    let mut names: Vec<_> = files.map(|file| file.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["get-rand-8-4k.svg", "growth-get-rand-8.svg"]);
+    run(&["report", &path("none")], "", 2);
+}

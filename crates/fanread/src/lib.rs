@@ -60,5 +60,13 @@ pub use persist::{Cceh, Store};
 pub use table::{CuckooTable, TableBuilder};
 
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
+mod pages {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/guide/choosing.md")]
+    struct Choosing;
+    #[doc = include_str!("../../../docs/guide/rust.md")]
+    struct Rust;
+    #[doc = include_str!("../../../docs/guide/tuning.md")]
+    struct Tuning;
+}

@@ -46,6 +46,10 @@ pub(crate) struct ProbeArgs {
     /// Writes plots and tables to FILE as one HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+
+    /// Writes each plot into FOLDER, as a file of its own
+    #[arg(long, value_name = "FOLDER")]
+    svg: Option<PathBuf>,
 }
 
 /// Everything a probe finds; the JSON is this.
@@ -102,7 +106,16 @@ pub(crate) fn run(args: &ProbeArgs) -> Result<(), Failure> {
         };
         files.push(path.as_ref().map(open).transpose()?);
     }
+    if let Some(folder) = &args.svg {
+        fs::create_dir_all(folder)?;
+    }
     let report = probe(bytes)?;
+    if let Some(folder) = &args.svg {
+        let plots = page::plots(&report).map_err(|e| Failure::failed(format!("no plot: {e}")))?;
+        for (name, plot) in plots {
+            fs::write(folder.join(name), plot)?;
+        }
+    }
     print(&report, &mut io::stdout().lock())?;
     if let Some(file) = &mut files[0] {
         let text = serde_json::to_string_pretty(&report).map_err(io::Error::from)?;

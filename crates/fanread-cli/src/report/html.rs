@@ -112,6 +112,31 @@ fn figure(page: &mut String, caption: &str, svg: &str) {
     let _ = writeln!(page, "<figure><figcaption>{caption}</figcaption>{svg}</figure>");
 }
 
+/// Returns the plots of rates, over maps and over numbers of keys, each with the name of its file.
+pub(crate) fn plots(records: &[Record]) -> Vec<(String, String)> {
+    let mut plots = Vec::new();
+    let mut add = |what: [&str; 3], svg: &str| {
+        let words = what.join("-").to_lowercase();
+        let is_word = |c: char| c.is_ascii_alphanumeric();
+        let name = words.split(|c| !is_word(c)).filter(|w| !w.is_empty()).collect::<Vec<_>>();
+        plots.push((name.join("-") + ".svg", plot::alone(svg)));
+    };
+    for heading in headings(records) {
+        let own = records.iter().filter(|r| r.heading() == heading);
+        for series in compared(records) {
+            let name = name_of(&series, &[]);
+            let rows = rows(&own, &[series], |r| r.mops);
+            if !rows.is_empty() {
+                add(["", &heading, &name], &plot::bars(&rows, "M operations/s"));
+            }
+        }
+    }
+    for (keys, heading, rows, counts) in grown_rates(records) {
+        add(["growth", &heading, &keys], &plot::curves(&rows, &counts, "M operations/s"));
+    }
+    plots
+}
+
 fn throughput(page: &mut String, records: &[Record]) {
     let series = compared(records);
     *page += "<section><h2>Throughput</h2><p>Millions of operations a second, all threads \
@@ -217,8 +242,9 @@ fn stalls(page: &mut String, records: &[Record]) {
     *page += "</tbody></table></div></section>\n";
 }
 
-fn growth(page: &mut String, records: &[Record]) {
-    let mut plots = String::new();
+/// Collects, for each key set and workload that were measured with several numbers of keys, the rates and those numbers.
+fn grown_rates(records: &[Record]) -> Vec<(String, String, Vec<Row<f64>>, Vec<usize>)> {
+    let mut all = Vec::new();
     for (keys, threads) in distinct(records, |r| (r.keys.clone(), r.threads)) {
         let own = || records.iter().filter(|r| r.keys == keys && r.threads == threads);
         let mut counts = distinct(own(), |r| r.count);
@@ -230,10 +256,20 @@ fn growth(page: &mut String, records: &[Record]) {
         for heading in headings(records) {
             let rows = rows(&own().filter(|r| r.heading() == heading), &series, |r| r.mops);
             if !rows.is_empty() {
-                let caption = format!("{keys}: {heading}, {threads} thread(s)");
-                figure(&mut plots, &caption, &plot::curves(&rows, &counts, "M operations/s"));
+                let threads =
+                    if threads == 1 { String::new() } else { format!(", {threads} threads") };
+                all.push((keys.clone() + &threads, heading, rows, counts.clone()));
             }
         }
+    }
+    all
+}
+
+fn growth(page: &mut String, records: &[Record]) {
+    let mut plots = String::new();
+    for (keys, heading, rows, counts) in grown_rates(records) {
+        let caption = format!("{keys}: {heading}");
+        figure(&mut plots, &caption, &plot::curves(&rows, &counts, "M operations/s"));
     }
     if !plots.is_empty() {
         *page += "<section><h2>Growth</h2><p>Throughput as the number of keys grows; both axes are \

@@ -66,6 +66,16 @@ fn svg(height: u32, draw: impl FnOnce(&Area<'_>)) -> String {
     text.replacen(&fixed, "", 1)
 }
 
+/// Makes a plot of a page one that stands alone, on a light or a dark ground.
+pub(crate) fn alone(svg: &str) -> String {
+    const STYLE: &str = "<style>text{font-family:system-ui,sans-serif}\
+        @media (prefers-color-scheme:dark){[fill=\"#111111\"]{fill:#e6e8eb}[stroke=\"#DDDDDD\"]{stroke:#363b42}}</style>";
+    match svg.find('>') {
+        Some(at) => format!("{}{STYLE}{}\n", &svg[..=at], &svg[at + 1..]),
+        None => svg.to_owned(),
+    }
+}
+
 /// Writes the name of each row left of where it begins.
 fn name_rows<T>(area: &Area<'_>, rows: &[Row<T>], at: impl Fn(usize) -> (i32, i32)) {
     for (i, row) in rows.iter().enumerate() {

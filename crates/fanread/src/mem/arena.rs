@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Pages that were never touched cost nothing, unless an allocator counts them: with the feature `global-alloc` a chunk is at
-//! most a fourth of all before it, and the table is longer.
+//! most a fourth of all before it, or for what has most of the bytes a sixteenth, and the table is longer.
 //!
 //! # Invariants
 //!
@@ -27,35 +27,47 @@ use crate::sync::shim::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// Whether chunks grow by fourths.
-const BY_FOURTHS: bool = super::pages::FROM_ALLOCATOR;
+/// Whether chunks grow in steps of less than all before them.
+const IN_STEPS: bool = super::pages::FROM_ALLOCATOR;
 
-/// Chunks of an arena. The last one alone is 4^14, or 2^28, times as large as the first.
-const CHUNKS: usize = if BY_FOURTHS { 116 } else { 15 };
+/// How often an arena can double.
+const DOUBLINGS: usize = 29;
 
 /// Entries of the chunk table: a power of two, so that a number of a few bits needs no check.
-const TABLE: usize = (CHUNKS + 1).next_power_of_two();
+pub(crate) const TABLE: usize = if IN_STEPS { 4 * 32 } else { 16 };
+
+/// The same for arenas that have most of a map's bytes.
+pub(crate) const FINE_TABLE: usize = if IN_STEPS { 16 * 32 } else { 16 };
 
 /// Pieces for which that was asked do not go from one page to the next.
 pub(crate) const PAGE_BYTES: usize = 4096;
 
-/// An arena of units of `1 << UNIT_SHIFT` bytes whose first chunk has `1 << FIRST_SHIFT` units.
+/// An arena of units of `1 << UNIT_SHIFT` bytes whose first chunk has `1 << FIRST_SHIFT` units, with so large a table.
 #[derive(Debug)]
-pub(crate) struct Arena<const UNIT_SHIFT: u32, const FIRST_SHIFT: u32> {
+pub(crate) struct Arena<const UNIT_SHIFT: u32, const FIRST_SHIFT: u32, const ENTRIES: usize = TABLE>
+{
     /// For each chunk, where unit 0 would lie if the chunk went on to the left: that much less than its address.
-    chunks: [AtomicPtr<u8>; TABLE],
+    chunks: [AtomicPtr<u8>; ENTRIES],
     /// The first unit that was never handed out.
     top: AtomicU64,
 }
 
-impl<const UNIT_SHIFT: u32, const FIRST_SHIFT: u32> Arena<UNIT_SHIFT, FIRST_SHIFT> {
+impl<const UNIT_SHIFT: u32, const FIRST_SHIFT: u32, const ENTRIES: usize>
+    Arena<UNIT_SHIFT, FIRST_SHIFT, ENTRIES>
+{
     /// Bytes of a unit.
     pub(crate) const UNIT_BYTES: usize = 1 << UNIT_SHIFT;
+
+    /// The steps of a doubling, as a power of two.
+    const STEPS: u32 = if IN_STEPS { (ENTRIES / 32).ilog2() } else { 0 };
+
+    /// Chunks of an arena. The last one alone is 4^14, or 2^28, times as large as the first.
+    const CHUNKS: usize = if IN_STEPS { DOUBLINGS << Self::STEPS } else { DOUBLINGS / 2 + 1 };
 
     /// An arena without memory.
     pub(crate) const fn new() -> Self {
         Self {
-            chunks: [const { AtomicPtr::new(core::ptr::null_mut()) }; TABLE],
+            chunks: [const { AtomicPtr::new(core::ptr::null_mut()) }; ENTRIES],
             top: AtomicU64::new(1),
         }
     }
@@ -63,10 +75,11 @@ impl<const UNIT_SHIFT: u32, const FIRST_SHIFT: u32> Arena<UNIT_SHIFT, FIRST_SHIF
     /// The chunk of a unit.
     #[inline(always)]
     fn chunk_of(unit: u64) -> usize {
-        if BY_FOURTHS {
-            let behind = unit + (4 << FIRST_SHIFT);
-            let doubled = behind.ilog2() - FIRST_SHIFT - 2;
-            return 4 * doubled as usize + (behind >> (FIRST_SHIFT + doubled)) as usize % 4;
+        if IN_STEPS {
+            let behind = unit + (1 << (Self::STEPS + FIRST_SHIFT));
+            let doubled = behind.ilog2() - FIRST_SHIFT - Self::STEPS;
+            let step = (behind >> (FIRST_SHIFT + doubled)) as usize % (1 << Self::STEPS);
+            return (doubled as usize) << Self::STEPS | step;
         }
         ((unit * 3 + (1 << FIRST_SHIFT)).ilog2() - FIRST_SHIFT) as usize / 2
     }
@@ -74,8 +87,10 @@ impl<const UNIT_SHIFT: u32, const FIRST_SHIFT: u32> Arena<UNIT_SHIFT, FIRST_SHIF
     /// The first unit of a chunk.
     #[inline(always)]
     fn chunk_start(chunk: usize) -> u64 {
-        if BY_FOURTHS {
-            return ((4 + chunk as u64 % 4) << (chunk / 4) << FIRST_SHIFT) - (4 << FIRST_SHIFT);
+        if IN_STEPS {
+            let steps = 1 << Self::STEPS;
+            let behind = (steps + chunk as u64 % steps) << (chunk >> Self::STEPS);
+            return (behind - steps) << FIRST_SHIFT;
         }
         (((1_u64 << (2 * chunk)) - 1) / 3) << FIRST_SHIFT
     }
@@ -86,7 +101,7 @@ impl<const UNIT_SHIFT: u32, const FIRST_SHIFT: u32> Arena<UNIT_SHIFT, FIRST_SHIF
     }
 
     fn chunk_bytes(chunk: usize) -> usize {
-        let doubled = if BY_FOURTHS { chunk / 4 } else { 2 * chunk };
+        let doubled = if IN_STEPS { chunk >> Self::STEPS } else { 2 * chunk };
         1 << (UNIT_SHIFT + FIRST_SHIFT + doubled as u32)
     }
 
@@ -96,7 +111,7 @@ impl<const UNIT_SHIFT: u32, const FIRST_SHIFT: u32> Arena<UNIT_SHIFT, FIRST_SHIF
     /// the units handed out together.
     #[inline(always)]
     pub(crate) fn at(&self, unit: u64) -> *mut u8 {
-        let chunk = Self::chunk_of(unit) % TABLE;
+        let chunk = Self::chunk_of(unit) % ENTRIES;
         // ORDER: Acquire, pairs with the Release store in `chunk_ready`: the chunk is zeroed. (A unit that was
         // read from shared memory already brings that; Acquire costs nothing more on x86-64.)
         let origin = self.chunks[chunk].load(Acquire);
@@ -106,6 +121,12 @@ impl<const UNIT_SHIFT: u32, const FIRST_SHIFT: u32> Arena<UNIT_SHIFT, FIRST_SHIF
     /// How far a chunk's address is from its entry in the table.
     fn offset(chunk: usize) -> usize {
         (Self::chunk_start(chunk) as usize) << UNIT_SHIFT
+    }
+
+    /// How many units are left in the chunk that fresh ones come from now.
+    pub(crate) fn left_in_chunk(&self) -> u64 {
+        let top = self.top.load(Relaxed);
+        Self::chunk_start(Self::chunk_of(top) + 1) - top
     }
 
     /// Hands out `units` fresh zeroed units in one piece.
@@ -137,7 +158,7 @@ impl<const UNIT_SHIFT: u32, const FIRST_SHIFT: u32> Arena<UNIT_SHIFT, FIRST_SHIF
             // A piece that does not fit behind `top` starts the next chunk that can hold it.
             while unit + units > Self::chunk_start(chunk + 1) {
                 chunk += 1;
-                if chunk >= CHUNKS {
+                if chunk >= Self::CHUNKS {
                     return Err(AllocError { bytes });
                 }
                 unit = Self::chunk_start(chunk);
@@ -192,7 +213,7 @@ impl<const UNIT_SHIFT: u32, const FIRST_SHIFT: u32> Arena<UNIT_SHIFT, FIRST_SHIF
     /// Bytes that chunks take in memory: small ones in full, those on pages as far as they were handed out.
     pub(crate) fn resident_bytes(&self) -> usize {
         let top = self.top.load(Relaxed);
-        (0..CHUNKS)
+        (0..Self::CHUNKS)
             .filter(|chunk| !self.chunks[*chunk].load(Relaxed).is_null())
             .map(|chunk| {
                 let all = Self::chunk_bytes(chunk);
@@ -206,7 +227,9 @@ impl<const UNIT_SHIFT: u32, const FIRST_SHIFT: u32> Arena<UNIT_SHIFT, FIRST_SHIF
     }
 }
 
-impl<const UNIT_SHIFT: u32, const FIRST_SHIFT: u32> Drop for Arena<UNIT_SHIFT, FIRST_SHIFT> {
+impl<const UNIT_SHIFT: u32, const FIRST_SHIFT: u32, const ENTRIES: usize> Drop
+    for Arena<UNIT_SHIFT, FIRST_SHIFT, ENTRIES>
+{
     fn drop(&mut self) {
         for (chunk, base) in self.chunks.iter_mut().enumerate() {
             let origin = *base.get_mut();
@@ -231,13 +254,21 @@ mod tests {
 
     #[test]
     fn chunks_follow_each_other_without_a_gap() {
-        for chunk in 0..CHUNKS {
-            let start = Small::chunk_start(chunk);
-            assert_eq!(Small::chunk_of(start), chunk);
-            let next = Small::chunk_start(chunk + 1);
-            assert_eq!(Small::chunk_of(next - 1), chunk);
-            assert_eq!(((next - start) as usize) << 3, Small::chunk_bytes(chunk));
+        fn check<const ENTRIES: usize>() {
+            const { assert!(Arena::<3, 5, ENTRIES>::CHUNKS < ENTRIES) };
+            for chunk in 0..Arena::<3, 5, ENTRIES>::CHUNKS {
+                let start = Arena::<3, 5, ENTRIES>::chunk_start(chunk);
+                assert_eq!(Arena::<3, 5, ENTRIES>::chunk_of(start), chunk);
+                let next = Arena::<3, 5, ENTRIES>::chunk_start(chunk + 1);
+                assert_eq!(Arena::<3, 5, ENTRIES>::chunk_of(next - 1), chunk);
+                assert_eq!(
+                    ((next - start) as usize) << 3,
+                    Arena::<3, 5, ENTRIES>::chunk_bytes(chunk)
+                );
+            }
         }
+        check::<TABLE>();
+        check::<FINE_TABLE>();
     }
 
     #[test]
@@ -266,7 +297,7 @@ mod tests {
             let unit = arena.grow_in_page(units).unwrap();
             let (first, last) = (arena.at(unit).addr(), arena.at(unit + units - 1).addr());
             assert_eq!(last - first, (units as usize - 1) * 64);
-            if !BY_FOURTHS && Lines::chunk_bytes(Lines::chunk_of(unit)) >= PAGE_BYTES {
+            if !IN_STEPS && Lines::chunk_bytes(Lines::chunk_of(unit)) >= PAGE_BYTES {
                 assert_eq!(first / PAGE_BYTES, last / PAGE_BYTES, "{units} units");
             }
         }

@@ -11,10 +11,10 @@
 //! * **H2** The first 8 bytes of a listed piece are the unit of the next one, 0 at the end.
 
 use super::AllocError;
-use super::arena::Arena;
+use super::arena::{Arena, FINE_TABLE};
 
 /// The arena of records: units of 8 bytes, a first chunk of 256 bytes.
-pub(crate) type Records = Arena<3, 5>;
+pub(crate) type Records = Arena<3, 5, FINE_TABLE>;
 
 /// Units up to which every size has its own class.
 const EXACT_UNITS: u64 = 64;
@@ -77,9 +77,12 @@ impl Shard {
 
     #[cold]
     fn refill(&mut self, arena: &Records, units: u64) -> Result<(), AllocError> {
-        // A small heap takes small blocks: an eighth of what it has.
+        // A small heap takes small blocks: an eighth of what it has. None is to go past the end of a chunk, for what is left there is
+        // lost then.
         let used_units = (arena.used_bytes() / Records::UNIT_BYTES) as u64;
-        let block = (used_units / 8).min(BLOCK_UNITS).max(units);
+        let left = arena.left_in_chunk();
+        let most = if left < units { BLOCK_UNITS } else { left.min(BLOCK_UNITS) };
+        let block = (used_units / 8).min(most).max(units);
         let unit = arena.grow(block)?;
         if unit == self.end && !Records::starts_chunk(unit) {
             // The new block continues the old one.

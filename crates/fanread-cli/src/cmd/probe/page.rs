@@ -55,6 +55,19 @@ pub(super) fn page(report: &Report) -> Result<String, PlotError> {
     Ok(page)
 }
 
+/// Returns the plots, each with the name of its file.
+///
+/// # Errors
+///
+/// As [`page`].
+pub(super) fn plots(report: &Report) -> Result<[(&'static str, String); 3], PlotError> {
+    Ok([
+        ("probe.svg", plot(|area| each(area, report))?),
+        ("probe-relative.svg", plot(|area| relative(area, report))?),
+        ("probe-working-sets.svg", plot(|area| sets(area, report))?),
+    ])
+}
+
 fn plot(
     draw: impl FnOnce(&DrawingArea<SVGBackend<'_>, Shift>) -> Result<(), PlotError>,
 ) -> Result<String, PlotError> {
