@@ -322,11 +322,11 @@ fn a_report_shows_what_several_runs_have_written() {
     }
     let (page, plots) = (path("page.html"), path("plots"));
     let (table, _) = run(&["report", &small, &large, "--html", &page, "--svg", &plots], "", 0);
-    assert!(table.contains("rand-8 2k") && table.contains("rand-8 4k"), "{table}");
+    assert!(table.contains("rand-8 2000") && table.contains("rand-8 4000"), "{table}");
     assert!(fs::read_to_string(page).unwrap().contains("<h2>Growth</h2>"));
     let files = fs::read_dir(plots).unwrap();
     let mut names: Vec<_> = files.map(|file| file.unwrap().file_name()).collect();
     names.sort();
-    assert_eq!(names, ["get-rand-8-4k.svg", "growth-get-rand-8.svg"]);
+    assert_eq!(names, ["get-rand-8-4000.svg", "growth-get-rand-8.svg"]);
     run(&["report", &path("none")], "", 2);
 }
