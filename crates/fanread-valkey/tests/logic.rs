@@ -157,7 +157,7 @@ fn batches_give_each_answer_in_its_place() {
                 (0..asked).map(|number| format!("field {:06}", number * 7 % (2 * count))).collect();
             let mut found = Vec::new();
             tree.get_each(fields.iter().map(String::as_bytes), |value| {
-                found.push(value.map(|value| value.to_vec()));
+                found.push(value.map(<[u8]>::to_vec));
             });
             let wanted: Vec<_> =
                 fields.iter().map(|field| value_of(&tree, field.as_bytes())).collect();

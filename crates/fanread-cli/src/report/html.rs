@@ -242,8 +242,11 @@ fn stalls(page: &mut String, records: &[Record]) {
     *page += "</tbody></table></div></section>\n";
 }
 
+/// A key set, a workload, the rates of each map, and with how many keys.
+type Growth = (String, String, Vec<Row<f64>>, Vec<usize>);
+
 /// Collects, for each key set and workload that were measured with several numbers of keys, the rates and those numbers.
-fn grown_rates(records: &[Record]) -> Vec<(String, String, Vec<Row<f64>>, Vec<usize>)> {
+fn grown_rates(records: &[Record]) -> Vec<Growth> {
     let mut all = Vec::new();
     for (keys, threads) in distinct(records, |r| (r.keys.clone(), r.threads)) {
         let own = || records.iter().filter(|r| r.keys == keys && r.threads == threads);

@@ -18,6 +18,7 @@ use std::alloc::{Layout, alloc, dealloc};
 
 use super::AllocError;
 use super::word::{Form, Word};
+use crate::sync::shim::{AtomicU64, Ordering::Relaxed};
 
 /// In place of a length that takes eight bytes.
 const LONG: u32 = u32::MAX;
@@ -133,6 +134,53 @@ impl Drop for Apart {
 fn layout(value: usize) -> Layout {
     // A value is in memory already, so this much is not too much for a layout.
     Layout::from_size_align(piece_bytes(value), 1).expect("a little more than a slice has")
+}
+
+/// Longest byte string that is kept in its record. One wait more is little beside what a longer one takes to be read.
+pub(crate) const MOST_INSIDE: usize =
+    if cfg!(any(test, shuttle, small_leaves, miri)) { 64 } else { 1024 };
+
+/// A byte string on its way into a record.
+#[derive(Clone, Copy, Debug)]
+pub enum NewBytes<'a> {
+    /// It goes into the record.
+    Inside(&'a [u8]),
+    /// It has a piece of its own, with this word.
+    Apart(Word),
+}
+
+impl<'a> NewBytes<'a> {
+    /// Gets a string ready. `apart` is the count of bytes in such pieces.
+    pub(crate) fn of(apart: &AtomicU64, value: &'a [u8]) -> Result<Self, AllocError> {
+        if value.len() <= MOST_INSIDE {
+            return Ok(Self::Inside(value));
+        }
+        let piece = Apart::new(value)?;
+        // Relaxed: a figure.
+        apart.fetch_add(piece.bytes() as u64, Relaxed);
+        Ok(Self::Apart(piece.into_word()))
+    }
+
+    /// Gives back what was never put into the map.
+    pub(crate) fn discard(self, apart: &AtomicU64) {
+        if let Self::Apart(word) = self {
+            // SAFETY: the word was made by `of`, and nobody has seen it.
+            drop(unsafe { take_apart(apart, word) });
+        }
+    }
+}
+
+/// Takes back a piece that was made by [`NewBytes::of`].
+///
+/// # Safety
+///
+/// As [`Apart::from_word`].
+pub(crate) unsafe fn take_apart(apart: &AtomicU64, word: Word) -> Apart {
+    // SAFETY: the caller's promise.
+    let piece = unsafe { Apart::from_word(word) };
+    // Relaxed: a figure.
+    apart.fetch_sub(piece.bytes() as u64, Relaxed);
+    piece
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use core::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 pub use super::MAX_KEY_BYTES;
-use super::raw::{NewBytes, Record};
+use super::raw::Record;
 use super::search::BATCH;
 use super::{OrderedMap, Range as AnyRange, State};
 pub use crate::api::{Broken, Ref};
@@ -16,6 +16,7 @@ use crate::api::{
     Edge, InsertError, Key, LoadError, MemoryUsage, Options, Outcome, Rule, inverted,
 };
 use crate::mem::AllocError;
+use crate::mem::bytes::NewBytes;
 use crate::mem::word::{Read, Word};
 
 /// Entries between two bounds, in key order, from both ends; see [`Pinned::range`].
@@ -602,8 +603,11 @@ impl<'g> IntoIterator for &'g Pinned<'_> {
 pub struct IntoIter {
     map: Arc<BytesMap>,
     last: Option<Box<[u8]>>,
-    ahead: std::vec::IntoIter<(Box<[u8]>, Box<[u8]>)>,
+    ahead: std::vec::IntoIter<Owned>,
 }
+
+/// An entry's own bytes.
+type Owned = (Box<[u8]>, Box<[u8]>);
 
 /// Entries that an owned iterator copies at a time.
 const OWNED_STEP: usize = 40;
@@ -620,7 +624,7 @@ impl Iterator for IntoIter {
             };
             let copy =
                 |(key, value): (Key<'_>, Ref<'_, [u8]>)| (Box::from(&*key), Box::from(&*value));
-            let copies: Vec<(Box<[u8]>, Box<[u8]>)> =
+            let copies: Vec<Owned> =
                 pinned.range((from, Bound::Unbounded)).take(OWNED_STEP).map(copy).collect();
             drop(pinned);
             self.last = Some(copies.last()?.0.clone());

@@ -5,7 +5,7 @@
 //! on either way asks the record itself whether it is an entry.
 
 use super::layout::{MAX_KEY_BYTES, MOST_SORTED};
-use super::raw::{Garbage, Leaf, Number, Record, Stored, read_value};
+use super::raw::{Garbage, Leaf, Number, Record, Stored, left_of, read_value};
 use super::search::{BATCH, Segment};
 use super::{OrderedMap, Pinned, State};
 use crate::api::{InsertError, LoadError, Outcome, Rule, Written};
@@ -141,7 +141,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
                         (record.set(value), None)
                     };
                     drop(held);
-                    garbage.extend(V::left(&self.memory.apart, record, old).map(Garbage::Value));
+                    garbage.extend(left_of(&self.memory, record, old).map(Garbage::Value));
                     if let Some(leaf) = crowded {
                         self.clean(pinned, leaf, garbage);
                     }
@@ -284,7 +284,7 @@ impl<V: ?Sized + Stored> Drop for Loading<'_, V> {
     fn drop(&mut self) {
         for number in self.numbers.drain(..) {
             let record: Record<'_, V> = self.map.record(number);
-            let left = V::left(&self.map.memory.apart, record, record.word());
+            let left = left_of(&self.map.memory, record, record.word());
             self.map.discard_record(self.thread, number);
             drop(left);
         }

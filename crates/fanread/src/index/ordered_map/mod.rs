@@ -46,7 +46,7 @@ use crate::sync::epoch::{self, Guard};
 pub use iter::Range;
 use layout::State;
 pub use raw::Stored;
-use raw::{Garbage, Leaf, Memory};
+use raw::{Garbage, Leaf, Memory, left_of};
 use search::Table;
 
 /// Longest key of a map, in bytes.
@@ -227,7 +227,7 @@ impl<V: ?Sized + Stored> Left<'_, V> {
                 };
                 let record = self.map.record(number);
                 if record.state() == State::Live {
-                    drop(V::left(&self.map.memory.apart, record, record.word()));
+                    drop(left_of(&self.map.memory, record, record.word()));
                 }
             }
             self.at = 0;

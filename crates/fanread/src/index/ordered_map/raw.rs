@@ -22,12 +22,12 @@ use crate::api::OwnsAndTakes;
 use crate::arch::{self, prefetch};
 use crate::directory::{self, Spelling};
 use crate::list::{self, Border, Header, Limits};
+use crate::mem::LINE_BYTES;
 use crate::mem::boxed::Boxed;
-use crate::mem::bytes::{self, Apart};
+use crate::mem::bytes::{self, Apart, NewBytes};
 use crate::mem::heap::Records;
 use crate::mem::record;
 use crate::mem::word::{self, Form, Read, Word};
-use crate::mem::{AllocError, LINE_BYTES};
 use crate::prefix::{self, LeafRef};
 use crate::sync::epoch::Unlinked;
 use crate::sync::shim::{
@@ -253,9 +253,6 @@ const SPARE_AT: u32 = 20;
 /// Most units that a record has to spare.
 const MOST_SPARE: u64 = (1 << (32 - SPARE_AT)) - 1;
 
-/// Longest byte string that is kept in its record. One wait more is little beside what a longer one takes to be read.
-const MOST_INSIDE: usize = if cfg!(any(test, shuttle, small_leaves, miri)) { 64 } else { 1024 };
-
 /// A type whose values an [`OrderedMap`](super::OrderedMap) can keep: any sized type, and byte strings.
 pub trait Stored: Form {
     /// A value on its way into a record.
@@ -298,8 +295,12 @@ pub trait Stored: Form {
     fn units_after(old: Record<'_, Self>, least: u64) -> u64;
 
     /// What is to be dropped of a value that was taken out of the map, beside its record. `apart` is [`Memory::apart`].
+    ///
+    /// # Safety
+    ///
+    /// The word is that of the record, and taken out of the map once (M3).
     #[doc(hidden)]
-    fn left(apart: &AtomicU64, record: Record<'_, Self>, word: Word) -> Option<Self::Left>;
+    unsafe fn left(apart: &AtomicU64, record: Record<'_, Self>, word: Word) -> Option<Self::Left>;
 
     /// Bytes of values that are not in their records, in a map of so many entries. If there are any, they are to be dropped.
     #[doc(hidden)]
@@ -355,7 +356,7 @@ impl<V> Stored for V {
         least
     }
 
-    fn left(_: &AtomicU64, _: Record<'_, V>, word: Word) -> Option<Boxed<V>> {
+    unsafe fn left(_: &AtomicU64, _: Record<'_, V>, word: Word) -> Option<Boxed<V>> {
         // SAFETY: the word was made by `word_of_value` and is taken back once, when nobody can be reading it (M3).
         (!const { word::is_inline::<V>() }).then(|| unsafe { Boxed::new(word) })
     }
@@ -363,44 +364,6 @@ impl<V> Stored for V {
     fn apart(_: &AtomicU64, entries: usize) -> Option<usize> {
         (!const { word::is_inline::<V>() }).then(|| entries * size_of::<V>())
     }
-}
-
-/// A byte string on its way into a record.
-#[derive(Clone, Copy, Debug)]
-pub enum NewBytes<'a> {
-    /// It goes into the record.
-    Inside(&'a [u8]),
-    /// It has a piece of its own, with this word.
-    Apart(Word),
-}
-
-impl<'a> NewBytes<'a> {
-    /// Gets a string ready. `apart` is [`Memory::apart`].
-    pub(super) fn of(apart: &AtomicU64, value: &'a [u8]) -> Result<Self, AllocError> {
-        if value.len() <= MOST_INSIDE {
-            return Ok(Self::Inside(value));
-        }
-        let piece = Apart::new(value)?;
-        // Relaxed: a figure.
-        apart.fetch_add(piece.bytes() as u64, Relaxed);
-        Ok(Self::Apart(piece.into_word()))
-    }
-
-    /// Gives back what was never put into the map.
-    pub(super) fn discard(self, apart: &AtomicU64) {
-        if let Self::Apart(word) = self {
-            drop(take_apart(apart, word));
-        }
-    }
-}
-
-/// Takes back a piece that was made by [`NewBytes::of`], once.
-fn take_apart(apart: &AtomicU64, word: Word) -> Apart {
-    // SAFETY: the word is of `Apart::into_word`, and whoever calls this has taken it out of the map or never put it in (M3).
-    let piece = unsafe { Apart::from_word(word) };
-    // Relaxed: a figure.
-    apart.fetch_sub(piece.bytes() as u64, Relaxed);
-    piece
 }
 
 /// Behind the key: the string, or if it is long the address of a piece with it. Its word is where its length is.
@@ -472,8 +435,9 @@ impl Stored for [u8] {
         units.clamp(least, least + MOST_SPARE)
     }
 
-    fn left(apart: &AtomicU64, record: Record<'_, [u8]>, word: Word) -> Option<Apart> {
-        record.is_apart().then(|| take_apart(apart, word))
+    unsafe fn left(apart: &AtomicU64, record: Record<'_, [u8]>, word: Word) -> Option<Apart> {
+        // SAFETY: the caller's promise; the mark says that the word is that of a piece.
+        record.is_apart().then(|| unsafe { bytes::take_apart(apart, word) })
     }
 
     fn apart(apart: &AtomicU64, _: usize) -> Option<usize> {
@@ -571,7 +535,7 @@ impl<'g> Record<'g, [u8]> {
         let (units, inner) = (<[u8]>::units_of(self), HEAD_BYTES + self.key().len());
         let least = <[u8]>::units(self.key().len(), NewBytes::Inside(value));
         let fits = least <= units && 2 * least > units && units - least <= MOST_SPARE;
-        if self.is_apart() || value.len() > MOST_INSIDE || !fits {
+        if self.is_apart() || value.len() > bytes::MOST_INSIDE || !fits {
             return false;
         }
         // SAFETY: the record has room for the value behind the key, and nobody else looks at it.
@@ -758,6 +722,16 @@ impl<V: ?Sized + Stored> Unlinked for Garbage<V> {
     fn is_large(&self) -> bool {
         matches!(self, Self::Directory(_) | Self::Prefixes(_))
     }
+}
+
+/// What is to be dropped of a value that was taken out of the map, once, beside its record.
+pub(super) fn left_of<V: ?Sized + Stored>(
+    memory: &Memory,
+    record: Record<'_, V>,
+    word: Word,
+) -> Option<V::Left> {
+    // SAFETY: each caller has just replaced the record's word or ended the record, or the map ends (M3).
+    unsafe { V::left(&memory.apart, record, word) }
 }
 
 /// The value behind a word that was read from the map.

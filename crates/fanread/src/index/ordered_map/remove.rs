@@ -3,7 +3,7 @@
 //! A record is gone from the moment it says so. The directory forgets it then, under the same lock; its number stays in the leaf
 //! until a quarter of the leaf's are gone, and then the leaf is made anew without them.
 
-use super::raw::{Garbage, Number, Record, Stored, read_value};
+use super::raw::{Garbage, Number, Record, Stored, left_of, read_value};
 use super::{OrderedMap, Pinned, Ref, State};
 use crate::directory::Place;
 use crate::mem::word::Word;
@@ -90,7 +90,7 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
         let (record, old) = map.take(self, (hash, key), wanted)?;
         map.shards.removed(self.thread);
         let mut garbage: Vec<Garbage<V>> = Vec::new();
-        garbage.extend(V::left(&map.memory.apart, record, old).map(Garbage::Value));
+        garbage.extend(left_of(&map.memory, record, old).map(Garbage::Value));
         if let Some(hint) = map.hint(key, probe) {
             let leaf = map.list.leaf_of(&map.memory, key, hint);
             if leaf.count_removed() * 4 > leaf.sorted() + leaf.fresh() {
