@@ -96,6 +96,7 @@ macro_rules! for_each_map {
             pub(crate) const NUMBERS: bool = false;
 
             #[allow(dead_code, reason = "each suite uses its part")]
+            #[allow(clippy::missing_errors_doc, reason = "each error is that of the map's method")]
             mod map {
                 include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/maps/bytes.rs"));
             }
