@@ -65,10 +65,16 @@ tests tables --test table
 tiny suites --test suites
 tiny memory --test memory
 
-run() { # runs tests of a kind: the kind, and words that their names have in them
-  local kind=$1
+run() { # runs tests of a kind up to the first that fails: the kind, and words that their names have in them
+  local kind=$1 tests
   shift
-  (cd "$source/crates/fanread" && timeout --kill-after 5 "$patience" "${programs[$kind]}" "$@") >"$base/log" 2>&1
+  (cd "$source/crates/fanread" && exec timeout --kill-after 5 "$patience" "${programs[$kind]}" "$@") >"$base/log" 2>&1 &
+  tests=$!
+  while kill -0 "$tests" 2>/dev/null; do
+    ! grep -q '^test .* FAILED$' "$base/log" || kill "$tests" 2>/dev/null || true
+    sleep 0.1
+  done
+  wait "$tests"
 }
 
 for kind in $kinds; do
@@ -87,15 +93,13 @@ row fault 'where' 'caught by' seconds
 row --- --- --- ---:
 while IFS=$'\t' read -r name kind words place breaks; do
   began=$SECONDS status=0
-  read -r -a words <<<"$words"
-  FANREAD_PLANT=$name run "$kind" "${words[@]}" || status=$?
-  # The first test that failed; if the program died, one of those that were running.
-  by=$(sed -n 's/^test \(.*\) \.\.\. FAILED$/\1/p' "$base/log" | sort | head -n 1)
-  case $status in
-    0) by="**nobody**" survivors=$((survivors + 1)) ;;
-    101) ;;
-    124 | 137) by="$kind, which do not end" ;;
-    *) by="$kind, which end with $status" ;;
+  # shellcheck disable=SC2086
+  FANREAD_PLANT=$name run "$kind" $words || status=$?
+  by=$(sed -n 's/^test \(.*\) \.\.\. FAILED$/\1/p' "$base/log" | head -n 1)
+  case $status:$by in
+    0:) by="**nobody**" survivors=$((survivors + 1)) ;;
+    124: | 137:) by="$words, without an end" ;;
+    *:) by="$words, by signal $((status - 128))" ;;
   esac
   [ "$status" = 0 ] || say "$name: $by"
   [ "$status" != 0 ] || say "$name SURVIVES"
