@@ -147,14 +147,14 @@ fn all_floods_of_strings() -> impl Iterator<Item = Vec<Vec<u8>>> {
 }
 
 flooded! {
-    a_flooded_ordered_map_answers_in_bounded_memory:
-        OrderedMap, all_floods_of_strings(), like, |key| &key[..];
-    a_flooded_wormhole_answers_in_bounded_memory:
-        Wormhole, all_floods_of_strings(), like, |key| &key[..];
-    a_flooded_cuckoo_trie_answers_in_bounded_memory:
-        CuckooTrie, all_floods_of_strings(), like, |key| &key[..];
-    a_flooded_u64_map_answers_in_bounded_memory:
-        U64Map, floods_of_numbers(), |_: &Vec<u64>| random_numbers().take(KEYS).collect(), |key| *key;
+    a_flooded_ordered_map_answers_in_bounded_memory: OrderedMap,
+        all_floods_of_strings(), like, |key| &key[..];
+    a_flooded_wormhole_answers_in_bounded_memory: Wormhole,
+        all_floods_of_strings(), like, |key| &key[..];
+    a_flooded_cuckoo_trie_answers_in_bounded_memory: CuckooTrie,
+        all_floods_of_strings(), like, |key| &key[..];
+    a_flooded_u64_map_answers_in_bounded_memory: U64Map,
+        floods_of_numbers(), |_: &Vec<u64>| random_numbers().take(KEYS).collect(), |key| *key;
 }
 
 /// Numbers whose prefixes of four bytes, under which they are found, have both of their buckets in a sixteenth of a table.
