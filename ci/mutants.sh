@@ -71,6 +71,7 @@ tiny memory --test memory
 run() { # runs tests of a kind up to the first that fails: the kind, and words that their names have in them
   local kind=$1 tests
   shift
+  : >"$base/log" # what the last one has left there is not to be taken for this one's
   (cd "$source/crates/fanread" && exec timeout --kill-after 5 "$patience" "${programs[$kind]}" "$@") >"$base/log" 2>&1 &
   tests=$!
   while kill -0 "$tests" 2>/dev/null; do

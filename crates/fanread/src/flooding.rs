@@ -98,13 +98,13 @@ fn a_flood_under_one_seed_fills_no_place_of_another_more_than_random_keys_do() {
     }
 }
 
-/// Fills maps of a kind with floods, and looks at what they take. `$key` makes a key of what is in a list.
+/// Fills maps of a kind with floods, and looks at what they take. `$key` makes a key of what is in a `$list`.
 macro_rules! flooded {
-    ($($name:ident: $map:ident, $floods:expr, $random:expr, |$of:ident| $key:expr;)*) => {
+    ($($name:ident: $map:ident, $list:ty, $floods:expr, $random:expr, |$of:ident| $key:expr;)*) => {
         $(
             #[test]
             fn $name() {
-                let filled = |seed, keys: &[_]| {
+                let filled = |seed, keys: &$list| {
                     let map = $map::with_options(Options::new().seed(seed));
                     let pinned = map.pin();
                     for (n, $of) in (0..).zip(keys) {
@@ -124,7 +124,7 @@ macro_rules! flooded {
                 };
                 for flood in $floods {
                     // As long as those of the flood.
-                    let random: Vec<_> = $random(&flood);
+                    let random: $list = $random(&flood);
                     let usual = filled(OTHER, &random).max(PIECE);
                     let (victim, stranger) = (filled(KNOWN, &flood), filled(OTHER, &flood));
                     assert!(stranger <= 2 * usual, "{stranger} bytes for {usual}");
@@ -147,13 +147,13 @@ fn all_floods_of_strings() -> impl Iterator<Item = Vec<Vec<u8>>> {
 }
 
 flooded! {
-    a_flooded_ordered_map_answers_in_bounded_memory: OrderedMap,
+    a_flooded_ordered_map_answers_in_bounded_memory: OrderedMap, Vec<Vec<u8>>,
         all_floods_of_strings(), like, |key| &key[..];
-    a_flooded_wormhole_answers_in_bounded_memory: Wormhole,
+    a_flooded_wormhole_answers_in_bounded_memory: Wormhole, Vec<Vec<u8>>,
         all_floods_of_strings(), like, |key| &key[..];
-    a_flooded_cuckoo_trie_answers_in_bounded_memory: CuckooTrie,
+    a_flooded_cuckoo_trie_answers_in_bounded_memory: CuckooTrie, Vec<Vec<u8>>,
         all_floods_of_strings(), like, |key| &key[..];
-    a_flooded_u64_map_answers_in_bounded_memory: U64Map,
+    a_flooded_u64_map_answers_in_bounded_memory: U64Map, Vec<u64>,
         floods_of_numbers(), |_: &Vec<u64>| random_numbers().take(KEYS).collect(), |key| *key;
 }
 

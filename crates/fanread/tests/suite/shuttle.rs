@@ -129,6 +129,11 @@ fn full_leaf() -> Vec<u32> {
     (0..7).map(|n| 2 * n).collect()
 }
 
+/// As many entries as a hash directory has room for, but for some three to six: the first segment grows.
+fn full_table() -> Vec<u32> {
+    (0..8).map(|n| 2 * n).collect()
+}
+
 /// Two leaves: the eighth entry has cut the full one between 4 and 8.
 fn split() -> Vec<u32> {
     full_leaf().into_iter().chain([7]).collect()
@@ -192,6 +197,12 @@ scenarios! {
     growth_loses_no_write: Integers, two - nothing,
         [[Insert(1), Insert(2), Insert(3), Insert(5)], [Remove(4), Get(4), Update(8), Get(8)],
             [Insert(9), Get(9), Insert(10)]];
+    a_table_that_grows_hides_no_key_from_readers: Integers, full_table - nothing,
+        [[Insert(1), Insert(3), Insert(5)], [Insert(7), Insert(9), Insert(11), Get(1)],
+            [Get(7), Get(0), Get(14), Get(3)]];
+    a_table_that_grows_loses_no_write: Integers, full_table - nothing,
+        [[Insert(1), Insert(3), Get(9)], [Insert(7), Insert(9), Remove(0), Get(0)],
+            [Insert(11), Insert(13), Update(14), Get(14)]];
     a_scan_sees_all_of_a_map_that_grows: Integers, two - nothing,
         [[Insert(1), Insert(2), Insert(3), Insert(5)], [Insert(6), Walk, Remove(4)],
             [Remove(8), ScanBack]];
