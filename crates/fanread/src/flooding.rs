@@ -70,7 +70,9 @@ fn fullest(hashes: &[u64]) -> usize {
     let places = hashes.len() as u128;
     let of_place = |place: &dyn Fn(u64) -> u64| {
         let mut counts = HashMap::new();
-        hashes.iter().for_each(|hash| *counts.entry(place(*hash)).or_insert(0) += 1);
+        for hash in hashes {
+            *counts.entry(place(*hash)).or_insert(0) += 1;
+        }
         counts.into_values().max().unwrap_or(0)
     };
     let scaled = |hash: u64| ((u128::from(hash) * places) >> 64) as u64;

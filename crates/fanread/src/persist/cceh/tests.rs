@@ -477,7 +477,9 @@ fn all_are_caught(
     std::panic::set_hook(Box::new(|_| {}));
     let missed: Vec<_> = faults.iter().filter(|fault| !is_caught(**fault)).collect();
     std::panic::set_hook(hook);
-    faults.iter().for_each(|fault| println!("planted: {fault}"));
+    for fault in &faults {
+        println!("planted: {fault}");
+    }
     eprintln!("{} faults planted", faults.len());
     assert!(missed.is_empty(), "{missed:#?}");
     faults.len()
