@@ -8,8 +8,8 @@
 #   ci/mutants.sh >docs/mutants.md   all of them, for the record
 #
 # All faults are compiled at once and chosen by a variable when a test program runs (ci/mutants/plant.rs). FANREAD_SCHEDULES is
-# the number of schedules of a scene, 1000 if unset, as in ci/loom.sh; FANREAD_PATIENCE the seconds after which a test that does not
-# end counts as failed, 120 if unset.
+# the number of schedules of a scene, 3000 if unset; FANREAD_PATIENCE the seconds after which a test that does not end counts as
+# failed, 600 if unset: more than any takes without a fault.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,9 +21,9 @@ fi
 
 mkdir -p "${CARGO_TARGET_DIR:-target}/mutants"
 base=$(cd "${CARGO_TARGET_DIR:-target}/mutants" && pwd)
-export FANREAD_SCHEDULES="${FANREAD_SCHEDULES:-1000}" FANREAD_SEEDS="${FANREAD_SEEDS:-2}"
+export FANREAD_SCHEDULES="${FANREAD_SCHEDULES:-3000}" FANREAD_SEEDS="${FANREAD_SEEDS:-2}"
 export FANREAD_HISTORIES="${FANREAD_HISTORIES:-200}" LOOM_MAX_PREEMPTIONS="${LOOM_MAX_PREEMPTIONS:-3}"
-patience=${FANREAD_PATIENCE:-120}
+patience=${FANREAD_PATIENCE:-600}
 
 say() { printf '== %d:%02d: %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$*" >&2; }
 
