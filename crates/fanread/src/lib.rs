@@ -37,6 +37,8 @@ mod api;
 mod arch;
 mod batch;
 mod directory;
+#[cfg(all(test, not(loom), not(shuttle)))]
+mod flooding;
 mod hash;
 mod index;
 pub mod key;

@@ -511,6 +511,52 @@ fn the_other_crates_have_no_unsafe_and_no_stubs() {
     }
 }
 
+/// The tests that a page names, as `file::test`.
+fn named_tests(page: &str) -> impl Iterator<Item = (&str, &str)> {
+    let words = page.split('`').skip(1).step_by(2);
+    words.filter_map(|word| word.split_once("::")).filter(|(file, _)| file.ends_with(".rs"))
+}
+
+/// Whether a source has a test of this name: a function, or an entry of a list of tests.
+fn has_test(source: &Source, name: &str) -> bool {
+    let mut before = "";
+    source.words().any(|(at, word)| {
+        let is_test = before == "fn" || source.code[at + word.len()..].starts_with(": ");
+        before = word;
+        word == name && is_test
+    })
+}
+
+#[test]
+fn every_promise_names_a_test_that_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // As above: a copy of the library alone has no pages beside it.
+    let Ok(page) = fs::read_to_string(root.join("../../docs/promises.md")) else { return };
+    let mut broken = Vec::new();
+    for (file, test) in named_tests(&page) {
+        let is_there = fs::read_to_string(root.join(file))
+            .is_ok_and(|text| has_test(&Source::new(file, &text), test));
+        if !is_there {
+            broken.push(format!("{file} has no test {test}"));
+        }
+    }
+    assert!(broken.is_empty(), "\n{}\n", broken.join("\n"));
+    // Each line of its tables but the first two of each names one.
+    let lines = page.lines().filter(|line| line.starts_with('|'));
+    let unproved = lines.filter(|line| !line.ends_with("| test |") && !line.contains("---"));
+    let unproved: Vec<_> = unproved.filter(|line| named_tests(line).next().is_none()).collect();
+    assert!(unproved.is_empty(), "promises without a test: {unproved:#?}");
+}
+
+#[test]
+fn a_test_is_told_from_what_only_has_its_name() {
+    let source = Source::new("x.rs", "// fn a()\nfn b() { c() }\nlist! { d: points::<u64>, e; }");
+    let there = ["a", "b", "c", "d", "e"].map(|name| has_test(&source, name));
+    assert_eq!(there, [false, true, false, true, false]);
+    let page = "| x | `Map` `a/b.rs::c` `Vec::new` | `d.rs::e` |";
+    assert!(named_tests(page).eq([("a/b.rs", "c"), ("d.rs", "e")]));
+}
+
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn each_rule_finds_what_breaks_it() {

@@ -89,7 +89,17 @@ mod tests {
         let lock = Lock::new(0_u64);
         std::thread::scope(|scope| {
             for _ in 0..4 {
-                scope.spawn(|| (0..10_000).for_each(|_| *lock.lock() += 1));
+                scope.spawn(|| {
+                    for turn in 0..10_000 {
+                        let mut held = lock.lock();
+                        let before = *held;
+                        if turn % 100 == 0 {
+                            // Whoever else gets in now sees the same.
+                            std::thread::yield_now();
+                        }
+                        *held = before + 1;
+                    }
+                });
             }
         });
         assert_eq!(*lock.lock(), 40_000);

@@ -129,6 +129,26 @@ fn full_leaf() -> Vec<u32> {
     (0..7).map(|n| 2 * n).collect()
 }
 
+/// As many entries as a hash directory has room for, but for some three to six: the first segment grows.
+fn full_table() -> Vec<u32> {
+    (0..8).map(|n| 2 * n).collect()
+}
+
+/// A leaf of six sorted entries and three fresh ones, as an `OrderedMap` has it: the next entry cuts it.
+fn sorted_leaf() -> Vec<u32> {
+    (0..9).map(|n| 2 * n).collect()
+}
+
+/// Two such leaves, cut between 10 and 12.
+fn sorted_leaves() -> Vec<u32> {
+    (0..10).map(|n| 2 * n).collect()
+}
+
+/// What to take out of these so that 2 keys remain in the left leaf and 3 in the right one.
+fn all_but_these_5() -> Vec<u32> {
+    vec![4, 6, 8, 10, 16]
+}
+
 /// Two leaves: the eighth entry has cut the full one between 4 and 8.
 fn split() -> Vec<u32> {
     full_leaf().into_iter().chain([7]).collect()
@@ -192,6 +212,18 @@ scenarios! {
     growth_loses_no_write: Integers, two - nothing,
         [[Insert(1), Insert(2), Insert(3), Insert(5)], [Remove(4), Get(4), Update(8), Get(8)],
             [Insert(9), Get(9), Insert(10)]];
+    a_table_that_grows_hides_no_key_from_readers: Integers, full_table - nothing,
+        [[Insert(1), Insert(3), Insert(5)], [Insert(7), Insert(9), Insert(11), Get(1)],
+            [Get(7), Get(0), Get(14), Get(3)]];
+    a_table_that_grows_loses_no_write: Integers, full_table - nothing,
+        [[Insert(1), Insert(3), Get(9)], [Insert(7), Insert(9), Remove(0), Get(0)],
+            [Insert(11), Insert(13), Update(14), Get(14)]];
+    a_split_of_a_sorted_leaf_loses_no_write: Integers, sorted_leaf - nothing,
+        [[Insert(7), Get(3)], [Insert(3), Remove(6), Get(7)], [Update(6), Insert(6), Walk]];
+    a_merge_of_sorted_leaves_loses_no_write: Integers, sorted_leaves - all_but_these_5,
+        [[Remove(0), Get(3)], [Insert(3), Remove(12), Get(2)], [Update(14), Remove(18), Walk]];
+    two_sorted_neighbours_may_merge_at_once: Integers, sorted_leaves - all_but_these_5,
+        [[Remove(0), Insert(0)], [Remove(12), Insert(12)], [Remove(14), Get(2)]];
     a_scan_sees_all_of_a_map_that_grows: Integers, two - nothing,
         [[Insert(1), Insert(2), Insert(3), Insert(5)], [Insert(6), Walk, Remove(4)],
             [Remove(8), ScanBack]];

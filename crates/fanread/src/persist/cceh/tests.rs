@@ -477,6 +477,9 @@ fn all_are_caught(
     std::panic::set_hook(Box::new(|_| {}));
     let missed: Vec<_> = faults.iter().filter(|fault| !is_caught(**fault)).collect();
     std::panic::set_hook(hook);
+    for fault in &faults {
+        println!("planted: {fault}");
+    }
     eprintln!("{} faults planted", faults.len());
     assert!(missed.is_empty(), "{missed:#?}");
     faults.len()
@@ -702,6 +705,26 @@ mod scenes {
             reader.join().unwrap();
             map.check().unwrap();
             assert_eq!(contents(&map).len(), 6);
+        });
+    }
+
+    #[test]
+    fn shuttle_a_slot_used_again_gives_no_foreign_value() {
+        schedules(|| {
+            let (map, keys) = start(SplitPolicy::InPlace, 3);
+            let writer = {
+                let (map, keys) = (map.clone(), keys.clone());
+                shuttle::thread::spawn(move || {
+                    assert_eq!(map.remove(keys[0]), Some(1));
+                    assert_eq!(map.insert(keys[4], 2).unwrap(), None);
+                    assert_eq!(map.remove(keys[4]), Some(2));
+                    assert_eq!(map.insert(keys[0], 3).unwrap(), None);
+                })
+            };
+            assert!([None, Some(1), Some(3)].contains(&map.get(keys[0])));
+            assert!([None, Some(2)].contains(&map.get(keys[4])));
+            writer.join().unwrap();
+            map.check().unwrap();
         });
     }
 

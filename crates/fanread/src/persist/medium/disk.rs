@@ -2,9 +2,9 @@
 //! states, and so is their length.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::panic::Location;
 use std::sync::{Arc, Mutex};
+use std::{fmt, io};
 
 use super::journal::SECTOR;
 use super::sim::each_choice;
@@ -31,6 +31,17 @@ pub(crate) enum Fault {
     Missing(Site),
     /// What a place waits for is waited for after what is done next.
     Late(Site),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, (waits, place)) = match self {
+            Self::Missing(site) => ("missing", site),
+            Self::Late(site) => ("late", site),
+        };
+        let kind = if *waits { "wait" } else { "write" };
+        write!(f, "{what} {kind} at {}:{}", place.file(), place.line())
+    }
 }
 
 /// What is on a disk: its files.

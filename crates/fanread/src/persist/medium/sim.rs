@@ -5,11 +5,11 @@
 //! processors of x86-64 promise; without, each word for itself is, which covers other machines and reordering compilers.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::panic::Location;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
 use std::thread::{self, ThreadId};
+use std::{fmt, io};
 
 use super::{LINE_WORDS, LineAt, LineRef, Medium, WordAt, line_of};
 use crate::sync::shim::{AtomicU64, Ordering};
@@ -42,6 +42,16 @@ pub(crate) enum Fault {
     Missing(Site),
     /// What a place does happens after what is done next.
     Late(Site),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, (kind, place)) = match self {
+            Self::Missing(site) => ("missing", site),
+            Self::Late(site) => ("late", site),
+        };
+        write!(f, "{what} {kind:?} at {}:{}", place.file(), place.line())
+    }
 }
 
 /// The words of a state that a crash left.

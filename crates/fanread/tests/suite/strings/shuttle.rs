@@ -21,6 +21,8 @@ scenarios! {
             [Remove(8), Walk, Walk]];
     a_scan_sees_all_of_a_map_that_shrinks: Nuls, two_full_leaves - all_but_9,
         [[Remove(1), Remove(3), Remove(5), Remove(7)], [Insert(4), Walk], [Remove(9), ScanBack]];
+    a_short_key_in_a_slot_used_again_has_no_foreign_value: Nuls, two - nothing,
+        [[Remove(4), Insert(6), Remove(6), Insert(4)], [Get(4), Get(6)], [Get(8), Get(6)]];
     a_scan_that_sorts_records_loses_no_write: LongPrefix, two - nothing,
         [[Insert(6), Remove(4)], [Walk, ScanBack], [Insert(2), Remove(8), Get(6)]];
     an_update_in_a_record_does_not_revive_what_is_removed: LongPrefix, two - nothing,

@@ -386,6 +386,9 @@ fn every_write_and_every_wait_of_a_checkpoint_is_needed() {
         (1..6).any(|seed| fails(|| _ = live_and_end::<Map<Copied>>(seed, 12, None)));
     TRUSTS.set(false);
     std::panic::set_hook(hook);
+    for fault in &faults {
+        println!("planted: {fault}");
+    }
     eprintln!("{} faults planted", faults.len() + 1);
     assert!(missed.is_empty(), "{missed:#?}");
     assert!(is_trust_caught, "a checksum that nobody looks at");
