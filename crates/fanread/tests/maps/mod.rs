@@ -6,7 +6,7 @@
 //! of its own, in `suite/strings/`, `suite/numbers/` or `suite/typed/`.
 
 /// Makes a module for every map, and in it one of each suite with the tests of its files. There, `Map` is the map's type and
-/// `map` its module, `Key` is a key that was found, `Whole` is the type in the library, `NUMBERS` says whether the map is one on
+/// `map` its module, `Key` is a key that was found, `Whole` is the type in the library, `NAME` is what counts call it, `NUMBERS` says whether the map is one on
 /// numbers, and `LIMITED` whether keys may be too long.
 macro_rules! for_each_map {
     ($($suite:ident: $file:literal $(, strings: $strings:literal)? $(, numbers: $numbers:literal)? $(, typed: $typed:literal)?;)+) => {
@@ -23,6 +23,9 @@ macro_rules! for_each_map {
             pub(crate) use fanread::{$map as Map, $map as Whole, $module as map, Key};
 
             #[allow(dead_code, reason = "each suite uses its part")]
+            pub(crate) const NAME: &str = stringify!($module);
+
+            #[allow(dead_code, reason = "each suite uses its part")]
             pub(crate) const NUMBERS: bool = false;
 
             #[allow(dead_code, reason = "each suite uses its part")]
@@ -37,6 +40,9 @@ macro_rules! for_each_map {
             pub(crate) use self::map::{Key, Map};
             #[allow(unused_imports, reason = "each suite uses its part")]
             pub(crate) use fanread::$map as Whole;
+
+            #[allow(dead_code, reason = "each suite uses its part")]
+            pub(crate) const NAME: &str = stringify!($module);
 
             #[allow(dead_code, reason = "each suite uses its part")]
             pub(crate) const NUMBERS: bool = true;
@@ -60,6 +66,9 @@ macro_rules! for_each_map {
         mod $module {
             #[allow(unused_imports, reason = "each suite uses its part")]
             pub(crate) use self::map::{Key, Map, Whole};
+
+            #[allow(dead_code, reason = "each suite uses its part")]
+            pub(crate) const NAME: &str = stringify!($module);
 
             #[allow(dead_code, reason = "each suite uses its part")]
             pub(crate) const NUMBERS: bool = false;
@@ -88,7 +97,7 @@ macro_rules! for_each_map {
         }
 
         $(
-            mod $suite {
+            pub(crate) mod $suite {
                 #[allow(unused_imports, reason = "each suite uses its part")]
                 use super::*;
 
