@@ -61,14 +61,14 @@ fn a_history_is_linearizable_and_a_damaged_one_is_not() {
     ] {
         let args = ["--index", index, "--keys", keys, "--threads", "3", "--count", "300"];
         let mut lines = lines(&args);
-        assert_eq!(lines.len(), 3 * (200_000 / 3));
+        assert_eq!(lines.len(), 3 * (100_000 / 3));
         assert!(lines.is_sorted_by_key(|line| line["t0"].as_u64()));
         let right = history(&lines);
         right.check().unwrap_or_else(|violation| panic!("{index}: {violation}"));
         assert_eq!(right.threads.len(), 3);
         // One answer in the middle is another one.
         let is_found = |line: &&mut Value| line["op"] == "get" && line["r"].is_u64();
-        let line = lines.iter_mut().skip(100_000).find(is_found).unwrap();
+        let line = lines.iter_mut().skip(50_000).find(is_found).unwrap();
         line["r"] = Value::Null;
         let verdict = history(&lines).check();
         assert!(matches!(verdict, Err(Violation::NotLinearizable { .. })), "{index}: {verdict:?}");

@@ -19,7 +19,7 @@ use workload::{Rng, mix64};
 use crate::maps::for_our_maps;
 
 /// Calls of all threads together: enough to meet splits and merges, few enough for checkers that try all orders.
-const CALLS: usize = 200_000;
+const CALLS: usize = 100_000;
 
 /// Calls that change their minds: how many of 16 insert, and in the next stretch how many remove.
 const WAVES: [u64; 2] = [7, 3];
