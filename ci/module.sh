@@ -4,7 +4,8 @@
 #
 #   ci/module.sh                    all but the long ones
 #   ci/module.sh cluster            three masters and three replicas: resharding, and a master that is killed under load
-#   ci/module.sh fuzz [SECONDS]     damaged payloads and random commands for that long, 600 seconds if not said
+#   ci/module.sh fuzz [SECONDS]     damaged payloads and random commands for that long, 600 seconds if not said; FANREAD_COUNTS names a
+#                                   file for how many
 #   ci/module.sh full               10^5 damaged payloads of each kind and 10^6 random commands
 #   FANREAD_SERVER=valkey-server    tests with another server than redis-server
 set -euo pipefail
@@ -70,9 +71,12 @@ case $what in
   full) FANREAD_PAYLOADS=100000 FANREAD_COMMANDS=1000000 pytest "$tests/test_state.py" "$tests/test_model.py" ;;
   fuzz)
     end=$((SECONDS + ${2:-600}))
+    export FANREAD_PAYLOADS="${FANREAD_PAYLOADS:-20000}" FANREAD_COMMANDS="${FANREAD_COMMANDS:-100000}"
     while [ $SECONDS -lt $end ]; do
-      FANREAD_PAYLOADS=20000 FANREAD_COMMANDS=100000 pytest -x "$tests/test_state.py" "$tests/test_model.py" \
-        -k 'payloads or random or nonsense'
+      pytest -x "$tests/test_state.py" "$tests/test_model.py" -k 'payloads or random or nonsense'
+      # Each of two tests takes so many payloads; one takes so many commands, the other half as many.
+      [ -z "${FANREAD_COUNTS:-}" ] || printf 'payloads module %d\ncommands module %d\n' \
+        $((2 * FANREAD_PAYLOADS)) $((FANREAD_COMMANDS * 3 / 2)) >>"$FANREAD_COUNTS"
     done
     ;;
 esac

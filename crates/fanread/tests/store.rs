@@ -11,7 +11,7 @@ use std::{env, fs, thread};
 use fanread::persist::Durability;
 use fanread::persist::cceh::{CcehError, CcehOptions};
 use fanread::{Cceh, Store};
-use testkit::Rng;
+use testkit::{Rng, effort};
 
 /// Where a killed process finds its map, and what its calls are drawn from.
 const CHILD: &str = "FANREAD_STORE_CHILD";
@@ -169,16 +169,17 @@ fn a_process_that_is_killed_beside_its_checkpoints_loses_nothing_it_had_acknowle
 }
 
 fn kill_again_and_again(kind: &str) {
-    let kills = env::var("FANREAD_KILLS").ok().map_or(20, |n| n.parse::<u64>().unwrap());
+    let kills = effort::amount("FANREAD_KILLS", 20) as u64;
     let folder = folder(&format!("killed-{kind}"));
     let path = folder.join("map");
     let held = alone();
     Map::create(kind, &path);
     drop(held);
     let mut contents = BTreeMap::new();
-    let mut random = Rng::new(17);
+    let mut random = Rng::new(effort::seed(17));
     let mut calls = 0;
-    for seed in 0..kills {
+    for kill in 0..kills {
+        let seed = random.next_u64();
         let held = alone();
         let mut child = Command::new(env::current_exe().unwrap())
             .args(["killed_process", "--exact", "--nocapture", "--test-threads=1"])
@@ -222,12 +223,13 @@ fn kill_again_and_again(kind: &str) {
             if found != model {
                 // The call that was not acknowledged may have happened.
                 step(&mut model, count);
-                assert!(found == model, "kill {seed}, thread {thread}, {count} calls");
+                assert!(found == model, "kill {kill}, thread {thread}, {count} calls");
             }
         }
         contents = found;
     }
     println!("{kind}: {kills} kills, {calls} calls");
+    effort::done("kills", kind, kills);
     fs::remove_dir_all(folder).unwrap();
 }
 

@@ -6,6 +6,7 @@
 //! | `linear` | threads on one map leave histories that are linearizable, and scans that keep their promise |
 //! | `faults` | what other implementations got wrong, and what users do to a map, does no harm |
 //! | `panics` | user code that panics wherever a map calls it leaves the map usable, and each value dropped once |
+//! | `spelled` | what fuzzing found stays found |
 //! | `api` | where types may go, how long they live, what compiles and what does not |
 //!
 //! `cargo test --test suites wormhole::` runs those of one map, `cargo test --test suites ::linear::` one suite of all. How much
@@ -30,6 +31,7 @@ for_each_map! {
     linear: "linear.rs", strings: "strings/linear.rs", numbers: "numbers/linear.rs", typed: "typed/linear.rs";
     faults: "faults.rs", strings: "strings/faults.rs", numbers: "numbers/faults.rs", typed: "strings/faults.rs";
     panics: "panics.rs", strings: "strings/panics.rs";
+    spelled: "spelled.rs";
     api: "api.rs", strings: "strings/api.rs";
 }
 

@@ -15,13 +15,16 @@
 //! ```
 
 pub mod dummy;
+pub mod effort;
 pub mod history;
 pub mod model;
 pub mod ops;
 pub mod rng;
 pub mod scan;
+pub mod spelled;
 pub mod stress;
 
+pub use effort::seeds;
 pub use model::range;
-pub use ops::{Keys, Op, Ops, seeds};
+pub use ops::{Keys, Op, Ops};
 pub use rng::Rng;

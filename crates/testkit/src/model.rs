@@ -142,7 +142,8 @@ pub fn range<'a, V>(
 ///
 /// At the first difference, saying how to make it again.
 pub fn agree<S: Subject>(make: impl FnOnce() -> S, seed: u64, keys: Keys, steps: usize) {
-    run(make(), Ops::new(seed).keys(keys), seed, keys, steps);
+    let name = named(seed, keys);
+    run(make(), Ops::new(seed).keys(keys).take(steps), &name);
 }
 
 /// As [`agree`], with a pool of `pool` keys: the size the map grows to.
@@ -157,16 +158,32 @@ pub fn agree_at_size<S: Subject>(
     pool: usize,
     steps: usize,
 ) {
-    run(make(), Ops::new(seed).keys(keys).pool(pool), seed, keys, steps);
+    let name = named(seed, keys);
+    run(make(), Ops::new(seed).keys(keys).pool(pool).take(steps), &name);
 }
 
-fn run<S: Subject>(mut map: S, ops: Ops, seed: u64, keys: Keys, steps: usize) {
+/// As [`agree`], on given operations.
+///
+/// # Panics
+///
+/// As [`agree`].
+pub fn agree_on<S: Subject>(map: S, ops: impl IntoIterator<Item = Op>) {
+    run(map, ops.into_iter(), "given operations");
+}
+
+/// How the run of a seed is made again.
+fn named(seed: u64, keys: Keys) -> String {
+    format!("FANREAD_SEED={seed:#x}, {keys:?}")
+}
+
+fn run<S: Subject>(mut map: S, ops: impl Iterator<Item = Op>, name: &str) {
     let mut model = Reference::default();
     let whole =
         |walk| Op::Range { from: Bound::Unbounded, to: Bound::Unbounded, count: usize::MAX, walk };
     let ends = [whole(crate::ops::Walk::Forward), whole(crate::ops::Walk::Backward), Op::Len];
-    for (step, op) in ops.take(steps).chain(ends).enumerate() {
-        let at = || format!("FANREAD_SEED={seed:#x}, {keys:?}, step {step}: {}", brief(&op));
+    let ops = ops.map(|op| (op, false)).chain(ends.map(|op| (op, true)));
+    for (step, (op, is_end)) in ops.enumerate() {
+        let at = || format!("{name}, step {step}: {}", brief(&op));
         let right = model.answer(&op);
         match map.apply(&op) {
             Some(answer) if answer != right => {
@@ -177,7 +194,7 @@ fn run<S: Subject>(mut map: S, ops: Ops, seed: u64, keys: Keys, steps: usize) {
             None => undo(&mut model, &mut map, &op),
         }
         // Often while the map is small, seldom once a check is dear.
-        if step.is_power_of_two() || step >= steps {
+        if step.is_power_of_two() || is_end {
             map.check().unwrap_or_else(|broken| panic!("{broken}\nafter {}", at()));
         }
     }

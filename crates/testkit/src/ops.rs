@@ -9,6 +9,7 @@
 
 use std::ops::Bound;
 
+pub use crate::effort::seeds;
 use crate::rng::{Rng, splitmix};
 
 /// The longest key that a map of byte strings takes.
@@ -403,27 +404,6 @@ fn url(rng: &mut Rng) -> Vec<u8> {
 #[must_use]
 pub fn as_u64(key: &[u8]) -> u64 {
     u64::from_be_bytes(key.try_into().expect("keys of the u64 shapes have 8 bytes"))
-}
-
-/// Returns the seeds that random tests run with.
-///
-/// Eight fixed ones; only `FANREAD_SEED` if that is set (a number, hexadecimal
-/// with `0x`), to replay a failure; `FANREAD_SEEDS` many if that is set.
-///
-/// # Panics
-///
-/// If a variable is set to something that is not a number.
-pub fn seeds() -> impl Iterator<Item = u64> {
-    let read = |name: &str| {
-        std::env::var(name).ok().map(|text| {
-            let digits = text.strip_prefix("0x");
-            let number = digits.map_or_else(|| text.parse(), |hex| u64::from_str_radix(hex, 16));
-            number.unwrap_or_else(|_| panic!("{name} is {text:?}, not a number"))
-        })
-    };
-    let one = read("FANREAD_SEED");
-    let count = if one.is_some() { 1 } else { read("FANREAD_SEEDS").unwrap_or(8) };
-    (0..count).map(move |i| one.unwrap_or_else(|| splitmix(i)))
 }
 
 #[cfg(test)]

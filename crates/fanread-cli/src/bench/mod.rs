@@ -2,12 +2,13 @@
 //!
 //! `rounds` plans the runs and starts one process of this program for each; `worker` is that
 //! process. `driver` holds the timed loops, `grow` those of a map that grows under readers, `verify`
-//! the checks between them.
+//! the checks between them. `history` times nothing: it writes down what threads did.
 
 pub(crate) mod cceh;
 pub(crate) mod clock;
 pub(crate) mod driver;
 pub(crate) mod grow;
+pub(crate) mod history;
 pub(crate) mod job;
 pub(crate) mod machine;
 pub(crate) mod memory;

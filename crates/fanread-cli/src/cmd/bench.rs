@@ -10,6 +10,7 @@ use workload::distribution::Distribution;
 use workload::mix::Workload;
 
 use crate::bench::driver::LONGEST_BATCH;
+use crate::bench::history;
 use crate::bench::job::{GROW, Job};
 use crate::bench::machine::Machine;
 use crate::bench::registry::{self, ENTRIES, Entry};
@@ -22,6 +23,8 @@ use crate::report::{compare, html, table};
 
 /// Keys of a run without `--count`: larger than the caches, loaded in about a second.
 const DEFAULT_COUNT: usize = 2_000_000;
+/// Keys of a history without `--count`: few enough that threads meet on them.
+const HISTORY_COUNT: usize = 1_000;
 const DEFAULT_SETS: [&str; 2] = ["rand-8", "reddit"];
 
 const EXAMPLES: &str = "\
@@ -31,6 +34,7 @@ Examples:
   fanread bench --workload grow --threads 2 --count 20M --index wormhole,cuckoo-trie
   find / -xdev -type f | fanread bench --keys - --index btreemap,scc
   fanread bench --json new.json --baseline old.json --fail-if-slower 5%
+  fanread bench --history calls.jsonl --index skip-list --threads 4 --count 1k
 
 Exit status: 0 done, 1 a wrong answer or a run that failed or was too slow, 2 misuse.";
 
@@ -78,6 +82,9 @@ pub(crate) struct BenchArgs {
     /// Write a page with plots and tables
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Measure nothing: write every call of threads on one map, and its answer, one JSON object a line
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "csv", "html", "baseline", "workload", "batch", "dependent", "repeat"])]
+    history: Option<PathBuf>,
     /// Compare with the JSON of an earlier run
     #[arg(long, value_name = "OLD.json")]
     baseline: Option<PathBuf>,
@@ -119,6 +126,9 @@ enum Asked {
 pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     if let Some(job) = &args.job {
         return worker::run(job).map_err(|e| Failure::failed(format!("{}: {e}", job.index)));
+    }
+    if let Some(path) = &args.history {
+        return args.write_history(path);
     }
     let campaign = args.campaign()?;
     // What can be refused is refused before minutes of measuring.
@@ -181,6 +191,36 @@ fn verdict(
 }
 
 impl BenchArgs {
+    /// Writes the history of one map on one set.
+    fn write_history(&self, path: &Path) -> Result<(), Failure> {
+        let one = |what: &str, given: usize| match given {
+            0 | 1 => Ok(()),
+            _ => Err(Failure::misuse(format!("a history is of one {what}"))),
+        };
+        one("map, give one --index", self.index.len())?;
+        one("--count", self.count.len())?;
+        one("--threads", self.threads.len())?;
+        one("--dist", self.dist.len())?;
+        let name = match self.index.first() {
+            None => "ordered-map",
+            Some(one) => one.entry().map_or("all", |entry| entry.name),
+        };
+        let sets = self.sets()?;
+        // Of the two sets that are measured by default, the first will do.
+        let set = sets.first().ok_or_else(|| Failure::misuse("no key set"))?;
+        let count = self.count.first().copied().unwrap_or(HISTORY_COUNT);
+        let (keys, _) = set.load(count, self.seed).map_err(|e| Failure::misuse(e.to_string()))?;
+        let (threads, dist) = (self.threads[0], self.dist[0]);
+        let mut out = create(path)?;
+        match history::write(name, &keys, threads, dist, self.seed, &mut out)? {
+            Some(calls) => {
+                eprintln!("{calls} calls of {threads} threads on {} keys", keys.present());
+                Ok(())
+            }
+            None => Err(Failure::misuse(format!("no history of {name} on {}", self.keys[0]))),
+        }
+    }
+
     fn campaign(&self) -> Result<Campaign, Failure> {
         let mut indexes: Vec<&'static Entry> = Vec::new();
         let chosen: Vec<&Entry> = match &self.index[..] {

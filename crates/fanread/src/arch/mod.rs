@@ -24,12 +24,12 @@ use core::sync::atomic::AtomicU64;
 
 mod flush;
 #[cfg_attr(
-    all(target_arch = "x86_64", not(any(miri, loom, shuttle)), not(test)),
+    all(target_arch = "x86_64", not(any(miri, loom, shuttle, fanread_tsan)), not(test)),
     allow(dead_code, reason = "there it defines what the twins in use have to return")
 )]
 mod portable;
 mod words;
-#[cfg(all(target_arch = "x86_64", not(any(miri, loom, shuttle))))]
+#[cfg(all(target_arch = "x86_64", not(any(miri, loom, shuttle, fanread_tsan))))]
 mod x86_64;
 
 #[cfg(test)]
@@ -39,9 +39,9 @@ pub(crate) use best::Avx512;
 pub(crate) use flush::Flush;
 pub(crate) use words::Words;
 
-#[cfg(not(all(target_arch = "x86_64", not(any(miri, loom, shuttle)))))]
+#[cfg(not(all(target_arch = "x86_64", not(any(miri, loom, shuttle, fanread_tsan)))))]
 use portable as best;
-#[cfg(all(target_arch = "x86_64", not(any(miri, loom, shuttle))))]
+#[cfg(all(target_arch = "x86_64", not(any(miri, loom, shuttle, fanread_tsan))))]
 use x86_64 as best;
 
 /// Asks for the line that holds `at`, without waiting for it. Any address will do, none faults.

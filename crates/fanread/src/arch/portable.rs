@@ -1,20 +1,24 @@
 //! Plain Rust twin of every kernel, and its definition.
 
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// How words are loaded. A reader puts a fence behind the call where it needs one.
+// ORDER: Acquire for ThreadSanitizer, which does not know fences; pairs with the stores of `sync::shim`.
+const LOAD: Ordering = if cfg!(fanread_tsan) { Ordering::Acquire } else { Ordering::Relaxed };
 
 /// Nobody has AVX-512 here.
 #[derive(Clone, Copy, Debug)]
-#[cfg(not(all(target_arch = "x86_64", not(any(miri, loom, shuttle)))))]
+#[cfg(not(all(target_arch = "x86_64", not(any(miri, loom, shuttle, fanread_tsan)))))]
 pub(crate) enum Avx512 {}
 
-#[cfg(not(all(target_arch = "x86_64", not(any(miri, loom, shuttle)))))]
+#[cfg(not(all(target_arch = "x86_64", not(any(miri, loom, shuttle, fanread_tsan)))))]
 impl Avx512 {
     pub(crate) fn detect() -> Option<Self> {
         None
     }
 }
 
-#[cfg(not(all(target_arch = "x86_64", not(any(miri, loom, shuttle)))))]
+#[cfg(not(all(target_arch = "x86_64", not(any(miri, loom, shuttle, fanread_tsan)))))]
 impl super::Lanes for Avx512 {
     fn match_u16(self, _line: &[AtomicU64; 8], _tag: u16) -> u32 {
         match self {}
@@ -38,7 +42,7 @@ pub(super) fn match_u16(line: &[AtomicU64; 8], tag: u16) -> u32 {
     let mut lanes = 0;
     for (i, word) in line.iter().enumerate() {
         // Relaxed: a lane is a hint that its reader verifies.
-        let word = word.load(Relaxed);
+        let word = word.load(LOAD);
         for lane in 0..4 {
             lanes |= u32::from((word >> (16 * lane)) as u16 == tag) << (4 * i + lane);
         }
@@ -51,7 +55,7 @@ pub(super) fn match_u64(line: &[AtomicU64; 8], want: u64, mask: u64) -> u8 {
     let mut words = 0;
     for (i, word) in line.iter().enumerate() {
         // Relaxed: whoever follows a word found here loads it again, with the order it needs.
-        words |= u8::from(word.load(Relaxed) & mask == want) << i;
+        words |= u8::from(word.load(LOAD) & mask == want) << i;
     }
     words
 }
@@ -61,7 +65,7 @@ pub(super) fn match_u32(line: &[AtomicU64; 8], want: u32, mask: u32) -> u32 {
     let mut lanes = 0;
     for (i, word) in line.iter().take(3).enumerate() {
         // Relaxed: as in `match_u16`.
-        let word = word.load(Relaxed);
+        let word = word.load(LOAD);
         lanes |= u32::from(word as u32 & mask == want) << (2 * i);
         lanes |= u32::from((word >> 32) as u32 & mask == want) << (2 * i + 1);
     }
@@ -74,7 +78,7 @@ pub(super) fn match_bytes(line: &[AtomicU64; 8], byte: u8) -> (u32, u32) {
     let (mut at_most, mut equal) = (0, 0);
     for (i, word) in line.iter().take(2).enumerate() {
         // Relaxed: as in `match_u16`.
-        for (j, found) in word.load(Relaxed).to_le_bytes().into_iter().enumerate() {
+        for (j, found) in word.load(LOAD).to_le_bytes().into_iter().enumerate() {
             at_most |= u32::from(found <= byte) << (8 * i + j);
             equal |= u32::from(found == byte) << (8 * i + j);
         }

@@ -34,7 +34,7 @@ fn twins() -> Vec<Twin> {
             match_bytes: super::match_bytes,
         },
     ];
-    #[cfg(all(target_arch = "x86_64", not(any(miri, loom, shuttle))))]
+    #[cfg(all(target_arch = "x86_64", not(any(miri, loom, shuttle, fanread_tsan))))]
     if super::Avx512::detect().is_some() {
         twins.push(Twin {
             name: "avx512",

@@ -3,33 +3,37 @@
 //! * Ordinarily these are core's types.
 //! * Under `cfg(shuttle)` each access is a point where the scheduler may switch threads. The types keep the
 //!   size and alignment of core's, so the real layouts run under the scheduler unchanged.
+//! * Under `cfg(fanread_tsan)`, for ThreadSanitizer, which does not know fences, every load is an Acquire load and every store a
+//!   Release store at least. That is more than the fences order, so it can hide a fence that is missing, which is the business of
+//!   the loom models; memory that is read beside a writer, or given back too early, is seen.
 //! * Under `cfg(loom)` layouts stay core's too; the protocols in this module are generic over [`Word`] and the
 //!   loom models run the same code on loom's atomics.
 
 pub(crate) use core::sync::atomic::Ordering;
 
-#[cfg(not(shuttle))]
+#[cfg(not(any(shuttle, fanread_tsan)))]
 pub(crate) use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, fence};
 
-#[cfg(shuttle)]
+#[cfg(any(shuttle, fanread_tsan))]
 pub(crate) use scheduled::{AtomicPtr, AtomicU32, AtomicU64, fence};
 
 /// The words of one cache line.
 pub(crate) type LineWords = [AtomicU64; 8];
 
 /// Returns the line as core's atomics, for the kernels of `arch`.
-#[cfg(not(shuttle))]
+#[cfg(not(any(shuttle, fanread_tsan)))]
 #[inline(always)]
 pub(crate) fn line(words: &LineWords) -> &[core::sync::atomic::AtomicU64; 8] {
     words
 }
 
-#[cfg(shuttle)]
+#[cfg(any(shuttle, fanread_tsan))]
 pub(crate) use scheduled::line;
 
 /// Gives the scheduler of a model run a chance to switch.
-#[cfg(shuttle)]
+#[cfg(any(shuttle, fanread_tsan))]
 fn point() {
+    #[cfg(shuttle)]
     // Not a yield: the scheduler takes a yield as a wish to wait, and would put every thread last at every access.
     shuttle::thread::sleep(core::time::Duration::ZERO);
 }
@@ -96,12 +100,40 @@ word!(AtomicU64, fence);
 #[cfg(all(test, loom))]
 word!(loom::sync::atomic::AtomicU64, loom::sync::atomic::fence);
 
-#[cfg(shuttle)]
+#[cfg(any(shuttle, fanread_tsan))]
 mod scheduled {
-    //! Core's atomics with a scheduling point before each access.
+    //! Core's atomics with a scheduling point before each access, or with orders that ThreadSanitizer understands.
 
     use super::{LineWords, Ordering, point};
     use core::sync::atomic as real;
+
+    /// The order of a load.
+    fn loads(order: Ordering) -> Ordering {
+        match order {
+            // ORDER: Acquire, pairs with `stores`, in place of the fences.
+            Ordering::Relaxed if cfg!(fanread_tsan) => Ordering::Acquire,
+            order => order,
+        }
+    }
+
+    /// The order of a store.
+    fn stores(order: Ordering) -> Ordering {
+        match order {
+            // ORDER: Release, pairs with `loads`, in place of the fences.
+            Ordering::Relaxed if cfg!(fanread_tsan) => Ordering::Release,
+            order => order,
+        }
+    }
+
+    /// The order of a load and a store.
+    fn swaps(order: Ordering) -> Ordering {
+        match order {
+            Ordering::SeqCst => order,
+            // ORDER: AcqRel, pairs with `loads` and `stores`, in place of the fences.
+            _ if cfg!(fanread_tsan) => Ordering::AcqRel,
+            order => order,
+        }
+    }
 
     macro_rules! scheduled {
         ($name:ident, $real:ty, $value:ty) => {
@@ -115,11 +147,11 @@ mod scheduled {
                 }
                 pub(crate) fn load(&self, order: Ordering) -> $value {
                     point();
-                    self.0.load(order)
+                    self.0.load(loads(order))
                 }
                 pub(crate) fn store(&self, value: $value, order: Ordering) {
                     point();
-                    self.0.store(value, order);
+                    self.0.store(value, stores(order));
                 }
                 pub(crate) fn compare_exchange_weak(
                     &self,
@@ -129,15 +161,15 @@ mod scheduled {
                     failure: Ordering,
                 ) -> Result<$value, $value> {
                     point();
-                    self.0.compare_exchange(old, new, success, failure)
+                    self.0.compare_exchange(old, new, swaps(success), loads(failure))
                 }
                 pub(crate) fn fetch_add(&self, value: $value, order: Ordering) -> $value {
                     point();
-                    self.0.fetch_add(value, order)
+                    self.0.fetch_add(value, swaps(order))
                 }
                 pub(crate) fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
                     point();
-                    self.0.fetch_sub(value, order)
+                    self.0.fetch_sub(value, swaps(order))
                 }
                 pub(crate) fn get_mut(&mut self) -> &mut $value {
                     self.0.get_mut()
@@ -159,11 +191,11 @@ mod scheduled {
         }
         pub(crate) fn load(&self, order: Ordering) -> *mut T {
             point();
-            self.0.load(order)
+            self.0.load(loads(order))
         }
         pub(crate) fn store(&self, value: *mut T, order: Ordering) {
             point();
-            self.0.store(value, order);
+            self.0.store(value, stores(order));
         }
         pub(crate) fn compare_exchange(
             &self,
@@ -173,7 +205,7 @@ mod scheduled {
             failure: Ordering,
         ) -> Result<*mut T, *mut T> {
             point();
-            self.0.compare_exchange(old, new, success, failure)
+            self.0.compare_exchange(old, new, swaps(success), loads(failure))
         }
         pub(crate) fn get_mut(&mut self) -> &mut *mut T {
             self.0.get_mut()

@@ -8,7 +8,7 @@
 //! The map of byte strings goes through the suites that ask nothing but numbers of its values, by [`bytes.rs`](bytes.rs).
 
 /// Makes a module for every map, and in it one of each suite with the tests of its files. There, `Map` is the map's type and
-/// `map` its module, `Key` is a key that was found, `Whole` is the type in the library, `NUMBERS` says whether the map is one on
+/// `map` its module, `Key` is a key that was found, `Whole` is the type in the library, `NAME` is what counts call it, `NUMBERS` says whether the map is one on
 /// numbers, and `LIMITED` whether keys may be too long.
 macro_rules! for_each_map {
     ($($suite:ident: $file:literal $(, strings: $strings:literal)? $(, numbers: $numbers:literal)? $(, typed: $typed:literal)?;)+) => {
@@ -25,6 +25,9 @@ macro_rules! for_each_map {
             pub(crate) use fanread::{$map as Map, $map as Whole, $module as map, Key, Ref};
 
             #[allow(dead_code, reason = "each suite uses its part")]
+            pub(crate) const NAME: &str = stringify!($module);
+
+            #[allow(dead_code, reason = "each suite uses its part")]
             pub(crate) const NUMBERS: bool = false;
 
             #[allow(dead_code, reason = "each suite uses its part")]
@@ -39,6 +42,9 @@ macro_rules! for_each_map {
             pub(crate) use self::map::{Key, Map};
             #[allow(unused_imports, reason = "each suite uses its part")]
             pub(crate) use fanread::{$map as Whole, Ref};
+
+            #[allow(dead_code, reason = "each suite uses its part")]
+            pub(crate) const NAME: &str = stringify!($module);
 
             #[allow(dead_code, reason = "each suite uses its part")]
             pub(crate) const NUMBERS: bool = true;
@@ -64,6 +70,9 @@ macro_rules! for_each_map {
             pub(crate) use self::map::{Key, Map, Whole};
             #[allow(unused_imports, reason = "each suite uses its part")]
             pub(crate) use fanread::Ref;
+
+            #[allow(dead_code, reason = "each suite uses its part")]
+            pub(crate) const NAME: &str = stringify!($module);
 
             #[allow(dead_code, reason = "each suite uses its part")]
             pub(crate) const NUMBERS: bool = false;
@@ -111,7 +120,7 @@ macro_rules! for_each_map {
         }
 
         $(
-            mod $suite {
+            pub(crate) mod $suite {
                 #[allow(unused_imports, reason = "each suite uses its part")]
                 use super::*;
 

@@ -1,30 +1,32 @@
 // Included for each map by `maps/mod.rs`; `../linear.rs` says what is tested.
 
 use self::common::{Churned, Spelling, Threads, Value};
+use testkit::effort;
 use testkit::stress::{Plan, Stats, run};
 
 /// How many histories a test makes.
-fn histories(by_default: usize) -> usize {
-    let wanted = std::env::var("FANREAD_HISTORIES").ok();
-    wanted.map_or(by_default, |text| text.parse().expect("FANREAD_HISTORIES is a number"))
+fn histories() -> usize {
+    effort::amount("FANREAD_HISTORIES", 300)
 }
 
 /// Prints what was run (`--nocapture` shows it). How many calls overlapped is the machine's doing, so it is not asserted.
 fn report(what: &str, stats: Stats) {
     println!("{what}: {stats:?}");
+    effort::done("histories", NAME, stats.histories as u64);
 }
 
 /// Point calls only, on a map that holds nothing but the keys of the test: one leaf, which grows from nothing.
 fn points<V: Value>(spelling: Spelling, seed: u64) {
-    let plan = Plan { seed, ..Plan::new(histories(300)) };
+    let plan = Plan { seed: effort::seed(seed), ..Plan::new(histories()) };
     let stats = run(&plan, |initial| Threads::<V>::new(initial, spelling, 1));
     report("points", stats);
 }
 
 /// Point calls and scans, with four threads, while leaves split and merge.
 fn churned<V: Value>(spelling: Spelling, seed: u64) {
+    let seed = effort::seed(seed);
     let plan =
-        Plan { threads: 4, calls: 30, keys: 8, scan_one_in: 8, seed, ..Plan::new(histories(300)) };
+        Plan { threads: 4, calls: 30, keys: 8, scan_one_in: 8, seed, ..Plan::new(histories()) };
     let stats = run(&plan, |initial| Churned::<V>::new(initial, spelling, seed));
     report("churned", stats);
     assert!(stats.scans > 0);

@@ -9,11 +9,13 @@ use std::thread;
 use self::common::Spelling;
 use self::map::Pinned;
 use fanread::LoadError;
-use testkit::Rng;
 use testkit::dummy::{Census, Counted, bangs};
+use testkit::{Rng, effort};
 
 /// Up to which call the n-th call of a closure panics.
-const CALLS: u32 = 200;
+fn most_calls() -> u32 {
+    effort::amount("FANREAD_CALLS", 200) as u32
+}
 
 /// Runs `f` and returns whether it panicked.
 fn panics(f: impl FnOnce()) -> bool {
@@ -81,10 +83,10 @@ fn a_value_that_panics_on_drop_is_dropped_once_and_harms_nobody() {
 #[test]
 fn a_closure_of_retain_may_panic_at_any_call() {
     for spelling in Spelling::ALL {
-        for nth in 0..CALLS {
+        for nth in 0..most_calls() {
             let census = Census::new();
             let map = Map::new();
-            fill(&map.pin(), &census, spelling, CALLS);
+            fill(&map.pin(), &census, spelling, most_calls());
             let calls = Cell::new(0);
             let pinned = map.pin();
             assert!(panics(|| pinned.retain(|_, value| {
@@ -94,13 +96,14 @@ fn a_closure_of_retain_may_panic_at_any_call() {
             pinned.check().unwrap();
             // Those refused before the panic are gone, all others are there.
             let left = pinned.iter().map(|(key, _)| spelling.number(&key));
-            assert!(left.eq((0..CALLS).filter(|n| *n >= nth || n % 2 == 0)));
-            fill(&pinned, &census, spelling, CALLS);
-            assert_eq!(pinned.len(), CALLS as usize);
+            assert!(left.eq((0..most_calls()).filter(|n| *n >= nth || n % 2 == 0)));
+            fill(&pinned, &census, spelling, most_calls());
+            assert_eq!(pinned.len(), most_calls() as usize);
             drop(pinned);
             drop(map);
             census.verify(0).unwrap();
         }
+        effort::done("panics", NAME, most_calls().into());
     }
 }
 
@@ -109,7 +112,7 @@ fn a_closure_of_a_write_may_panic_at_any_size_of_the_map() {
     let census = Census::new();
     let map = Map::new();
     let spelling = Spelling::ALL[1];
-    for n in 0..CALLS {
+    for n in 0..most_calls() {
         let pinned = map.pin();
         let key = spelling.key(n);
         assert!(panics(|| _ = pinned.get_or_insert_with(&key, || panic!("as planned"))));
@@ -120,9 +123,10 @@ fn a_closure_of_a_write_may_panic_at_any_size_of_the_map() {
         assert_eq!(same.content, u64::from(n));
         pinned.check().unwrap();
     }
-    assert_eq!(map.len(), CALLS as usize);
+    assert_eq!(map.len(), most_calls() as usize);
     drop(map);
     census.verify(0).unwrap();
+    effort::done("panics", NAME, 2 * u64::from(most_calls()));
 }
 
 thread_local! {
@@ -166,7 +170,7 @@ impl AsRef<[u8]> for Touchy<Vec<u8>> {
 fn a_comparison_may_panic() {
     let census = Census::new();
     let map = Map::new();
-    for n in 0..CALLS {
+    for n in 0..most_calls() {
         let key = Spelling::Integers.key(n);
         let pinned = map.pin();
         let value = |content: u32| Touchy(census.value(content.into()));
@@ -180,16 +184,17 @@ fn a_comparison_may_panic() {
     map.pin().check().unwrap();
     drop(map);
     census.verify(0).unwrap();
+    effort::done("panics", NAME, most_calls().into());
 }
 
 #[test]
 fn a_clone_of_an_owned_iterator_may_panic_and_the_iterator_goes_on() {
     let census = Census::new();
     let map = Arc::new(Map::new());
-    (0..CALLS).for_each(|n| {
+    (0..most_calls()).for_each(|n| {
         map.pin().insert(&Spelling::Integers.key(n), Touchy(census.value(n.into())));
     });
-    for nth in 0..CALLS {
+    for nth in 0..most_calls() {
         PATIENCE.set(nth);
         let mut all = map.iter_owned();
         let mut seen = Vec::new();
@@ -197,16 +202,17 @@ fn a_clone_of_an_owned_iterator_may_panic_and_the_iterator_goes_on() {
         assert!(panicked);
         PATIENCE.set(u32::MAX);
         seen.extend(all.map(|(_, value)| value.0.content));
-        assert!(seen.into_iter().eq((0..CALLS).map(u64::from)));
+        assert!(seen.into_iter().eq((0..most_calls()).map(u64::from)));
     }
     drop(map);
     census.verify(0).unwrap();
+    effort::done("panics", NAME, most_calls().into());
 }
 
 #[test]
 fn entries_that_cannot_be_loaded_are_dropped_once() {
     let spelling = Spelling::ALL[1];
-    for nth in (0..CALLS).chain([1_000]) {
+    for nth in (0..most_calls()).chain([1_000]) {
         let census = Census::new();
         let entries = |bad: Vec<u8>| {
             let census = census.clone();

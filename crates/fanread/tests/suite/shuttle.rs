@@ -6,9 +6,15 @@ use std::sync::Arc;
 use self::common::{Spelling, Threads, Value};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, Runner, thread};
+use testkit::effort;
 use testkit::history::{Call, Clock, Event, History, Recorder};
 use testkit::scan::{Scan, ScanChecker};
 use testkit::stress::Shared;
+
+/// How many schedules of each kind of value a scene runs under.
+fn schedules() -> usize {
+    effort::amount("FANREAD_SCHEDULES", 10_000)
+}
 
 /// What one thread does.
 #[derive(Clone, Copy, Debug)]
@@ -66,17 +72,16 @@ impl Scenario {
 
     /// Runs the scenario under many schedules, with the value in the leaf and with the value in a record.
     fn explore(self) {
-        let schedules = std::env::var("FANREAD_SCHEDULES").ok();
-        let schedules = schedules.map_or(10_000, |text| text.parse().expect("a number"));
         let mut config = Config::new();
         config.stack_size = 1 << 18;
-        let half = schedules / 2;
+        let half = schedules() / 2;
         let random = || RandomScheduler::new(half);
         let few_switches = || PctScheduler::new(4, half);
         Runner::new(random(), config.clone()).run(move || self.run::<u64>());
         Runner::new(few_switches(), config.clone()).run(move || self.run::<u64>());
         Runner::new(random(), config.clone()).run(move || self.run::<Box<u64>>());
         Runner::new(few_switches(), config).run(move || self.run::<Box<u64>>());
+        effort::done("schedules", NAME, 4 * half as u64);
     }
 }
 

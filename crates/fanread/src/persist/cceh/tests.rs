@@ -12,6 +12,7 @@ use super::{Broken, Cceh, CcehError, CcehOptions, Map, SplitPolicy};
 use crate::hash::mix::stream;
 use crate::persist::medium::sim::{Event, Fault, Image, Kind, Replay, Sim, Site};
 use crate::persist::medium::{Mapped, Medium, WordAt};
+use testkit::effort;
 
 const POLICIES: [SplitPolicy; 2] = [SplitPolicy::InPlace, SplitPolicy::CopyOnWrite];
 
@@ -396,20 +397,22 @@ impl Scene {
 
 type Sites = BTreeSet<Site>;
 
-fn seeds() -> u64 {
-    std::env::var("FANREAD_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
+/// Says how many states of which kind of map were opened.
+fn report(of: &str, opened: u64) {
+    eprintln!("{opened} states");
+    effort::done("crash-images", of, opened);
 }
 
 #[test]
 fn a_crash_after_any_store_flush_or_fence_leaves_the_map_before_or_after_a_call() {
-    let mut opened = 0;
-    for seed in 0..seeds() {
+    for seed in effort::seeds_or(1) {
+        let mut opened = 0;
         for scene in Scene::all() {
             opened += scene.crash_everywhere::<Map<Sim>>(seed, 150, 300, &mut Sites::new());
         }
+        report("cceh", opened);
+        assert!(opened > 100_000, "{opened}");
     }
-    eprintln!("{opened} states");
-    assert!(opened > 100_000 * seeds(), "{opened}");
 }
 
 #[test]
@@ -606,9 +609,9 @@ impl testkit::stress::Shared for Shared {
 #[test]
 fn histories_of_threads_are_linearizable_while_segments_split_and_merge() {
     use testkit::stress::{Plan, run};
-    let histories = std::env::var("FANREAD_HISTORIES").map_or(400, |n| n.parse().unwrap());
+    let histories = effort::amount("FANREAD_HISTORIES", 400);
     for policy in POLICIES {
-        let plan = Plan { threads: 4, keys: 16, seed: 4, ..Plan::new(histories) };
+        let plan = Plan { threads: 4, keys: 16, seed: effort::seed(4), ..Plan::new(histories) };
         let stats = run(&plan, |initial| {
             let map = Map::create(Mapped::memory(true).unwrap(), tiny(policy, 1)).unwrap();
             let shared = Shared(map);
@@ -618,6 +621,7 @@ fn histories_of_threads_are_linearizable_while_segments_split_and_merge() {
             shared
         });
         println!("{policy:?}: {stats:?}");
+        effort::done("histories", "cceh", stats.histories as u64);
     }
 }
 
@@ -663,7 +667,7 @@ mod scenes {
     use std::sync::Arc;
 
     fn schedules(scene: impl Fn() + Send + Sync + Clone + 'static) {
-        let count = std::env::var("FANREAD_SCHEDULES").map_or(2000, |n| n.parse().unwrap());
+        let count = effort::amount("FANREAD_SCHEDULES", 2000);
         let config = || {
             let mut config = Config::new();
             // Maps have their arrays of chunks in them, and these are moved.
@@ -672,6 +676,7 @@ mod scenes {
         };
         Runner::new(scheduler::RandomScheduler::new(count), config()).run(scene.clone());
         Runner::new(scheduler::PctScheduler::new(4, count), config()).run(scene);
+        effort::done("schedules", "cceh", 2 * count as u64);
     }
 
     /// A map of small segments, one of which is about to split, or, together with its neighbour, to merge.

@@ -271,7 +271,7 @@ fn unmap(base: NonNull<AtomicU64>, bytes: usize) {
     let _ = unsafe { rustix::mm::munmap(base.as_ptr().cast(), bytes) };
 }
 
-#[cfg(all(test, target_arch = "x86_64", not(any(miri, loom, shuttle))))]
+#[cfg(all(test, target_arch = "x86_64", not(any(miri, loom, shuttle, fanread_tsan))))]
 mod tests {
     use super::*;
     use crate::persist::medium::WordAt;

@@ -69,8 +69,8 @@ fn snapshots_beside_writers_keep_the_promise_of_scans() {
             calls: 30,
             keys: 8,
             scan_one_in: 4,
-            seed: 21,
-            ..Plan::new(histories(300))
+            seed: effort::seed(21),
+            ..Plan::new(histories())
         };
         let stats = run(&plan, |initial| Snapshots(Threads::<Box<u64>>::new(initial, spelling, 1)));
         report("snapshots", stats);

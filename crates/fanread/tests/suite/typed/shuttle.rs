@@ -2,12 +2,12 @@
 
 /// Runs a scene under many schedules of both kinds.
 fn explore_scene(scene: impl Fn() + Send + Sync + Copy + 'static) {
-    let schedules = std::env::var("FANREAD_SCHEDULES").ok();
-    let schedules = schedules.map_or(10_000, |text| text.parse().expect("a number"));
     let mut config = Config::new();
     config.stack_size = 1 << 18;
-    Runner::new(RandomScheduler::new(schedules / 2), config.clone()).run(scene);
-    Runner::new(PctScheduler::new(4, schedules / 2), config).run(scene);
+    let half = schedules() / 2;
+    Runner::new(RandomScheduler::new(half), config.clone()).run(scene);
+    Runner::new(PctScheduler::new(4, half), config).run(scene);
+    effort::done("schedules", NAME, 2 * half as u64);
 }
 
 fn key(n: u64) -> Box<[u8]> {

@@ -266,17 +266,17 @@ fn a_neighbour_is_first(scene: &Scene) {
 
 #[test]
 fn a_crash_after_any_store_flush_or_fence_leaves_the_strings_before_or_after_a_call() {
-    let mut opened = 0;
-    for seed in 0..seeds() {
+    for seed in effort::seeds_or(1) {
+        let mut opened = 0;
         for scene in scenes() {
             scene.crash_while_made::<Strings<Sim>>(&mut Sites::new());
             extents_become_segments(&scene);
             a_neighbour_is_first(&scene);
             opened += scene.crash_everywhere::<Strings<Sim>>(seed, 20, 80, &mut Sites::new());
         }
+        report("store", opened);
+        assert!(opened > 50_000, "{opened}");
     }
-    eprintln!("{opened} states");
-    assert!(opened > 50_000 * seeds(), "{opened}");
 }
 
 #[test]
@@ -407,9 +407,9 @@ impl testkit::stress::Shared for Shared {
 #[test]
 fn histories_of_threads_with_strings_are_linearizable() {
     use testkit::stress::{Plan, run};
-    let histories = std::env::var("FANREAD_HISTORIES").map_or(400, |n| n.parse().unwrap());
+    let histories = effort::amount("FANREAD_HISTORIES", 400);
     for options in [twins(SplitPolicy::InPlace, 4), tiny(SplitPolicy::CopyOnWrite, 1)] {
-        let plan = Plan { threads: 4, keys: 16, seed: 4, ..Plan::new(histories) };
+        let plan = Plan { threads: 4, keys: 16, seed: effort::seed(4), ..Plan::new(histories) };
         let stats = run(&plan, |initial| {
             let shared = Shared(Strings::create(Mapped::memory(true).unwrap(), options).unwrap());
             for (number, value) in initial {
@@ -418,6 +418,7 @@ fn histories_of_threads_with_strings_are_linearizable() {
             shared
         });
         println!("{options:?}: {stats:?}");
+        effort::done("histories", "store", stats.histories as u64);
     }
 }
 
