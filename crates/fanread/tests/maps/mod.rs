@@ -102,6 +102,9 @@ macro_rules! for_each_map {
             pub(crate) use fanread::Key;
 
             #[allow(dead_code, reason = "each suite uses its part")]
+            pub(crate) const NAME: &str = "bytes_map";
+
+            #[allow(dead_code, reason = "each suite uses its part")]
             pub(crate) const NUMBERS: bool = false;
 
             #[allow(dead_code, reason = "each suite uses its part")]
