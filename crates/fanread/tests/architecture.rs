@@ -513,8 +513,8 @@ fn the_other_crates_have_no_unsafe_and_no_stubs() {
 
 /// The tests that a page names, as `file::test`.
 fn named_tests(page: &str) -> impl Iterator<Item = (&str, &str)> {
-    let words = page.split('`').skip(1).step_by(2);
-    words.filter_map(|word| word.split_once("::")).filter(|(file, _)| file.ends_with(".rs"))
+    let named = page.split('`').skip(1).step_by(2).filter_map(|word| word.split_once("::"));
+    named.filter(|(file, _)| Path::new(file).extension().is_some_and(|extension| extension == "rs"))
 }
 
 /// Whether a source has a test of this name: a function, or an entry of a list of tests.
