@@ -47,7 +47,7 @@ sums() {
           (i > 6 ? millions(sum["crash-images/" map]) : "-") " |"
       }
       print "| wanted | 1 M each | 1 M each | 10 M together |\n"
-      print "In all: " runs " runs, " minutes " minutes; " millions(total["fuzz-executions"]) " fuzz executions (100 M wanted), " \
+      print "In all: " runs + 0 " records, " minutes " minutes; " millions(total["fuzz-executions"]) " fuzz executions (100 M wanted), " \
         millions(total["kills"]) " kills, " millions(total["panics"]) " panics, " millions(total["payloads"]) " payloads and " \
         millions(total["commands"]) " commands to the module."
     }' "$1"
@@ -206,7 +206,7 @@ git diff --quiet HEAD || commit=$commit+
       for (i = 1; i <= kinds; i++) {
         printf ",\"%s\":{", what[i]
         count = split(of[what[i]], names, " ")
-        for (j = 1; j <= count; j++) printf "%s\"%s\":%.0f", j > 1 ? "," : "", names[j], sum[what[i], names[j]]
+        for (j = 1; j <= count; j++) printf "%s\"%s\":%.0f", (j > 1 ? "," : ""), names[j], sum[what[i], names[j]]
         printf "}"
       }
     }'

@@ -159,7 +159,7 @@ impl Reader<'_> {
             7..=11 => Op::Remove(self.key()),
             12..=14 => Op::Get(self.key()),
             15 => Op::Len,
-            16..=19 => return self.stretch(what % 2 == 0, ops),
+            16..=19 => return self.stretch(what.is_multiple_of(2), ops),
             20 => Op::Update(self.key(), self.value()),
             21 => Op::GetOrInsert(self.key(), self.value()),
             22 => Op::CompareExchange(self.key(), self.value(), self.value()),
@@ -207,7 +207,7 @@ impl Spelling {
         let number = u64::from(n);
         let number = match self {
             Self::Dense => 0xff_00 + number,
-            Self::OneByte => 0x8180_7f01_00ff_fe40 ^ (number & 0xff) << (number >> 8 & 7) * 8,
+            Self::OneByte => 0x8180_7f01_00ff_fe40 ^ (number & 0xff) << (8 * (number >> 8 & 7)),
             Self::Spread | Self::Eight => splitmix(number),
             Self::Ends if n.is_multiple_of(2) => number / 2,
             Self::Ends => u64::MAX - number / 2,

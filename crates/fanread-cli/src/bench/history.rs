@@ -53,8 +53,13 @@ struct Line {
 
 /// A map whose calls can be written down.
 trait Recorded: Sync {
-    /// Carries out a call; the outer `None` says that the map has no such method.
-    fn call(&self, key: &[u8], call: Call) -> Option<Option<u64>>;
+    /// Carries out a call and returns its answer.
+    fn call(&self, key: &[u8], call: Call) -> Option<u64>;
+
+    /// Whether the map has such a method.
+    fn has(&self, _call: Call) -> bool {
+        true
+    }
 }
 
 fn number(key: &[u8]) -> u64 {
@@ -65,9 +70,9 @@ fn number(key: &[u8]) -> u64 {
 macro_rules! recorded {
     ($map:ty, |$key:ident| $given:expr, $stored:expr) => {
         impl Recorded for $map {
-            fn call(&self, $key: &[u8], call: Call) -> Option<Option<u64>> {
+            fn call(&self, $key: &[u8], call: Call) -> Option<u64> {
                 let map = self.pin();
-                Some(match call {
+                match call {
                     Call::Get => map.get($given).map(|value| *value),
                     Call::Insert { v } => map.insert($stored, v).map(|old| *old),
                     Call::Remove => map.remove($given).map(|old| *old),
@@ -77,7 +82,7 @@ macro_rules! recorded {
                         Ok(old) => Some(*old),
                         Err((found, _)) => found.map(|found| *found),
                     },
-                })
+                }
             }
         }
     };
@@ -110,13 +115,19 @@ recorded! { SkipList<u64, u64>, |key| Borrow::<u64>::borrow(&number(key)), numbe
 recorded! { SkipList<Box<[u8]>, u64>, |key| key, key.into() }
 
 impl Recorded for Cceh {
-    fn call(&self, key: &[u8], call: Call) -> Option<Option<u64>> {
+    fn call(&self, key: &[u8], call: Call) -> Option<u64> {
         match call {
-            Call::Get => Some(self.get(number(key))),
-            Call::Insert { v } => self.insert(number(key), v).ok(),
-            Call::Remove => Some(self.remove(number(key))),
-            _ => None,
+            Call::Insert { v } => match self.insert(number(key), v) {
+                Ok(old) => old,
+                Err(e) => panic!("cannot insert: {e}"),
+            },
+            Call::Remove => self.remove(number(key)),
+            _ => self.get(number(key)),
         }
+    }
+
+    fn has(&self, call: Call) -> bool {
+        matches!(call, Call::Get | Call::Insert { .. } | Call::Remove)
     }
 }
 
@@ -147,13 +158,11 @@ pub(crate) fn write(
                     let k = chooser.choose(&mut rng);
                     // No other call writes it, and none is zero.
                     let v = (turn * threads + client) as u64 + 1;
-                    let mut call = choose(&mut rng, turn, v);
+                    let call = Some(choose(&mut rng, turn, v)).filter(|call| map.has(*call));
+                    let call = call.unwrap_or(Call::Get);
                     // ORDER: SeqCst, pairs with itself: the numbers of two calls that did not overlap agree with real time.
                     let t0 = clock.fetch_add(1, SeqCst);
-                    let r = map.call(keys.key(k), call).unwrap_or_else(|| {
-                        call = Call::Get;
-                        map.call(keys.key(k), call).flatten()
-                    });
+                    let r = map.call(keys.key(k), call);
                     // ORDER: as above.
                     let t1 = clock.fetch_add(1, SeqCst);
                     Line { c: client, call, k, r, t0, t1 }

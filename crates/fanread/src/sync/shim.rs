@@ -3,7 +3,7 @@
 //! * Ordinarily these are core's types.
 //! * Under `cfg(shuttle)` each access is a point where the scheduler may switch threads. The types keep the
 //!   size and alignment of core's, so the real layouts run under the scheduler unchanged.
-//! * Under `cfg(fanread_tsan)`, for ThreadSanitizer, which does not know fences, every load is an Acquire load and every store a
+//! * Under `cfg(fanread_tsan)`, for the thread sanitizer, which does not know fences, every load is an Acquire load and every store a
 //!   Release store at least. That is more than the fences order, so it can hide a fence that is missing, which is the business of
 //!   the loom models; memory that is read beside a writer, or given back too early, is seen.
 //! * Under `cfg(loom)` layouts stay core's too; the protocols in this module are generic over [`Word`] and the
@@ -102,7 +102,7 @@ word!(loom::sync::atomic::AtomicU64, loom::sync::atomic::fence);
 
 #[cfg(any(shuttle, fanread_tsan))]
 mod scheduled {
-    //! Core's atomics with a scheduling point before each access, or with orders that ThreadSanitizer understands.
+    //! Core's atomics with a scheduling point before each access, or with orders that the thread sanitizer understands.
 
     use super::{LineWords, Ordering, point};
     use core::sync::atomic as real;
