@@ -272,7 +272,8 @@ fn a_fall_below_the_baseline_fails_the_run() {
     fs::write(old, record.to_string()).unwrap();
     let (_, err) =
         run(&[&args[..], &["--baseline", old, "--fail-if-slower", "5%"]].concat(), "", 1);
-    assert!(err.contains("slower by 99."), "{err}");
+    // By more than 99.95 % if the machine had something else to do just then.
+    assert!(err.contains("slower by 99.") || err.contains("slower by 100."), "{err}");
 }
 
 #[test]
