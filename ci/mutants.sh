@@ -93,6 +93,7 @@ done
 
 survivors=0
 row() { printf '| %s | %s | %s | %s |\n' "$@"; }
+printf '# Planted faults\n\nWhat `ci/mutants.sh` plants, and the test that notices it first; [design/proof.md](design/proof.md) says how.\n\n'
 row fault 'where' 'caught by' seconds
 row --- --- --- ---:
 while IFS=$'\t' read -r name kind words place breaks; do
