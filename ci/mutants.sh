@@ -3,7 +3,7 @@
 # wrong, where, and which tests have to fail. Prints a table of them, with those that the persistent maps' own tests plant;
 # docs/mutants.md is one. Ends with 1 if a fault survives, and with 2 if a test fails without one.
 #
-#   ci/mutants.sh                    all of them: some MINUTES minutes on two cores, half of them to compile
+#   ci/mutants.sh                    all of them: about an hour on two cores, by its parts, most of it to compile
 #   ci/mutants.sh mlp-               those whose names have `mlp-` in them
 #   ci/mutants.sh >docs/mutants.md   all of them, for the record
 #
@@ -93,6 +93,7 @@ done
 
 survivors=0
 row() { printf '| %s | %s | %s | %s |\n' "$@"; }
+printf '# Planted faults\n\nWhat `ci/mutants.sh` plants, and the test that notices it first; [design/proof.md](design/proof.md) says how.\n\n'
 row fault 'where' 'caught by' seconds
 row --- --- --- ---:
 while IFS=$'\t' read -r name kind words place breaks; do
