@@ -47,7 +47,7 @@ sums() {
           (i > 6 ? millions(sum["crash-images/" map]) : "-") " |"
       }
       print "| wanted | 1 M each | 1 M each | 10 M together |\n"
-      print "In all: " runs + 0 " records, " minutes " minutes; " millions(total["fuzz-executions"]) " fuzz executions (100 M wanted), " \
+      print "In all: " runs + 0 " records of " minutes " minutes; " millions(total["fuzz-executions"]) " fuzz executions (100 M wanted), " \
         millions(total["kills"]) " kills, " millions(total["panics"]) " panics, " millions(total["payloads"]) " payloads and " \
         millions(total["commands"]) " commands to the module."
     }' "$1"
