@@ -19,7 +19,7 @@
 #[macro_use]
 mod maps;
 
-for_each_map! { bytes, [scenes ["shuttle.rs", "strings/shuttle.rs"]] }
+for_each_map! { bytes, [scenes ["shuttle.rs", "strings/shuttle.rs", "bytes/shuttle.rs"]] }
 
 for_each_map! {
     scenes: "shuttle.rs", strings: "strings/shuttle.rs", numbers: "numbers/shuttle.rs", typed: "typed/shuttle.rs";

@@ -1,7 +1,7 @@
 // A map behind the traits of `testkit`; included for each map by `maps/mod.rs`.
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
+use std::ops::{Bound, RangeInclusive};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 
@@ -182,6 +182,14 @@ impl<V: Value> Threads<V> {
 
     fn key(&self, n: u32) -> Vec<u8> {
         self.spelling.key(n * self.spread)
+    }
+
+    /// The value of a key, by a walk.
+    pub(crate) fn find(&self, key: u32) -> Option<u64> {
+        let key = self.key(key);
+        let pinned = self.map.pin();
+        let (found, value) = pinned.lower_bound(Bound::Included(&key[..]))?;
+        (found[..] == key[..]).then(|| value.number())
     }
 }
 
