@@ -55,8 +55,8 @@ fn a_history_is_linearizable_and_a_damaged_one_is_not() {
         ("cuckoo-trie", "az"),
         ("u64-map", "osm"),
         ("mlp-index", "osm"),
-        ("skip-list", "reddit"),
-        ("skip-list", "rand-8"),
+        ("skiplist", "reddit"),
+        ("skiplist", "rand-8"),
         ("cceh", "rand-8"),
     ] {
         let args = ["--index", index, "--keys", keys, "--threads", "3", "--count", "300"];

@@ -101,8 +101,8 @@ macro_rules! all_recorded {
             Some(match name {
                 $($name => Box::new(fanread::$map::<u64>::new()),)*
                 $($number_name if are_numbers => Box::new(fanread::$number_map::<u64>::new()),)*
-                "skip-list" if are_numbers => Box::new(SkipList::<u64, u64>::new()),
-                "skip-list" => Box::new(SkipList::<Box<[u8]>, u64>::new()),
+                "skiplist" if are_numbers => Box::new(SkipList::<u64, u64>::new()),
+                "skiplist" => Box::new(SkipList::<Box<[u8]>, u64>::new()),
                 "cceh" if are_numbers => Box::new(Cceh::in_memory(CcehOptions::new()).ok()?),
                 _ => return None,
             })

@@ -34,7 +34,7 @@ Examples:
   fanread bench --workload grow --threads 2 --count 20M --index wormhole,cuckoo-trie
   find / -xdev -type f | fanread bench --keys - --index btreemap,scc
   fanread bench --json new.json --baseline old.json --fail-if-slower 5%
-  fanread bench --history calls.jsonl --index skip-list --threads 4 --count 1k
+  fanread bench --history calls.jsonl --index skiplist --threads 4 --count 1k
 
 Exit status: 0 done, 1 a wrong answer or a run that failed or was too slow, 2 misuse.";
 
