@@ -40,11 +40,11 @@ sums() {
     function millions(n) { return n >= 1e5 ? sprintf("%.2f M", n / 1e6) : n + 0 }
     END {
       print "| map | histories | schedules | crash images |\n| --- | --- | --- | --- |"
-      count = split("wormhole ordered_map cuckoo_trie mlp_index u64_map skip_list cceh store", maps, " ")
+      count = split("wormhole ordered_map bytes_map cuckoo_trie mlp_index u64_map skip_list cceh store", maps, " ")
       for (i = 1; i <= count; i++) {
         map = maps[i]
         print "| " map " | " millions(sum["histories/" map]) " | " millions(sum["schedules/" map]) " | " \
-          (i > 6 ? millions(sum["crash-images/" map]) : "-") " |"
+          (i > 7 ? millions(sum["crash-images/" map]) : "-") " |"
       }
       print "| wanted | 1 M each | 1 M each | 10 M together |\n"
       print "In all: " runs + 0 " records of " minutes " minutes; " millions(total["fuzz-executions"]) " fuzz executions (100 M wanted), " \
