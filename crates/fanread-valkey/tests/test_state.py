@@ -297,12 +297,12 @@ def test_memory_usage_of_small_maps_agrees_with_the_server(shared):
     assert taken < 1.5 * hashes, (taken, hashes)
 
 
-@pytest.mark.parametrize("entries", [20_000, 100_000])
+# Many: what the server gives back late of what came before, some hundred kilobytes, is to make no difference.
+@pytest.mark.parametrize("entries", [100_000, 200_000])
 def test_memory_of_an_index_is_seen_by_the_server(shared, entries):
     client = shared.client()
     client.flushall()
     before = client.info("memory")["used_memory"]
-    # Values as short as that take nothing beside the index.
     fill(client, "large", entries, b"%d")
     taken, counted = client.info("memory")["used_memory"] - before, client.memory_usage("large")
     assert taken > 20 * entries and 0.8 < counted / taken < 1.2, (counted, taken)
