@@ -140,6 +140,24 @@ fn layout(value: usize) -> Layout {
 pub(crate) const MOST_INSIDE: usize =
     if cfg!(any(test, shuttle, small_leaves, miri)) { 64 } else { 1024 };
 
+/// A count of the bytes of values that are not in their records.
+#[derive(Debug)]
+pub struct BytesApart(AtomicU64);
+
+impl Default for BytesApart {
+    fn default() -> Self {
+        Self(AtomicU64::new(0))
+    }
+}
+
+impl BytesApart {
+    /// How many there are.
+    pub(crate) fn get(&self) -> usize {
+        // Relaxed: a figure; who drops the map has seen all writers end.
+        self.0.load(Relaxed) as usize
+    }
+}
+
 /// A byte string on its way into a record.
 #[derive(Clone, Copy, Debug)]
 pub enum NewBytes<'a> {
@@ -151,18 +169,18 @@ pub enum NewBytes<'a> {
 
 impl<'a> NewBytes<'a> {
     /// Gets a string ready. `apart` is the count of bytes in such pieces.
-    pub(crate) fn of(apart: &AtomicU64, value: &'a [u8]) -> Result<Self, AllocError> {
+    pub(crate) fn of(apart: &BytesApart, value: &'a [u8]) -> Result<Self, AllocError> {
         if value.len() <= MOST_INSIDE {
             return Ok(Self::Inside(value));
         }
         let piece = Apart::new(value)?;
         // Relaxed: a figure.
-        apart.fetch_add(piece.bytes() as u64, Relaxed);
+        apart.0.fetch_add(piece.bytes() as u64, Relaxed);
         Ok(Self::Apart(piece.into_word()))
     }
 
     /// Gives back what was never put into the map.
-    pub(crate) fn discard(self, apart: &AtomicU64) {
+    pub(crate) fn discard(self, apart: &BytesApart) {
         if let Self::Apart(word) = self {
             // SAFETY: the word was made by `of`, and nobody has seen it.
             drop(unsafe { take_apart(apart, word) });
@@ -175,11 +193,11 @@ impl<'a> NewBytes<'a> {
 /// # Safety
 ///
 /// As [`Apart::from_word`].
-pub(crate) unsafe fn take_apart(apart: &AtomicU64, word: Word) -> Apart {
+pub(crate) unsafe fn take_apart(apart: &BytesApart, word: Word) -> Apart {
     // SAFETY: the caller's promise.
     let piece = unsafe { Apart::from_word(word) };
     // Relaxed: a figure.
-    apart.fetch_sub(piece.bytes() as u64, Relaxed);
+    apart.0.fetch_sub(piece.bytes() as u64, Relaxed);
     piece
 }
 

@@ -167,9 +167,8 @@ impl BytesMap {
     ) -> Result<Self, LoadError> {
         let map = OrderedMap::with_options(Options::new());
         let map = OrderedMap::load(map, entries, |map, thread, key, value: W| {
-            let value = NewBytes::of(&map.memory.apart, value.as_ref())?;
-            map.new_record(thread, key, value, None)
-                .inspect_err(|_| value.discard(&map.memory.apart))
+            let value = NewBytes::of(&map.apart, value.as_ref())?;
+            map.new_record(thread, key, value, None).inspect_err(|_| value.discard(&map.apart))
         })?;
         Ok(Self { map })
     }
@@ -342,11 +341,11 @@ impl Pinned<'_> {
             return Err(InsertError::KeyTooLong { key_bytes, max_bytes, value: () });
         }
         let failed = |AllocError { bytes }| InsertError::OutOfMemory { bytes, value: () };
-        let value = NewBytes::of(&map.memory.apart, value).map_err(failed)?;
+        let value = NewBytes::of(&map.apart, value).map_err(failed)?;
         let probe = map.list.table.probe(key, &self.any.guard);
         let outcome = map.write_new(&self.any, (key, probe), value, rule);
         if !matches!(outcome, Ok((Outcome::New | Outcome::Replaced(_), _))) {
-            value.discard(&map.memory.apart);
+            value.discard(&map.apart);
         }
         let read = |word: Word| -> Ref<'_, [u8]> {
             let read: Read<'_, [u8]> = super::raw::read_value(word);

@@ -141,7 +141,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
                         (record.set(value), None)
                     };
                     drop(held);
-                    garbage.extend(left_of(&self.memory, record, old).map(Garbage::Value));
+                    garbage.extend(left_of(&self.apart, record, old).map(Garbage::Value));
                     if let Some(leaf) = crowded {
                         self.clean(pinned, leaf, garbage);
                     }
@@ -284,7 +284,7 @@ impl<V: ?Sized + Stored> Drop for Loading<'_, V> {
     fn drop(&mut self) {
         for number in self.numbers.drain(..) {
             let record: Record<'_, V> = self.map.record(number);
-            let left = left_of(&self.map.memory, record, record.word());
+            let left = left_of(&self.map.apart, record, record.word());
             self.map.discard_record(self.thread, number);
             drop(left);
         }

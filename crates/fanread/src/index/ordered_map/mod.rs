@@ -84,6 +84,7 @@ pub struct OrderedMap<V: ?Sized + Stored> {
     table: Table,
     list: List,
     shards: Shards<FreeLeaves, Garbage<V>>,
+    apart: V::Apart,
     values: PhantomData<V::Owns>,
 }
 
@@ -109,6 +110,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
             table: Table::new(),
             list,
             shards: Shards::new(),
+            apart: V::Apart::default(),
             values: PhantomData,
         }
     }
@@ -123,7 +125,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
                 idle_bytes += free.len() * lines * mem::LINE_BYTES;
             }
         }
-        let apart = V::apart(&self.memory.apart, self.shards.entries()).unwrap_or(0);
+        let apart = V::apart(&self.apart, self.shards.entries()).unwrap_or(0);
         let (directory, _) = self.table.bytes(&guard);
         MemoryUsage {
             leaf_bytes: self.memory.leaves.resident_bytes(),
@@ -195,7 +197,7 @@ impl<V: ?Sized + Stored> Drop for OrderedMap<V> {
         let directory = self.table.take(&guard, |_| ());
         let items = items.into_iter().chain(directory.into_iter().map(Garbage::Directory));
         let mut left = Left { map: self, items: items.collect(), leaf: None, at: 0 };
-        if V::apart(&self.memory.apart, 0).is_some() {
+        if V::apart(&self.apart, 0).is_some() {
             left.leaf = self.list.first(&self.memory);
         }
         left.run();
@@ -227,7 +229,7 @@ impl<V: ?Sized + Stored> Left<'_, V> {
                 };
                 let record = self.map.record(number);
                 if record.state() == State::Live {
-                    drop(left_of(&self.map.memory, record, record.word()));
+                    drop(left_of(&self.map.apart, record, record.word()));
                 }
             }
             self.at = 0;

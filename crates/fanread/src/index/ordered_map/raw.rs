@@ -24,7 +24,7 @@ use crate::directory::{self, Spelling};
 use crate::list::{self, Border, Header, Limits};
 use crate::mem::LINE_BYTES;
 use crate::mem::boxed::Boxed;
-use crate::mem::bytes::{self, Apart, NewBytes};
+use crate::mem::bytes::{self, Apart, BytesApart, NewBytes};
 use crate::mem::heap::Records;
 use crate::mem::record;
 use crate::mem::word::{self, Form, Read, Word};
@@ -140,13 +140,11 @@ unsafe impl directory::Bucket for Bucket {
 pub(super) struct Memory {
     pub(super) leaves: Leaves,
     pub(super) records: Records,
-    /// Bytes of values apart from their records.
-    pub(super) apart: AtomicU64,
 }
 
 impl Memory {
-    pub(super) fn new() -> Self {
-        Self { leaves: Leaves::new(), records: Records::new(), apart: AtomicU64::new(0) }
+    pub(super) const fn new() -> Self {
+        Self { leaves: Leaves::new(), records: Records::new() }
     }
 
     /// Makes the name of a leaf.
@@ -261,6 +259,8 @@ pub trait Stored: Form {
     type Left;
     /// What a map with such values owns, to the compiler.
     type Owns;
+    /// A count of the bytes of values apart from their records, if there can be any.
+    type Apart: Default;
     /// Bytes of a record in front of the head.
     const BEFORE: usize;
     /// Whether a new value is a new record.
@@ -294,17 +294,18 @@ pub trait Stored: Form {
     #[doc(hidden)]
     fn units_after(old: Record<'_, Self>, least: u64) -> u64;
 
-    /// What is to be dropped of a value that was taken out of the map, beside its record. `apart` is [`Memory::apart`].
+    /// What is to be dropped of a value that was taken out of the map, beside its record.
     ///
     /// # Safety
     ///
     /// The word is that of the record, and taken out of the map once (M3).
     #[doc(hidden)]
-    unsafe fn left(apart: &AtomicU64, record: Record<'_, Self>, word: Word) -> Option<Self::Left>;
+    unsafe fn left(apart: &Self::Apart, record: Record<'_, Self>, word: Word)
+    -> Option<Self::Left>;
 
     /// Bytes of values that are not in their records, in a map of so many entries. If there are any, they are to be dropped.
     #[doc(hidden)]
-    fn apart(apart: &AtomicU64, entries: usize) -> Option<usize>;
+    fn apart(apart: &Self::Apart, entries: usize) -> Option<usize>;
 }
 
 /// A word in front of the head: packed if the value is inline, else the address of its box. Values without bytes take none.
@@ -312,6 +313,7 @@ impl<V> Stored for V {
     type New<'a> = Word;
     type Left = Boxed<V>;
     type Owns = OwnsAndTakes<V>;
+    type Apart = ();
     const BEFORE: usize =
         if size_of::<V>() == 0 && word::is_inline::<V>() { 0 } else { size_of::<Word>() };
     const MOVES: bool = false;
@@ -356,12 +358,12 @@ impl<V> Stored for V {
         least
     }
 
-    unsafe fn left(_: &AtomicU64, _: Record<'_, V>, word: Word) -> Option<Boxed<V>> {
+    unsafe fn left((): &(), _: Record<'_, V>, word: Word) -> Option<Boxed<V>> {
         // SAFETY: the word was made by `word_of_value` and is taken back once, when nobody can be reading it (M3).
         (!const { word::is_inline::<V>() }).then(|| unsafe { Boxed::new(word) })
     }
 
-    fn apart(_: &AtomicU64, entries: usize) -> Option<usize> {
+    fn apart((): &(), entries: usize) -> Option<usize> {
         (!const { word::is_inline::<V>() }).then(|| entries * size_of::<V>())
     }
 }
@@ -371,6 +373,7 @@ impl Stored for [u8] {
     type New<'a> = NewBytes<'a>;
     type Left = Apart;
     type Owns = Box<[u8]>;
+    type Apart = BytesApart;
     const BEFORE: usize = 0;
     const MOVES: bool = true;
 
@@ -435,14 +438,13 @@ impl Stored for [u8] {
         units.clamp(least, least + MOST_SPARE)
     }
 
-    unsafe fn left(apart: &AtomicU64, record: Record<'_, [u8]>, word: Word) -> Option<Apart> {
+    unsafe fn left(apart: &BytesApart, record: Record<'_, [u8]>, word: Word) -> Option<Apart> {
         // SAFETY: the caller's promise; the mark says that the word is that of a piece.
         record.is_apart().then(|| unsafe { bytes::take_apart(apart, word) })
     }
 
-    fn apart(apart: &AtomicU64, _: usize) -> Option<usize> {
-        // Relaxed: a figure; who drops the map has seen all writers end.
-        Some(apart.load(Relaxed) as usize).filter(|bytes| *bytes != 0)
+    fn apart(apart: &BytesApart, _: usize) -> Option<usize> {
+        Some(apart.get()).filter(|bytes| *bytes != 0)
     }
 }
 
@@ -726,12 +728,12 @@ impl<V: ?Sized + Stored> Unlinked for Garbage<V> {
 
 /// What is to be dropped of a value that was taken out of the map, once, beside its record.
 pub(super) fn left_of<V: ?Sized + Stored>(
-    memory: &Memory,
+    apart: &V::Apart,
     record: Record<'_, V>,
     word: Word,
 ) -> Option<V::Left> {
     // SAFETY: each caller has just replaced the record's word or ended the record, or the map ends (M3).
-    unsafe { V::left(&memory.apart, record, word) }
+    unsafe { V::left(apart, record, word) }
 }
 
 /// The value behind a word that was read from the map.

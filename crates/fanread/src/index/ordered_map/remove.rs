@@ -90,7 +90,7 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
         let (record, old) = map.take(self, (hash, key), wanted)?;
         map.shards.removed(self.thread);
         let mut garbage: Vec<Garbage<V>> = Vec::new();
-        garbage.extend(left_of(&map.memory, record, old).map(Garbage::Value));
+        garbage.extend(left_of(&map.apart, record, old).map(Garbage::Value));
         if let Some(hint) = map.hint(key, probe) {
             let leaf = map.list.leaf_of(&map.memory, key, hint);
             if leaf.count_removed() * 4 > leaf.sorted() + leaf.fresh() {
