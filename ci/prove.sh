@@ -182,8 +182,7 @@ share() { # of a thousand parts of the time, in seconds
 }
 ! wanted address || {
   # As ci/sanitize.sh does, with fewer of each.
-  FANREAD_HISTORIES=40 FANREAD_CALLS=100 repeat "$(share 80)" address "$address" ::linear:: ::faults:: ::panics:: ::spelled:: \
-    small_pools large_values --skip share_a_prefix_of_almost_64_kb
+  FANREAD_HISTORIES=40 FANREAD_CALLS=100 repeat "$(share 80)" address "$address" ::linear:: ::faults:: ::panics:: ::spelled:: small_pools large_values
 }
 ! wanted thread || FANREAD_HISTORIES=20 repeat "$(share 60)" thread ../../ci/tsan.sh "$thread"
 ! wanted module || {

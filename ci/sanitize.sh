@@ -5,8 +5,7 @@
 # Arguments go to the test programs; `FANREAD_SANITIZE_UNITS=1` takes the unit tests too.
 #
 # Left out are the tests that measure how much memory is taken, which the sanitizer changes (memory), and that need no map; of the
-# unit tests those that crash or damage a map in a million ways in code without `unsafe`; and keys that
-# share 64 KB, which alone take a third of the time of all. Pools of keys are small: leaves are tiny.
+# unit tests those that crash or damage a map in a million ways in code without `unsafe`.
 #
 # Compiling takes more processor time than running, so the maps are optimised less than in other tests.
 set -euo pipefail
@@ -31,5 +30,4 @@ RUSTC_WORKSPACE_WRAPPER="$PWD/ci/rustc-address.sh" \
   ${units[@]+"${units[@]}"} --test suites -- \
   --skip a_crash_after_any_store --skip every_flush_and_every_fence \
   --skip what_was_mended_may_split --skip a_file_of_any_bytes_is_refused \
-  --skip share_a_prefix_of_almost_64_kb --skip on_large_pools \
   --skip a_leaked_value_is_counted_and_named --skip a_second_drop_is_not_hidden_by_a_leak "$@"

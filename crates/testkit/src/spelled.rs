@@ -186,7 +186,7 @@ impl Reader<'_> {
             29 => Op::PopFirst,
             30 => Op::PopLast,
             // Seldom: it undoes what came before.
-            _ if self.byte() == 0 => Op::Clear,
+            _ if self.byte() < 8 => Op::Clear,
             _ => Op::Len,
         });
     }
@@ -194,7 +194,7 @@ impl Reader<'_> {
     /// Inserts or removes up to 64 keys whose numbers follow each other, at a distance.
     fn stretch(&mut self, inserts: bool, ops: &mut Vec<Op>) {
         let (from, shape) = (self.number(), self.byte());
-        let (count, step) = (u16::from(shape % 64), u16::from(shape / 64) + 1);
+        let (count, step) = (u16::from(shape % 64) + 1, u16::from(shape / 64) + 1);
         for at in 0..count {
             let key = self.spelling.key(from.wrapping_add(at * step));
             ops.push(if inserts { Op::Insert(key, at.into()) } else { Op::Remove(key) });

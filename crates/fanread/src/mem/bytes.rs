@@ -141,14 +141,8 @@ pub(crate) const MOST_INSIDE: usize =
     if cfg!(any(test, shuttle, small_leaves, miri)) { 64 } else { 1024 };
 
 /// A count of the bytes of values that are not in their records.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct BytesApart(AtomicU64);
-
-impl Default for BytesApart {
-    fn default() -> Self {
-        Self(AtomicU64::new(0))
-    }
-}
 
 impl BytesApart {
     /// How many there are.

@@ -3,6 +3,9 @@
 //! A writer holds the lock of its key's window of buckets for all steps: it writes a record that is still *coming*, leaves its
 //! number in the key's leaf, then in a bucket, and last makes it live. So whatever is live is in both, and whoever finds a record
 //! on either way asks the record itself whether it is an entry.
+//!
+//! A byte string is replaced by a new record, which goes into the leaf in the same way and then takes the old one's slot, while the leaf is
+//! still locked: `docs/design/ordered-map.md` has the order of steps.
 
 use super::layout::{MAX_KEY_BYTES, MOST_SORTED};
 use super::raw::{Garbage, Leaf, Number, Record, Stored, left_of, read_value};
