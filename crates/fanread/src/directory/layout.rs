@@ -163,15 +163,24 @@ impl Geometry {
         Spelling { mask: self.mask, taken: self.taken, filler }
     }
 
+    /// How many numbers of 63 bits name one home, rounded down: a division that [`hashes`](Self::hashes) is spared.
+    pub(crate) fn places(self) -> u64 {
+        (1 << 63) / u64::from(self.homes)
+    }
+
     /// What finds the hashes of the words in a bucket.
-    pub(crate) fn hashes<B: Bucket>(self, bucket: usize) -> impl Fn(u64) -> u64 {
+    #[inline(always)]
+    pub(crate) fn hashes<B: Bucket>(self, bucket: usize, places: u64) -> impl Fn(u64) -> u64 {
         let (filler, is_whole) = (self.spelling(bucket).filler, self.mask == Spelling::WHOLE);
         let bits = self.part.bits;
         // Of the 32 bits that tell the home, the lower ones are known, and the rest follows from which homes there can be.
         let known = !0_u64 >> 32 >> B::SPARE_BITS.saturating_sub(bits);
         let homes = u64::from(self.homes);
-        let first_home = (bucket as u64 + homes + 1 - u64::from(self.window)) % homes;
-        let start = (first_home << 32).div_ceil(homes);
+        let first_home = (bucket as u64 + 1).wrapping_sub(u64::from(self.window));
+        let first_home =
+            if first_home < homes { first_home } else { first_home.wrapping_add(homes) };
+        // Where the first home begins, or one before that: there is a home's width to spare.
+        let start = ((u128::from(first_home) * u128::from(places)) >> 31) as u64;
         move |word| {
             if is_whole {
                 return word ^ filler;
@@ -236,7 +245,7 @@ mod tests {
                     assert!(word > 1, "{geometry:?} {bucket}");
                     let others = rng.next_u64() & !spelling.mask;
                     assert_eq!(
-                        geometry.hashes::<Four>(bucket)(word | others),
+                        geometry.hashes::<Four>(bucket, geometry.places())(word | others),
                         hash,
                         "{geometry:?}"
                     );

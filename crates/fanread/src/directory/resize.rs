@@ -3,6 +3,8 @@
 //! Readers go on in the old segment, which nobody changes any more; its writers wait. What a reader finds there was true when
 //! the copy was named, or it began before that: it read the names before, and the names were right until then.
 
+use core::ops::Range;
+
 use super::raw::Bucket;
 use super::{Directory, Garbage, Geometry, Names, Segment};
 use crate::mem::AllocError;
@@ -11,17 +13,17 @@ use crate::sync::epoch::Guard;
 use crate::sync::shared::{Owned, Shared};
 
 impl<B: Bucket> Directory<B> {
-    /// Makes room for a hash whose segment is full, or waits until somebody has. `entries` adds all entries of a segment to which
-    /// nobody writes to a list that has room for them.
+    /// Makes room for a hash whose segment is full, or waits until somebody has. `entries` goes through all of its entries while
+    /// nobody writes to it, once or again.
     ///
     /// # Errors
     ///
     /// If there is no memory; nothing has changed then.
-    pub(crate) fn make_room(
+    pub(crate) fn make_room<I: Iterator<Item = (u64, B::Entry)>>(
         &self,
         guard: &Guard,
         full: &Segment<B>,
-        entries: impl FnOnce(&mut Vec<(u64, B::Entry)>),
+        entries: impl Fn() -> I,
         garbage: impl FnMut(Garbage<B>),
     ) -> Result<(), AllocError> {
         if full.freeze() {
@@ -33,11 +35,11 @@ impl<B: Bucket> Directory<B> {
     }
 
     /// Makes a segment smaller that has few entries left, if there is memory for that.
-    pub(crate) fn make_smaller(
+    pub(crate) fn make_smaller<I: Iterator<Item = (u64, B::Entry)>>(
         &self,
         guard: &Guard,
         large: &Segment<B>,
-        entries: impl FnOnce(&mut Vec<(u64, B::Entry)>),
+        entries: impl Fn() -> I,
         garbage: impl FnMut(Garbage<B>),
     ) {
         if let Some(geometry) = Self::smaller(large)
@@ -67,15 +69,21 @@ impl<B: Bucket> Directory<B> {
     }
 
     /// Replaces a frozen segment by one of a geometry or by two, or thaws it if there is no memory.
-    fn replace(
+    fn replace<I: Iterator<Item = (u64, B::Entry)>>(
         &self,
         guard: &Guard,
         old: &Segment<B>,
         geometry: Geometry,
-        entries: impl FnOnce(&mut Vec<(u64, B::Entry)>),
+        entries: impl Fn() -> I,
         mut garbage: impl FnMut(Garbage<B>),
     ) -> Result<(), AllocError> {
-        let new = self.successors(guard, old, geometry, entries).inspect_err(|_| old.thaw())?;
+        let names = self.names.get(guard).expect("there is a segment");
+        let sizes = if geometry.is_too_large::<B>() && names.may_split(geometry) {
+            Self::halves(old).to_vec()
+        } else {
+            vec![geometry]
+        };
+        let new = self.copies(sizes, entries).inspect_err(|_| old.thaw())?;
         let part = geometry.part;
         let _held = self.structure.lock();
         let mut names = self.names.get(guard).expect("there is a segment");
@@ -95,58 +103,60 @@ impl<B: Bucket> Directory<B> {
         Ok(())
     }
 
-    /// Makes what takes the place of a frozen segment.
-    fn successors(
-        &self,
-        guard: &Guard,
-        old: &Segment<B>,
-        geometry: Geometry,
-        entries: impl FnOnce(&mut Vec<(u64, B::Entry)>),
-    ) -> Result<Vec<Segment<B>>, AllocError> {
-        let (mut all, count) = (Vec::new(), old.counts().entries);
-        let no_memory = |_| AllocError { bytes: count * size_of::<(u64, B::Entry)>() };
-        all.try_reserve_exact(count).map_err(no_memory)?;
-        entries(&mut all);
-        let names = self.names.get(guard).expect("there is a segment");
-        if !(geometry.is_too_large::<B>() && names.may_split(geometry)) {
-            return Ok(vec![self.fill(&all, geometry)?]);
-        }
-        let mut new: Vec<Segment<B>> = Vec::with_capacity(2);
-        for part in geometry.part.halves() {
-            let of_part = all.iter().filter(|entry| part.has(entry.0)).count();
-            match self.fill(&all, Geometry::with_room_for::<B>(of_part, part)) {
-                Ok(half) => new.push(half),
-                Err(error) => {
-                    for half in &mut new {
-                        half.give_back(&self.blocks);
-                    }
-                    return Err(error);
-                }
-            }
-        }
-        Ok(new)
+    /// The sizes of two segments in the place of one.
+    fn halves(old: &Segment<B>) -> [Geometry; 2] {
+        // Homes ascend as hashes do, so the lower half of the entries is in the lower half of the buckets, but for a few.
+        let middle = old.buckets() / 2;
+        let entries = |buckets: Range<usize>| buckets.map(|at| old.taken(at)).sum();
+        let [lower, upper] = old.geometry.part.halves();
+        let lower = Geometry::with_room_for::<B>(entries(0..middle), lower);
+        let upper = Geometry::with_room_for::<B>(entries(middle..old.buckets()), upper);
+        [lower, upper]
     }
 
-    /// Makes a segment of those entries that are of a geometry's part, or of a wider one if they collide too often.
-    fn fill(
+    /// Makes segments of these sizes, one or two, with all entries; wider ones if they collide too often.
+    fn copies<I: Iterator<Item = (u64, B::Entry)>>(
         &self,
-        entries: &[(u64, B::Entry)],
-        mut geometry: Geometry,
-    ) -> Result<Segment<B>, AllocError> {
+        mut sizes: Vec<Geometry>,
+        entries: impl Fn() -> I,
+    ) -> Result<Vec<Segment<B>>, AllocError> {
         loop {
-            let mut segment = Segment::new(&self.blocks, geometry)?;
-            let mut added = 0;
-            let mut of_part = entries.iter().filter(|entry| geometry.part.has(entry.0));
-            let has_room = of_part.all(|entry| {
-                added += 1;
-                segment.add(*entry)
+            let mut new = Vec::with_capacity(sizes.len());
+            let done = sizes.iter().try_for_each(|size| {
+                new.push(Segment::new(&self.blocks, *size)?);
+                Ok(())
             });
-            if has_room {
-                segment.count(added);
-                return Ok(segment);
+            let filled = done.map(|()| fill(&new, entries()));
+            if let Ok(Ok(())) = filled {
+                return Ok(new);
             }
-            segment.give_back(&self.blocks);
-            geometry = geometry.widened::<B>();
+            for segment in &mut new {
+                segment.give_back(&self.blocks);
+            }
+            if let Err(full) = filled? {
+                sizes[full] = sizes[full].widened::<B>();
+            }
         }
     }
+}
+
+/// Puts entries into one segment or two that nobody else knows.
+///
+/// # Errors
+///
+/// Which of them has no room.
+fn fill<B: Bucket>(
+    new: &[Segment<B>],
+    entries: impl Iterator<Item = (u64, B::Entry)>,
+) -> Result<(), usize> {
+    let mut added = [0; 2];
+    for entry in entries {
+        let of = usize::from(!new[0].geometry.part.has(entry.0));
+        if !new[of].add(entry) {
+            return Err(of);
+        }
+        added[of] += 1;
+    }
+    new.iter().zip(added).for_each(|(segment, added)| segment.count(added));
+    Ok(())
 }

@@ -246,6 +246,12 @@ impl<B: Bucket> Segment<B> {
         false
     }
 
+    /// How many entries a bucket has, if nobody is writing.
+    pub(super) fn taken(&self, at: usize) -> usize {
+        let (bucket, mask) = (self.bucket(at), self.geometry.spelling(at).mask);
+        B::SLOTS - (bucket.free() | bucket.gone(mask)).count_ones() as usize
+    }
+
     /// Counts the entries that were added.
     pub(super) fn count(&self, entries: usize) {
         // Relaxed: published with the segment.

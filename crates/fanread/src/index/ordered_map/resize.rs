@@ -304,25 +304,28 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
     ) -> Result<(), AllocError> {
         self.add_shards();
         let retire = |retired| garbage.push(Garbage::Directory(retired));
-        self.table.make_room(guard, full, |all| self.list_entries(full, all), retire)
+        self.table.make_room(guard, full, || self.entries_of(full), retire)
     }
 
     /// Makes a segment smaller that has few entries left, if there is memory for that.
     pub(super) fn shrink(&self, guard: &Guard, large: &Segment, garbage: &mut Vec<Garbage<V>>) {
         let retire = |retired| garbage.push(Garbage::Directory(retired));
-        self.table.make_smaller(guard, large, |all| self.list_entries(large, all), retire);
+        self.table.make_smaller(guard, large, || self.entries_of(large), retire);
     }
 
-    /// Adds all entries of a segment to a list. A slot does not tell the whole hash of its key: the records are read again.
-    fn list_entries(&self, segment: &Segment, all: &mut Vec<(u64, Number)>) {
-        let buckets = (0..segment.buckets()).map(|at| segment.bucket(at));
-        all.extend(buckets.flat_map(Self::numbers_in).map(|number| (0, number)));
-        let ask = |(_, number): &(u64, Number)| self.record(*number).ask(8);
-        all.iter().take(BATCH).for_each(ask);
-        for at in 0..all.len() {
-            all.get(at + BATCH).into_iter().for_each(ask);
-            all[at].0 = self.hash(self.record(all[at].1).key());
-        }
+    /// All entries of a segment. A slot does not tell the whole hash of its key: the records are read again.
+    fn entries_of(&self, segment: &Segment) -> impl Iterator<Item = (u64, Number)> {
+        let numbers = || {
+            let buckets = (0..segment.buckets()).map(|at| segment.bucket(at));
+            buckets.flat_map(Self::numbers_in)
+        };
+        let ask = |number| self.record(number).ask(8);
+        let mut ahead = numbers();
+        ahead.by_ref().take(BATCH).for_each(ask);
+        numbers().map(move |number| {
+            ahead.next().map(ask);
+            (self.hash(self.record(number).key()), number)
+        })
     }
 
     /// The numbers in a bucket, if nobody is writing.

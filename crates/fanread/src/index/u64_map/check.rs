@@ -87,7 +87,7 @@ fn check_segment(segment: &Segment) -> Result<usize, Broken> {
                 }
                 _ => {}
             }
-            let hash = geometry.hashes::<Bucket>(at)(word);
+            let hash = geometry.hashes::<Bucket>(at, geometry.places())(word);
             let mut window = geometry.window(geometry.home(hash));
             let mut passed = window.clone().take_while(|passed| *passed != at);
             let goes_on = |at| {

@@ -1,9 +1,10 @@
-//! The order of the keys: a list of runs, found by two steps of binary search.
+//! The order of the keys: a list of runs, found by three steps of binary search.
 //!
 //! ```text
-//! top     first key of each chunk       a few hundred, in L1 and L2
-//! chunk   first key of each run         up to 256 runs
-//! run     some 300 keys                 see `run.rs`
+//! top     first key of each chunk            a few hundred, in L1 and L2
+//! chunk   first key of each group of runs    up to 16 groups, in L2
+//!         first key of each run              up to 16 runs a group; all lines of a group are asked for at once
+//! run     some 300 keys                      see `run.rs`
 //! ```
 //!
 //! The order has every key of the map, and some that are no longer in it: the table is the truth, and who walks along the order
@@ -19,6 +20,7 @@
 
 use super::raw::{self, Garbage, Heap};
 use super::run::{Hint, MOST_WORDS, Run};
+use crate::arch::prefetch;
 use crate::hash::mix::stream;
 use crate::mem::AllocError;
 use crate::sync::epoch::Guard;
@@ -29,9 +31,14 @@ use crate::sync::version::Locked;
 /// Runs of a chunk, at most.
 const MOST_RUNS: usize = if cfg!(any(shuttle, small_leaves, miri)) { 4 } else { 256 };
 
+/// Runs of a group.
+const GROUP: usize = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 16 };
+
 /// The first keys of runs, the runs, and where their keys are.
 #[derive(Debug)]
 pub(super) struct Chunk {
+    /// The first key of each group.
+    groups: [u64; MOST_RUNS / GROUP],
     lows: Box<[u64]>,
     runs: Box<[Shared<Run>]>,
     hints: Box<[Hint]>,
@@ -75,7 +82,23 @@ impl Chunk {
             run
         });
         let runs = runs.collect();
-        Owned::new(Self { lows: lows.into(), runs, hints: hints.into() })
+        let mut groups = [0; MOST_RUNS / GROUP];
+        for (group, low) in groups.iter_mut().zip(lows.iter().step_by(GROUP)) {
+            *group = *low;
+        }
+        Owned::new(Self { groups, lows: lows.into(), runs, hints: hints.into() })
+    }
+
+    /// Which run has a key. The lines of its group are asked for, all at once.
+    #[inline(always)]
+    fn index(&self, key: u64) -> usize {
+        let count = self.lows.len();
+        let from = index(&self.groups[..count.div_ceil(GROUP)], key) * GROUP;
+        for at in [from, from + GROUP / 2, from + GROUP - 1] {
+            prefetch(self.lows.as_ptr().wrapping_add(at));
+            prefetch(self.runs.as_ptr().wrapping_add(at));
+        }
+        from + index(&self.lows[from..count.min(from + GROUP)], key)
     }
 
     fn list(&self) -> impl Iterator<Item = Listed> {
@@ -119,7 +142,7 @@ impl Order {
     fn place<'g>(&self, key: u64, guard: &'g Guard) -> Option<(&'g Chunk, usize)> {
         let top = self.top.get(guard)?;
         let chunk = top.chunks[index(&top.lows, key)].get(guard)?;
-        Some((chunk, index(&chunk.lows, key)))
+        Some((chunk, chunk.index(key)))
     }
 
     /// The run of a key; `None` in a map that never had an entry.
@@ -250,7 +273,7 @@ impl Order {
         let top = self.top.get(guard).expect("there are runs");
         let at_chunk = index(&top.lows, run.low());
         let chunk = top.chunks[at_chunk].get(guard).expect("chunks are never null");
-        let at = index(&chunk.lows, run.low());
+        let at = chunk.index(run.low());
         debug_assert!(chunk.runs[at].is(run), "a run is replaced by who holds its lock");
         if let (1, None) = (new.len(), next) {
             let new = new.into_iter().next().expect("one");

@@ -19,12 +19,12 @@ impl<V> U64Map<V> {
         garbage: &mut Vec<Garbage<V>>,
     ) -> Result<(), AllocError> {
         let retire = |retired| garbage.push(Garbage::Table(retired));
-        self.table.make_room(guard, full, |all| all.extend(full.entries()), retire)
+        self.table.make_room(guard, full, || full.entries(), retire)
     }
 
     /// Makes a segment smaller that has few entries left, if there is memory for that.
     pub(super) fn shrink(&self, guard: &Guard, large: &Segment, garbage: &mut Vec<Garbage<V>>) {
         let retire = |retired| garbage.push(Garbage::Table(retired));
-        self.table.make_smaller(guard, large, |all| all.extend(large.entries()), retire);
+        self.table.make_smaller(guard, large, || large.entries(), retire);
     }
 }

@@ -163,11 +163,12 @@ impl Segment {
 
     /// All entries, if nobody is writing.
     pub(super) fn entries(&self) -> impl Iterator<Item = (u64, Word)> {
+        let places = self.geometry.places();
         (0..self.buckets()).flat_map(move |at| {
             let (bucket, mask) = (self.bucket(at), self.geometry.spelling(at).mask);
             let absent = bucket.matches(FREE, Spelling::WHOLE) | bucket.matches(GONE, mask);
             let slots = (0..SLOTS).filter(move |slot| absent >> slot & 1 == 0);
-            let hash = self.geometry.hashes::<Bucket>(at);
+            let hash = self.geometry.hashes::<Bucket>(at, places);
             slots.map(move |slot| (hash(bucket.word(slot)), bucket.value(slot)))
         })
     }
