@@ -1,6 +1,7 @@
 //! Which buckets of a segment a hash may be in, and how large segments are.
 
 use super::raw::Bucket;
+use crate::hash::mix::stream;
 
 /// Whether sizes are such that short tests reach everything.
 const SMALL: bool = cfg!(any(shuttle, small_leaves, miri));
@@ -94,7 +95,12 @@ pub(crate) struct Geometry {
 impl Geometry {
     /// That of a new segment of so many entries, and with room for more.
     pub(crate) fn with_room_for<B: Bucket>(entries: usize, part: Part) -> Self {
-        let homes = entries * 64 / (B::FILLED[0] * B::SLOTS) + 1;
+        // Segments that always took the same step would all be full at the same time: up to a quarter of it more or less.
+        let [first, last] = B::FILLED;
+        let step = last - first;
+        let filled =
+            first * 8 + stream(part.first, entries as u64) as usize % (4 * step) - 2 * step;
+        let homes = entries * 8 * 64 / (filled * B::SLOTS) + 1;
         Self::of::<B>(homes.max(B::LEAST_BUCKETS), WINDOW, part)
     }
 
@@ -273,7 +279,7 @@ mod tests {
         for entries in (0..100).chain([1000, 3000, 100_000]) {
             let geometry = Geometry::with_room_for::<Four>(entries, Part::ALL.halves()[1]);
             let slots = geometry.buckets() * Four::SLOTS;
-            assert!(slots * 2 >= entries * 29 / 10 && geometry.limit::<Four>() > entries + 1);
+            assert!(slots * 10 >= entries * 14 && geometry.limit::<Four>() > entries + 1);
             for hash in [0, u64::MAX, u64::MAX >> 3, 1 << 60, 12345 << 40] {
                 let window: HashSet<_> = geometry.window(geometry.home(hash)).collect();
                 assert!(window.iter().all(|at| *at < geometry.buckets()));

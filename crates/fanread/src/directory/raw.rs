@@ -37,7 +37,7 @@ pub(crate) unsafe trait Bucket: Send + Sync + Sized + 'static {
     /// Buckets of the smallest segment: one, or at least four if fillers are used.
     const LEAST_BUCKETS: usize;
 
-    /// How many of 64 slots are taken in a new segment, and in one that is full.
+    /// How many of 64 slots are taken in a new segment, about, and in one that is full.
     const FILLED: [usize; 2];
 
     /// How many top bits of a hash words leave out where a bucket tells them.

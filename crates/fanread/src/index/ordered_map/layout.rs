@@ -149,10 +149,16 @@ pub(super) struct Shape {
 }
 
 /// Room for numbers, fresh ones and all, in leaves of each size.
-const ROOM: [(usize, usize); 3] = if SMALL {
-    [(MOST_FRESH, MOST_SORTED + MOST_FRESH); 3]
+const ROOM: [(usize, usize); 4] = if SMALL {
+    [(MOST_FRESH, MOST_SORTED + MOST_FRESH); 4]
 } else {
-    [(LINE_NUMBERS, 2 * LINE_NUMBERS), (32, 96), (MOST_FRESH, MOST_SORTED + MOST_FRESH)]
+    // The third for what a leaf is parted into.
+    [
+        (LINE_NUMBERS, 2 * LINE_NUMBERS),
+        (32, 96),
+        (MOST_FRESH, 240),
+        (MOST_FRESH, MOST_SORTED + MOST_FRESH),
+    ]
 };
 
 /// How many sizes of leaves there are. Few: what one leaf gives back is of use to the next.

@@ -88,8 +88,25 @@ pub struct OrderedMap<V: ?Sized + Stored> {
     values: PhantomData<V::Owns>,
 }
 
-/// The units of free leaves of each size.
-type FreeLeaves = [Vec<u64>; layout::SIZES];
+/// The units of free leaves of each size; no lists before the first is free.
+#[derive(Debug, Default)]
+struct FreeLeaves(Vec<Vec<u64>>);
+
+impl FreeLeaves {
+    fn pop(&mut self, size: usize) -> Option<u64> {
+        self.0.get_mut(size)?.pop()
+    }
+
+    fn push(&mut self, size: usize, unit: u64) {
+        self.0.resize_with(layout::SIZES, Vec::new);
+        self.0[size].push(unit);
+    }
+
+    fn bytes(&self) -> usize {
+        let lines = layout::lines().zip(&self.0).map(|(lines, free)| lines * free.len());
+        lines.sum::<usize>() * mem::LINE_BYTES
+    }
+}
 
 /// Bytes of leaves from which a map is worth its own shards for threads.
 const SHARDS_FROM_BYTES: usize = 256 << 10;
@@ -120,10 +137,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         let guard = epoch::pin();
         let mut idle_bytes = 0;
         for shard in self.shards.lock_each() {
-            idle_bytes += shard.heap.idle_bytes(&self.memory.records);
-            for (lines, free) in layout::lines().zip(&shard.free) {
-                idle_bytes += free.len() * lines * mem::LINE_BYTES;
-            }
+            idle_bytes += shard.heap.idle_bytes(&self.memory.records) + shard.free.bytes();
         }
         let apart = V::apart(&self.apart, self.shards.entries()).unwrap_or(0);
         let (directory, _) = self.table.bytes(&guard);
@@ -164,7 +178,7 @@ impl<V: ?Sized + Stored> Recycle<'_, V> {
         while let Some(item) = self.items.pop() {
             let (unit, units) = match item {
                 Garbage::Leaf(size, unit) => {
-                    shards.lock(self.thread).free[size].push(unit);
+                    shards.lock(self.thread).free.push(size, unit);
                     continue;
                 }
                 Garbage::Directory(piece) => {

@@ -9,6 +9,7 @@ use super::raw::{Bucket, Garbage, Leaf, Memory, Number, Stored};
 use super::search::{BATCH, Segment};
 use super::{OrderedMap, Pinned, State};
 use crate::arch::common_prefix;
+use crate::hash::mix::stream;
 use crate::list::{Leaf as _, Leaves as _, Limits, slice_at};
 use crate::mem::AllocError;
 use crate::mem::record;
@@ -112,7 +113,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
     ) -> Result<Leaf<'_>, AllocError> {
         let shape = Shape::of(sorted.len());
         let mut shard = self.shards.lock(thread);
-        let unit = match shard.free[shape.size()].pop() {
+        let unit = match shard.free.pop(shape.size()) {
             Some(unit) => unit,
             None => self.memory.leaves.grow(shape.lines() as u64)?,
         };
@@ -125,7 +126,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
     /// Gives back a leaf that nobody else has seen.
     pub(super) fn discard_leaf(&self, thread: usize, leaf: Leaf<'_>) {
         let size = leaf.header().shape.size();
-        self.shards.lock(thread).free[size].push(Memory::unit(leaf.name()));
+        self.shards.lock(thread).free.push(size, Memory::unit(leaf.name()));
     }
 
     /// A record for a border.
@@ -199,7 +200,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         Ok(())
     }
 
-    /// Where to cut the entries of a leaf: near the middle, where the separating border is shortest; near the end if the map
+    /// Where to cut the entries of a leaf: about the middle, where the separating border is shortest; near the end if the map
     /// grows there.
     fn cut(&self, leaf: Leaf<'_>, all: &[Entry]) -> usize {
         let count = all.len();
@@ -212,6 +213,8 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
             return MOST_SORTED.min(count - 1);
         }
         let reach = count / CUT_REACH;
+        // Leaves of random keys that are all parted in the middle would all be full at the same time.
+        let near = count * 3 / 8 + stream(all[count / 2].slice, 0) as usize % (count / 4).max(1);
         let common = |at: usize| {
             let (a, b) = (&all[at - 1], &all[at]);
             let differ = a.slice ^ b.slice;
@@ -222,7 +225,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
             }
         };
         (count / 2 - reach..=count / 2 + reach)
-            .min_by_key(|at| (common(*at), at.abs_diff(count / 2)))
+            .min_by_key(|at| (common(*at), at.abs_diff(near)))
             .unwrap_or(count / 2)
     }
 
