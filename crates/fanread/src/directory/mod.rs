@@ -116,6 +116,7 @@ impl<B: Bucket> Directory<B> {
     /// If there is no memory.
     pub(crate) fn make_first(&self, guard: &Guard) -> Result<(), AllocError> {
         let segment = Segment::new(&self.blocks, Geometry::with_room_for::<B>(0, Part::ALL))?;
+        segment.thaw();
         let _held = self.structure.lock();
         if self.names.get(guard).is_none() {
             self.names.point_to(&Shared::new(Owned::new(Names::of(Owned::new(segment)))));

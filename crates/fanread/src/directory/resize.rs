@@ -96,8 +96,14 @@ impl<B: Bucket> Directory<B> {
             names.count_more();
         }
         let retired = names.place(part.first()).retire();
-        for segment in new {
-            names.name(segment.geometry.part, &Shared::new(Owned::new(segment)));
+        let parts: Vec<_> = new.iter().map(|segment| segment.geometry.part).collect();
+        for (segment, part) in new.into_iter().zip(&parts) {
+            names.name(*part, &Shared::new(Owned::new(segment)));
+        }
+        // Only now: what is removed from the copies is freed when those who are pinned are gone, and whoever comes must not find
+        // the old segment any more.
+        for part in parts {
+            names.place(part.first()).get(guard).expect("S2").thaw();
         }
         retired.map(Garbage::Segment).map(garbage);
         Ok(())

@@ -16,7 +16,7 @@ pub(crate) struct Segment<B: Bucket> {
     memory: Memory<B>,
     /// How many entries there are, and how many slots that are gone in the upper half.
     counts: AtomicU64,
-    /// Set while it is being copied, and from then on if it was replaced.
+    /// Set until it is named, while it is being copied, and from then on if it was replaced.
     frost: Frost,
 }
 
@@ -65,14 +65,14 @@ pub(crate) struct Counts {
 const ONE_GONE: u64 = 1 << 32;
 
 impl<B: Bucket> Segment<B> {
-    /// Makes an empty segment.
+    /// Makes an empty segment, which is closed to writers until `thaw`.
     ///
     /// # Errors
     ///
     /// If there is no memory.
     pub(super) fn new(blocks: &Blocks<B>, geometry: Geometry) -> Result<Self, AllocError> {
         let memory = Memory::new(blocks, geometry.buckets())?;
-        let (counts, frost) = (AtomicU64::new(0), Frost::default());
+        let (counts, frost) = (AtomicU64::new(0), Frost::set());
         Ok(Self { geometry, memory, counts, frost })
     }
 
@@ -283,7 +283,7 @@ impl<B: Bucket> Segment<B> {
         self.frost.freeze(self.memory.versions())
     }
 
-    /// Lets writers in again; the segment was not copied after all.
+    /// Lets writers in: the segment is named everywhere, or was not copied after all.
     pub(crate) fn thaw(&self) {
         self.frost.thaw();
     }

@@ -27,12 +27,20 @@ use super::version::Version;
 #[derive(Debug, Default)]
 pub(crate) struct Frost<W: Word = AtomicU64>(W);
 
+impl Frost {
+    /// One that is set: what it closes is opened by `thaw`.
+    pub(crate) fn set() -> Self {
+        Self(AtomicU64::new(1))
+    }
+}
+
 impl<W: Word> Frost<W> {
     /// Whether the mark is set, for a writer that holds one of the versions.
     #[inline(always)]
     pub(crate) fn holds(&self) -> bool {
-        // Relaxed: who set it has held the version since, or will wait for it.
-        self.0.load(Relaxed) != 0
+        // ORDER: Acquire, pairs with the Release store in `thaw`. That it is set need not be seen by a writer that does not see it
+        // from the version: who set it has held the version since, or will wait for it.
+        self.0.load(Acquire) != 0
     }
 
     /// Waits for all writers and keeps others out; `false` if somebody else does that already.

@@ -119,16 +119,19 @@ impl<V> CuckooTrie<V> {
         }
     }
 
-    /// The value in a record, if it is this key's and the trie it was found in lives.
+    /// The value in a record, if it is this key's and the trie it was found in lived then (T1).
+    ///
+    /// A record of a dead trie is not looked at: entries of its successors are removed while the table still leads to it, and
+    /// their records could be another's by now.
     #[inline(always)]
     fn read<'g>(&'g self, trie: Trie<'g>, key: &[u8], unit: u64) -> Option<Read<'g, V>> {
         // The key's length is in the first line, so the second would be asked for late.
         self.memory.prefetch_record(unit, Memory::reach_bytes::<V>(key.len()));
-        let record = self.memory.record::<V>(unit);
-        if record.key() != key {
+        if trie.version().is_dead_now() {
             return None;
         }
-        Self::live(trie, record.value())
+        let record = self.memory.record::<V>(unit);
+        (record.key() == key).then(|| record.value())
     }
 
     /// What was found in a leaf of the key, if the trie lived then (T1): the leaf was the key's when its bucket was read.

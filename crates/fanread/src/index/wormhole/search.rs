@@ -259,14 +259,15 @@ impl<V> Wormhole<V> {
                     continue;
                 }
                 let Some(unit) = word.record() else { continue };
+                // What a leaf names that lives while we are pinned stays where it is. The table may lead to a dead one for a while,
+                // and entries of its successor are removed meanwhile: their records could be another's by now (L8).
+                if header.version.is_dead_now() {
+                    return self.forward(leaf);
+                }
                 let record = self.memory.record::<V>(unit);
                 if record.key() == key {
-                    let value = record.value();
-                    // The entry was this key's when its word was loaded, if the leaf lived then (L7).
-                    if header.version.is_dead_now() {
-                        return self.forward(leaf);
-                    }
-                    return Look::Found(slot, value);
+                    // The entry was this key's when its word was loaded, since the leaf lived then (L7).
+                    return Look::Found(slot, record.value());
                 }
             }
             if reach == 0 {
