@@ -179,7 +179,8 @@ impl<'g> Side<'g> {
         }
     }
 
-    /// The trie where a piece begins; `None` in a map that never had an entry.
+    /// The trie where a piece begins, live at some instant of the call: records of a dead one are not to be read. `None` in a map
+    /// that never had an entry.
     fn trie_at<V>(
         &self,
         map: &'g CuckooTrie<V>,
@@ -189,7 +190,7 @@ impl<'g> Side<'g> {
     ) -> Option<Trie<'g>> {
         let Start::Key { key, .. } = start else {
             return match direction {
-                Direction::Up => map.first_trie(),
+                Direction::Up => map.first_trie().map(|first| map.trie_of(&[], first)),
                 Direction::Down => map.last_trie(guard),
             };
         };

@@ -222,13 +222,14 @@ impl<V> CuckooTrie<V> {
         }
     }
 
-    /// The last trie, most likely.
+    /// The last trie, most likely; live at some instant of the call.
     pub(super) fn last_trie(&self, guard: &Guard) -> Option<Trie<'_>> {
         let longest = [u8::MAX; 64];
         let hint = self.hint(&longest, guard)?;
         let mut trie = self.trie_of(&longest, hint.trie);
         while trie.borders().bounded {
-            trie = self.memory.trie(trie.next()?);
+            let border = self.memory.border(trie.borders().high);
+            trie = self.trie_of(border, self.memory.trie(trie.next()?));
         }
         Some(trie)
     }
