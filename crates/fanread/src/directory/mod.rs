@@ -10,14 +10,15 @@
 //!
 //! Readers take no lock. A writer locks the regions of buckets it looks at. A segment that is to grow, shrink or split is
 //! *frozen*: marked, and each of its locks taken and given back once. Then nobody writes to it, and it is copied into one or two
-//! new ones, which are named in its place. Its readers go on: either they came before that, or they find the successor.
+//! new ones, which are named in its place, and opened to writers when all names lead to them. Its readers go on: either they came
+//! before that, or they find the successor.
 //!
 //! # Invariants
 //!
 //! * **B1** The entry of a hash is in one of the `window` buckets from its home on, once, and no bucket before it, from its home
 //!   on, has a slot that was never taken. Each of these was told that it was passed (`Bucket::pass`) before the entry came.
 //! * **S1** Buckets change only under the locks of all regions of the hash's window, in a segment that is live. A segment that
-//!   was replaced is never live again and does not change.
+//!   was replaced is never live again and does not change. One that is new is live when no name leads to the old one any more.
 //! * **S2** The names are of one segment for each value of a hash's top bits, 2^k neighbouring ones the same if its bits are k less.
 //! * **S3** `entries` and `gone` of a segment at rest are the numbers of its entries and of slots whose entries were removed
 //!   and that readers must go past.

@@ -9,10 +9,12 @@
 //! A writer that locked a version before the mark's owner did is waited for; one that locks it afterwards sees the mark, as the
 //! version brings along what its last holder had done. So neither side needs a fence, and a writer pays one load.
 //!
+//! What is new can have its mark set from the start: nobody writes to it before `thaw`, and who does has seen what came before that.
+//!
 //! # Invariants
 //!
-//! * **F1** From when `freeze` has returned true until `thaw`, nobody writes under the locks, and all that was written
-//!   is seen by who froze.
+//! * **F1** From when `freeze` has returned true, or the mark was made set, until `thaw`, nobody writes under the locks, and all
+//!   that was written is seen by who froze.
 //!
 //! The loom models below run these functions on loom's atomics.
 
