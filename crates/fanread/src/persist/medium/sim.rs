@@ -106,10 +106,11 @@ impl Sim {
         assert!(image.len().is_multiple_of(LINE_WORDS) && image.len() <= max_lines * LINE_WORDS);
         // What a growing medium brings is not zero.
         let junk = |at: usize| (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let words = (0..max_lines * LINE_WORDS)
-            .map(|at| AtomicU64::new(image.get(at).copied().unwrap_or_else(|| junk(at))));
+        let mut words = Vec::with_capacity(max_lines * LINE_WORDS);
+        words.extend(image.iter().map(|word| AtomicU64::new(*word)));
+        words.extend((image.len()..max_lines * LINE_WORDS).map(|at| AtomicU64::new(junk(at))));
         let lines = AtomicUsize::new(image.len() / LINE_WORDS);
-        Self { words: words.collect(), lines, log: Mutex::default(), is_ordered }
+        Self { words: words.into(), lines, log: Mutex::default(), is_ordered }
     }
 
     /// Writes something of the test's into the record.
