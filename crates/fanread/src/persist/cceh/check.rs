@@ -21,9 +21,10 @@ impl<M: Medium> Map<M> {
         let space = self.space.lock();
         let mut owners = vec![0_u32; space.end as usize];
         let first = self.geometry.first_block() as usize;
-        let directory = root.block.0 as usize;
-        let runs = self.geometry.directory_blocks(root.depth);
-        owners[directory..directory + runs].iter_mut().for_each(|owner| *owner += 1);
+        for directory in structure.directories() {
+            let runs = self.geometry.directory_blocks(directory.depth);
+            owners[directory.block.0 as usize..][..runs].iter_mut().for_each(|owner| *owner += 1);
+        }
         let free = (0..space.end).filter(|block| space.is_free(Block(*block)));
         free.for_each(|block| owners[block as usize] += 1);
         for (block, count) in others {

@@ -11,6 +11,7 @@
 #![allow(clippy::missing_errors_doc, reason = "CcehError says what may happen inside")]
 
 mod check;
+mod directory;
 mod error;
 mod file;
 mod heap;
@@ -38,7 +39,8 @@ pub use iter::Iter;
 pub use record::MAX_KEY_BYTES;
 pub use store::{Entries, Store, StoreStats};
 
-use layout::{Entry, Geometry, Spelling};
+use directory::Structure;
+use layout::{Geometry, Spelling};
 use shadow::{Hints, Shadows};
 use space::Space;
 
@@ -179,15 +181,6 @@ impl Map<Mapped> {
         map.medium.confirm();
         Ok(map)
     }
-}
-
-/// What only splits, merges and changes of the directory touch.
-#[derive(Debug)]
-struct Structure {
-    /// Where the directory is, and its depth.
-    root: Entry,
-    /// How many segments have each depth.
-    segments: [u32; layout::MAX_DEPTH as usize + 1],
 }
 
 /// A hash map of `u64` keys and values that a crash at any instruction leaves whole.

@@ -1,14 +1,16 @@
 //! Making a map, and opening one that a crash may have left in the middle of a change.
 
+use super::directory::{Structure, room_for_hints};
 use super::layout::{
-    Block, CHECKSUM_AT, Entry, GEOMETRY_AT, Geometry, HEAP_AT, KEY_AT, MAGIC, MAGIC_AT, MAX_DEPTH,
-    MIN_DEPTH, Name, ROOT_AT, SLOTS, Spelling, checksum,
+    Block, CHECKSUM_AT, Entry, GEOMETRY_AT, Geometry, HEAP_AT, KEY_AT, MAGIC, MAGIC_AT, MIN_DEPTH,
+    Name, ROOT_AT, SLOTS, Spelling, checksum,
 };
 use super::shadow::{Hints, Shadows, UNKNOWN};
 use super::space::Space;
-use super::{CcehError, CcehOptions, Map, SplitPolicy, Structure};
+use super::{CcehError, CcehOptions, Map, SplitPolicy};
 use crate::persist::medium::{LINE_WORDS, Medium, WordAt};
 use crate::sync::lock::Lock;
+use crate::sync::shim::AtomicU32;
 use crate::sync::shim::Ordering::Relaxed;
 
 /// The blocks of a new map: a directory of two entries and two segments.
@@ -123,28 +125,27 @@ impl<M: Medium> Map<M> {
         claims.claim(Block(0), geometry.first_block() as usize);
         claims.claim(root.block, geometry.directory_blocks(root.depth));
         let shadows = Shadows::new();
-        let mut structure = Structure { root, segments: [0; MAX_DEPTH as usize + 1] };
+        let mut space = Space::new(end, &shadows)?;
+        let mut structure = Structure::new(root);
         for (at, depth) in runs {
             let block = entries[at].block;
             if !claims.claim(block, 1) {
                 return Err(wrong(at));
             }
-            let shadow = shadows.make(block)?;
+            let shadow = shadows.get(block);
             shadow.set_name(Name::of((at as u64) << (64 - root.depth), depth));
             shadow.set_away(true);
             shadow.set_live(UNKNOWN);
             structure.segments[depth as usize] += 1;
         }
         let claimed = claim(&medium, geometry, &mut claims)?;
-        let mut space = Space::new(end)?;
-        for block in (0..end).map(Block) {
-            shadows.make(block)?;
-            if !claims.0[block.0 as usize] {
-                space.put(block, 1);
-            }
+        for block in (0..end).map(Block).filter(|block| !claims.0[block.0 as usize]) {
+            space.put(block, 1);
         }
         let hints = Hints::new();
-        hints.set_depth(root.depth, |at| entries[at].block)?;
+        let mut blocks = room_for_hints(root.depth)?;
+        blocks.extend(entries.iter().map(|entry| AtomicU32::new(entry.block.0)));
+        hints.set_all(root.depth, blocks);
         let map = Self {
             spelling: Spelling::new(key),
             medium,

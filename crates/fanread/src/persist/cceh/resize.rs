@@ -1,4 +1,4 @@
-//! Splits and merges of segments, and directories of twice or half the size.
+//! Splits and merges of segments.
 //!
 //! What a crash may find of a split, by what is durable of the directory's entries for the segment `S` of depth `L`, whose
 //! new right half is `R`:
@@ -14,14 +14,12 @@
 //! merge makes the same states in the opposite order: `S` has all entries before the first of them, and `R` is as it was,
 //! so to go forward is to undo it.
 //!
-//! A directory of another size is written to free blocks; one store of the root names it.
-//!
-//! PAPER: sections 3.2, 3.3 and 3.5. Doubling waits for no segment but holds up other splits.
+//! PAPER: sections 3.2 and 3.3.
 
 use super::insert::Stripe;
-use super::layout::{Block, Entry, MAX_DEPTH, MIN_DEPTH, Name, ROOT_AT, SLOTS};
+use super::layout::{Block, MIN_DEPTH, Name, SLOTS};
 use super::shadow::Stripes;
-use super::{CcehError, Map, SplitPolicy, Structure};
+use super::{CcehError, Map, SplitPolicy};
 use crate::persist::medium::{LINE_WORDS, Medium};
 use crate::sync::shim::Ordering::Relaxed;
 
@@ -29,12 +27,6 @@ use crate::sync::shim::Ordering::Relaxed;
 ///
 /// A segment is split when it is half full, or fuller, so a quarter is far from splitting again.
 const SPARSE: u64 = 4;
-
-/// How many entries a directory may have for each segment, and how many in any case.
-///
-/// Random hashes need some four; more mean that keys were chosen that collide, and a larger directory does not help.
-const CROWDED: usize = 64;
-const CROWDED_FROM: usize = 1 << 12;
 
 /// The entries of one segment, as they will be written.
 #[derive(Debug)]
@@ -145,9 +137,12 @@ impl<M: Medium> Map<M> {
             let mut structure = self.structure.lock();
             let fits = self.make_deeper(&mut structure, name.depth() + 1);
             if let Ok(former) = fits {
-                self.point(&structure, halves[1], right, name.depth() + 1);
-                self.point(&structure, halves[0], left, name.depth() + 1);
-                // The fences of the pointers were the root's too.
+                if former.is_none() {
+                    self.write_some_ahead(&mut structure);
+                }
+                // The fences of the pointers are also those of what was written before.
+                self.point(&mut structure, halves[1], right, name.depth() + 1);
+                self.point(&mut structure, halves[0], left, name.depth() + 1);
                 if let Some(former) = former {
                     self.release_directory(former);
                 }
@@ -229,80 +224,6 @@ impl<M: Medium> Map<M> {
         shadow.set_name(draft.name);
     }
 
-    /// Names a block in all entries of the directory for hashes of a name, durably.
-    ///
-    /// PAPER: section 3.2, from right to left.
-    fn point(&self, structure: &Structure, name: Name, block: Block, depth: u32) {
-        let root = structure.root;
-        let first = (name.first() >> (64 - root.depth)) as usize;
-        let count = 1_usize << (root.depth - name.depth());
-        let word = Entry { block, depth }.word();
-        for at in (first..first + count).rev() {
-            let place = self.geometry.entry(root.block, at);
-            // Relaxed: read by nobody before the next start.
-            self.medium.store(place, word, Relaxed);
-            if at == first || place.index() == 0 {
-                self.medium.flush(place.line());
-            }
-        }
-        self.medium.fence();
-    }
-
-    /// Makes the directory at least so deep. Returns the one before, to be released after the next fence.
-    fn make_deeper(
-        &self,
-        structure: &mut Structure,
-        depth: u32,
-    ) -> Result<Option<Entry>, CcehError> {
-        if depth <= structure.root.depth {
-            return Ok(None);
-        }
-        let segments = structure.segments.iter().sum::<u32>() as usize;
-        if depth > MAX_DEPTH
-            || 1_usize << depth > CROWDED_FROM.max(segments.saturating_mul(CROWDED))
-        {
-            return Err(CcehError::Crowded);
-        }
-        self.change_directory(structure, depth, |at| at / 2).map(Some)
-    }
-
-    /// Writes a directory of another depth, whose entry `at` is entry `from(at)` of the old one, and makes it the map's. Returns
-    /// the old one, which is the map's after a crash until the next fence.
-    fn change_directory(
-        &self,
-        structure: &mut Structure,
-        depth: u32,
-        from: impl Fn(usize) -> usize,
-    ) -> Result<Entry, CcehError> {
-        let old = structure.root;
-        let word = |at| self.medium.load(self.geometry.entry(old.block, from(at)), Relaxed);
-        let block = self.allocate_run(self.geometry.directory_blocks(depth))?;
-        let new = Entry { block, depth };
-        let hint = |at| Entry::of(word(at)).map_or(Block(0), |entry| entry.block);
-        if let Err(error) = self.hints.set_depth(depth, hint) {
-            self.release_directory(new);
-            return Err(error.into());
-        }
-        let count = 1_usize << depth;
-        for at in 0..count {
-            let place = self.geometry.entry(block, at);
-            // Relaxed: under the lock.
-            self.medium.store(place, word(at), Relaxed);
-            if at + 1 == count || place.index() + 1 == LINE_WORDS {
-                self.medium.flush(place.line());
-            }
-        }
-        self.medium.fence();
-        self.medium.store(ROOT_AT, new.word(), Relaxed);
-        self.medium.flush(ROOT_AT.line());
-        structure.root = new;
-        Ok(old)
-    }
-
-    fn release_directory(&self, directory: Entry) {
-        self.release(directory.block, self.geometry.directory_blocks(directory.depth));
-    }
-
     /// Joins a segment that had this name with its neighbour, if both are nearly empty.
     pub(super) fn merge(&self, block: Block, name: Name) {
         let slots = (self.geometry.lines() * SLOTS) as u64;
@@ -362,8 +283,8 @@ impl<M: Medium> Map<M> {
         self.medium.fence();
         {
             let mut structure = self.structure.lock();
-            self.point(&structure, halves[0], blocks[0], parent.depth());
-            self.point(&structure, halves[1], blocks[0], parent.depth());
+            self.point(&mut structure, halves[0], blocks[0], parent.depth());
+            self.point(&mut structure, halves[1], blocks[0], parent.depth());
             structure.segments[parent.depth() as usize + 1] -= 2;
             structure.segments[parent.depth() as usize] += 1;
             left.begin_change();
@@ -377,18 +298,5 @@ impl<M: Medium> Map<M> {
         }
         drop((left, right));
         self.release(blocks[1], 1);
-    }
-
-    /// Halves the directory if the segments need no more than a quarter of it.
-    fn make_shallower(&self, structure: &mut Structure) {
-        let depth = structure.root.depth;
-        let needs = structure.segments.iter().rposition(|count| *count > 0).unwrap_or(0) as u32;
-        if depth > MIN_DEPTH && needs + 1 < depth {
-            // Without room for a smaller one it stays as it is.
-            if let Ok(old) = self.change_directory(structure, depth - 1, |at| at * 2) {
-                self.medium.fence();
-                self.release_directory(old);
-            }
-        }
     }
 }

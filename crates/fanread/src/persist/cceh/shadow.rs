@@ -209,20 +209,28 @@ impl Shadows {
         &self.chunks[chunk].get().expect("blocks have shadows before they have names")[at]
     }
 
-    /// Makes the shadow of a block, if there is memory for it.
-    pub(super) fn make(&self, block: Block) -> Result<&Shadow, AllocError> {
-        let (chunk, at) = Self::place(block);
-        let chunk_of = &self.chunks[chunk];
-        if chunk_of.get().is_none() {
-            let count = FIRST << chunk;
-            let mut shadows = Vec::new();
-            let bytes = count * size_of::<Shadow>();
-            shadows.try_reserve_exact(count).map_err(|_| AllocError { bytes })?;
-            shadows.resize_with(count, Shadow::default);
-            // Somebody else may have been faster.
-            let _ = chunk_of.set(shadows.into_boxed_slice());
+    /// Makes the shadow of a block, if there is memory for it. Blocks come in ascending order; `next` is what was made of the next
+    /// chunk so far, some with each block, so that no call makes all of a large chunk.
+    pub(super) fn make(&self, block: Block, next: &mut Vec<Shadow>) -> Result<(), AllocError> {
+        let (chunk, _) = Self::place(block);
+        if self.chunks[chunk].get().is_none() {
+            Self::make_some(next, chunk, usize::MAX)?;
+            let made = self.chunks[chunk].set(core::mem::take(next).into_boxed_slice());
+            debug_assert!(made.is_ok(), "whoever calls this holds the lock of the space");
+        } else if chunk + 1 < CHUNKS {
+            // Whose block comes first will say if there is no memory. A chunk has twice the blocks of the one before.
+            let _ = Self::make_some(next, chunk + 1, 3);
         }
-        Ok(&chunk_of.get().expect("it was just set")[at])
+        Ok(())
+    }
+
+    /// Makes so many more shadows of a chunk, or all that are missing.
+    fn make_some(next: &mut Vec<Shadow>, chunk: usize, count: usize) -> Result<(), AllocError> {
+        let all = FIRST << chunk;
+        let bytes = all * size_of::<Shadow>();
+        next.try_reserve_exact(all - next.len()).map_err(|_| AllocError { bytes })?;
+        next.resize_with(next.len().saturating_add(count).min(all), Shadow::default);
+        Ok(())
     }
 }
 
@@ -241,35 +249,26 @@ impl Hints {
     /// The block that stood for a hash a moment ago.
     #[inline(always)]
     pub(super) fn get(&self, hash: u64) -> Block {
-        // ORDER: Acquire, pairs with the Release store in `set_depth`: the array of that depth is there.
+        // ORDER: Acquire, pairs with the Release store in `set_all`: the array of that depth is there.
         let depth = self.depth.load(Acquire);
         let array = self.arrays[depth as usize].get().expect("there is an array of the depth");
         // Relaxed: what it names is confirmed by the block's own name.
         Block(array[(hash >> (64 - depth)) as usize].load(Relaxed))
     }
 
-    /// Fills the array of a depth, and makes it that in use.
-    pub(super) fn set_depth(
-        &self,
-        depth: u32,
-        mut block: impl FnMut(usize) -> Block,
-    ) -> Result<(), AllocError> {
-        let count = 1_usize << depth;
+    /// Sets all hints of a depth, and makes it that in use. Whoever calls this holds the lock of the structure.
+    pub(super) fn set_all(&self, depth: u32, hints: Vec<AtomicU32>) {
+        debug_assert_eq!(hints.len(), 1 << depth);
         let place = &self.arrays[depth as usize];
         if let Some(array) = place.get() {
-            for (at, hint) in array.iter().enumerate() {
-                hint.store(block(at).0, Relaxed);
+            for (old, new) in array.iter().zip(&hints) {
+                old.store(new.load(Relaxed), Relaxed);
             }
         } else {
-            let mut array = Vec::new();
-            array.try_reserve_exact(count).map_err(|_| AllocError { bytes: 4 * count })?;
-            array.extend((0..count).map(|at| AtomicU32::new(block(at).0)));
-            // Whoever calls this holds the lock of the structure.
-            let _ = place.set(array.into_boxed_slice());
+            let _ = place.set(hints.into_boxed_slice());
         }
         // ORDER: Release, pairs with the Acquire load in `get`.
         self.depth.store(depth, Release);
-        Ok(())
     }
 
     /// The depth in use.

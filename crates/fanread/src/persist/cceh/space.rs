@@ -1,6 +1,7 @@
 //! Which blocks are free: known in memory only. In the file a block is free that nothing names, so a crash leaks none.
 
 use super::layout::Block;
+use super::shadow::{Shadow, Shadows};
 use super::{CcehError, Map};
 use crate::persist::medium::Medium;
 
@@ -8,7 +9,7 @@ use crate::persist::medium::Medium;
 ///
 /// # Invariants
 ///
-/// * **F1** Every block from the header to `end` is a segment, of the directory, in `free`, or held by a call under way; only one
+/// * **F1** Every block from the header to `end` is a segment, of the directory or the one ahead, in `free`, or held by a call under way; only one
 ///   of these.
 #[derive(Debug)]
 pub(super) struct Space {
@@ -18,13 +19,15 @@ pub(super) struct Space {
     from: usize,
     /// The first block that was never used.
     pub(super) end: u32,
+    /// What was made of the next chunk of shadows.
+    shadows: Vec<Shadow>,
 }
 
 impl Space {
-    /// The blocks below `end`, none of them free.
-    pub(super) fn new(end: u32) -> Result<Self, CcehError> {
-        let mut space = Self { free: Vec::new(), from: 0, end: 0 };
-        space.extend(end)?;
+    /// The blocks below `end`, none of them free, and their shadows.
+    pub(super) fn new(end: u32, all: &Shadows) -> Result<Self, CcehError> {
+        let mut space = Self { free: Vec::new(), from: 0, end: 0, shadows: Vec::new() };
+        space.extend(end, all)?;
         Ok(space)
     }
 
@@ -37,8 +40,11 @@ impl Space {
         self.free.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Adds blocks up to `end` that are not free.
-    fn extend(&mut self, end: u32) -> Result<(), CcehError> {
+    /// Adds blocks up to `end` that are not free, and their shadows.
+    fn extend(&mut self, end: u32, all: &Shadows) -> Result<(), CcehError> {
+        for block in self.end..end {
+            all.make(Block(block), &mut self.shadows)?;
+        }
         let words = (end as usize).div_ceil(64);
         let more = words.saturating_sub(self.free.len());
         self.free.try_reserve(more).map_err(|_| CcehError::OutOfMemory { bytes: 8 * more })?;
@@ -115,10 +121,7 @@ impl<M: Medium> Map<M> {
             // A little is better than nothing.
             self.medium.grow(needed.max(now + step)).or_else(|_| self.medium.grow(needed))?;
         }
-        for block in first.0..end {
-            self.shadows.make(Block(block))?;
-        }
-        space.extend(end)?;
+        space.extend(end, &self.shadows)?;
         Ok(first)
     }
 
