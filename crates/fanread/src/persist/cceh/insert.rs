@@ -91,7 +91,7 @@ impl<M: Medium> Map<M> {
             // Relaxed: under the lock.
             let old = self.medium.load(place, Relaxed);
             wanted.leaves(old);
-            held.change(self.stripe_of(slot), || {
+            held.change(self.stripe_of(slot.bucket), || {
                 // Relaxed: published by the version.
                 self.medium.store(place, value, Relaxed);
                 self.medium.persist(slot.line);
@@ -101,7 +101,7 @@ impl<M: Medium> Map<M> {
         let Some(slot) = self.find_free(block, name, bucket) else {
             return Put::Full(block, name);
         };
-        held.change(self.stripe_of(slot), || {
+        held.change(self.stripe_of(slot.bucket), || {
             if slot.bucket != bucket {
                 shadow.note_away(bucket, self.geometry.bits);
             }
@@ -123,10 +123,5 @@ impl<M: Medium> Map<M> {
         // ORDER: Release, so that no crash finds the hash without the value; readers rely on the version.
         self.medium.store(slot.line.word(slot.at), hash, Release);
         self.medium.persist(slot.line);
-    }
-
-    /// The stripe of a slot.
-    pub(super) fn stripe_of(&self, slot: Slot) -> usize {
-        slot.bucket >> (self.geometry.bits - 2)
     }
 }

@@ -29,7 +29,7 @@ impl<M: Medium> Map<M> {
             // Relaxed: under the lock.
             let value = self.medium.load(slot.line.word(SLOTS + slot.at), Relaxed);
             wanted.leaves(value);
-            held.change(self.stripe_of(slot), || {
+            held.change(self.stripe_of(slot.bucket), || {
                 // PAPER: section 4: a hash that is not the segment's. Relaxed: published by the version.
                 self.medium.store(slot.line.word(slot.at), name.filler(), Relaxed);
                 self.medium.persist(slot.line);

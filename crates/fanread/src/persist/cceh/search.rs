@@ -53,6 +53,12 @@ impl<M: Medium> Map<M> {
         self.geometry.line(block).plus(bucket)
     }
 
+    /// The stripe of a bucket.
+    #[inline(always)]
+    pub(super) fn stripe_of(&self, bucket: usize) -> usize {
+        bucket >> (self.geometry.bits - 2)
+    }
+
     /// The stripes in which a hash may be.
     #[inline(always)]
     pub(super) fn stripes(&self, bucket: usize) -> Stripes {
@@ -60,32 +66,58 @@ impl<M: Medium> Map<M> {
     }
 
     /// Looks for the value of a hash.
+    ///
+    /// Mostly its own bucket says all, and the version of that bucket's stripe is enough: where no entry of the bucket is elsewhere (N3), a
+    /// hash that is not in it was nowhere when that was read, since none goes from one bucket to another but in a change of all stripes.
     #[inline(always)]
     pub(super) fn get_hash(&self, hash: u64, wanted: &impl Wanted) -> Option<u64> {
         let bucket = self.geometry.bucket(hash);
-        let stripes = self.stripes(bucket);
         let mut backoff = None;
         loop {
             let block = self.hints.get(hash);
             let home = self.medium.line(self.bucket_line(block, bucket));
             home.prefetch();
             let shadow = self.shadows.get(block);
-            if let Some(look) = shadow.begin(stripes)
-                && shadow.name().covers(hash)
-            {
-                // Relaxed: validated by the versions, here and below.
+            let version = shadow.version(self.stripe_of(bucket));
+            let seen = version.begin();
+            if !seen.is_changing() && shadow.name().covers(hash) {
+                // Relaxed: validated by the version, here and below.
                 let found = match slot_of(home, hash, wanted) {
                     Some(at) => Some(home.load(SLOTS + at, Relaxed)),
-                    None if shadow.may_be_away(bucket, self.geometry.bits) => self
-                        .find_away(block, bucket, hash, wanted)
-                        .map(|slot| self.medium.line(slot.line).load(SLOTS + slot.at, Relaxed)),
+                    None if shadow.may_be_away(bucket, self.geometry.bits) => {
+                        return self.get_around(hash, wanted);
+                    }
                     None => None,
                 };
-                if shadow.holds(&look) {
+                if version.end(seen).is_some() {
                     return found;
                 }
             }
             backoff.get_or_insert_with(Backoff::new).wait();
+        }
+    }
+
+    /// Looks for the value of a hash that may be in any of its buckets.
+    #[inline(never)]
+    fn get_around(&self, hash: u64, wanted: &impl Wanted) -> Option<u64> {
+        let bucket = self.geometry.bucket(hash);
+        let stripes = self.stripes(bucket);
+        let mut backoff = Backoff::new();
+        loop {
+            let block = self.hints.get(hash);
+            let shadow = self.shadows.get(block);
+            if let Some(look) = shadow.begin(stripes)
+                && shadow.name().covers(hash)
+            {
+                // Validated by the versions.
+                let slot = self.find(block, bucket, hash, wanted);
+                let found =
+                    slot.map(|slot| self.medium.line(slot.line).load(SLOTS + slot.at, Relaxed));
+                if shadow.holds(&look) {
+                    return found;
+                }
+            }
+            backoff.wait();
         }
     }
 
@@ -111,7 +143,7 @@ impl<M: Medium> Map<M> {
         })
     }
 
-    /// Looks for a hash, under the locks of its stripes.
+    /// Looks for a hash, under the locks of its stripes, or to be validated.
     pub(super) fn find(
         &self,
         block: Block,

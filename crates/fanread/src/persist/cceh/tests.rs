@@ -3,6 +3,8 @@
 
 mod checkpoints;
 mod strings;
+#[cfg(shuttle)]
+mod together;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
@@ -43,6 +45,8 @@ trait Subject: Sized {
     fn table(&self) -> &Map<Sim>;
     fn insert(&self, key: u64, value: u64) -> Result<Option<u64>, CcehError>;
     fn remove(&self, key: u64) -> Option<u64>;
+    #[cfg(shuttle)]
+    fn get(&self, key: u64) -> Option<u64>;
     fn check(&self) -> Result<(), Broken>;
     fn contents(&self) -> BTreeMap<u64, u64>;
 
@@ -71,6 +75,11 @@ impl Subject for Map<Sim> {
 
     fn remove(&self, key: u64) -> Option<u64> {
         Map::remove(self, key)
+    }
+
+    #[cfg(shuttle)]
+    fn get(&self, key: u64) -> Option<u64> {
+        Map::get(self, key)
     }
 
     fn check(&self) -> Result<(), Broken> {
@@ -675,15 +684,18 @@ fn keys_that_stay_are_found_and_walked_over_while_others_come_and_go() {
 #[cfg(shuttle)]
 mod scenes {
     use super::*;
-    use shuttle::{Config, Runner, scheduler};
+    use shuttle::{Config, MaxSteps, Runner, scheduler};
     use std::sync::Arc;
 
-    fn schedules(scene: impl Fn() + Send + Sync + Clone + 'static) {
+    /// Runs a scene under both schedulers.
+    pub(super) fn schedules(scene: impl Fn() + Send + Sync + Clone + 'static) {
         let count = effort::amount("FANREAD_SCHEDULES", 2000);
         let config = || {
             let mut config = Config::new();
             // Maps have their arrays of chunks in them, and these are moved.
             config.stack_size = 1 << 18;
+            // States of crashes are opened in the scene too.
+            config.max_steps = MaxSteps::None;
             config
         };
         Runner::new(scheduler::RandomScheduler::new(count), config()).run(scene.clone());

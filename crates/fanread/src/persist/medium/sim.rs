@@ -8,8 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::Location;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
-use std::thread::{self, ThreadId};
 use std::{fmt, io};
+
+// Threads of the scheduler are one of the system's.
+#[cfg(shuttle)]
+use shuttle::thread::{self, ThreadId};
+#[cfg(not(shuttle))]
+use std::thread::{self, ThreadId};
 
 use super::{LINE_WORDS, LineAt, LineRef, Medium, WordAt, line_of};
 use crate::sync::shim::{AtomicU64, Ordering};
@@ -138,6 +143,12 @@ impl Sim {
         std::mem::take(&mut self.log.lock().unwrap().events)
     }
 
+    /// Any access is a place where the scheduler may switch, and flushes and fences are none here.
+    fn let_others_go_on(&self) {
+        #[cfg(shuttle)]
+        let _ = self.words.first().map(|word| word.load(Ordering::Relaxed));
+    }
+
     /// The words as they are.
     pub(crate) fn image(&self) -> Image {
         let lines = self.lines();
@@ -163,19 +174,22 @@ impl Medium for Sim {
     fn store(&self, at: WordAt, value: u64, order: Ordering) {
         assert!(at.line().0 < self.lines(), "{at:?} is beyond the end");
         let site = (Kind::Store, Location::caller());
-        self.log.lock().unwrap().push(site, Event::Store(at, value));
+        // First, since the scheduler may have others go on before it, and then the record would have another order.
         self.words[at.0].store(value, order);
+        self.log.lock().unwrap().push(site, Event::Store(at, value));
     }
 
     #[track_caller]
     fn flush(&self, at: LineAt) {
         let site = (Kind::Flush, Location::caller());
+        self.let_others_go_on();
         self.log.lock().unwrap().push(site, Event::Flush(at));
     }
 
     #[track_caller]
     fn fence(&self) {
         let site = (Kind::Fence, Location::caller());
+        self.let_others_go_on();
         self.log.lock().unwrap().push(site, Event::Fence);
     }
 
