@@ -54,6 +54,9 @@ fn json_has_the_promised_fields() {
             "p50_ns",
             "p99_ns",
             "p999_ns",
+            "p9999_ns",
+            "p99999_ns",
+            "p999999_ns",
             "max_ns",
             "overhead_bytes_per_key",
             "read_ns",
@@ -126,7 +129,7 @@ fn growth_is_in_the_table_the_page_and_the_files() {
     assert_eq!(grown.len(), 7, "{grown:?}");
     let csv = fs::read_to_string(csv).unwrap();
     let heading = csv.lines().next().unwrap();
-    assert!(heading.contains("p99_ns,p999_ns,max_ns,pause_ns"), "{heading}");
+    assert!(heading.contains("p99_ns,p999_ns,p9999_ns,p99999_ns,p999999_ns,max_ns"), "{heading}");
     let page = fs::read_to_string(html).unwrap();
     assert!(page.contains("<h2>Stalls</h2>") && page.contains("<td>grow-get</td>"));
 }

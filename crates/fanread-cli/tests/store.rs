@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// A folder with the files of one test.
@@ -171,4 +172,117 @@ fn what_is_wrong_is_told_in_one_line() {
     let run = folder.run(&["check", "a.store"], "");
     assert_eq!((run.status, run.err.lines().count()), (1, 1), "{run:?}");
     assert!(run.err.starts_with("fanread: a.store: damaged map: the word at byte "), "{run:?}");
+}
+
+impl Folder {
+    /// Runs `fanread store bench` on few keys, and returns what it printed and its records.
+    fn bench(&self, arguments: &[&str]) -> (String, Vec<Value>) {
+        let fixed = ["bench", "--count", "3k", "--json", "out.json"];
+        let run = self.run(&[&fixed, arguments].concat(), "");
+        assert_eq!((run.status, &run.err[..]), (0, ""), "{}", run.out);
+        let text = fs::read_to_string(self.0.path().join("out.json")).unwrap();
+        (run.out, text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
+    }
+}
+
+/// What a record says under a name, as a text.
+fn said<'a>(record: &'a Value, name: &str) -> &'a str {
+    record[name].as_str().unwrap_or_default()
+}
+
+#[test]
+fn all_maps_are_measured_beside_their_rivals() {
+    let (out, records) = Folder::new().bench(&["--threads", "1,2"]);
+    let ours = ["cceh", "cceh-copy-on-write", "cceh-file", "cceh-checkpoints"];
+    for index in ours.into_iter().chain(["hashbrown", "linear-probing"]) {
+        for threads in [1, 2] {
+            for workload in ["load", "get", "miss", "batch", "grow"] {
+                let mut found = records.iter().filter(|r| {
+                    said(r, "index") == index
+                        && said(r, "workload") == workload
+                        && r["threads"] == threads
+                });
+                let r = found.next().unwrap_or_else(|| panic!("{index} {workload}: {out}"));
+                let writes = ["load", "grow"].contains(&workload);
+                let is_able = ours.contains(&index) || !writes || threads == 1;
+                assert_eq!(said(r, "outcome"), if is_able { "ok" } else { "unsupported" }, "{r}");
+                if workload == "grow" && is_able {
+                    let times =
+                        ["p50_ns", "p999_ns", "p9999_ns", "p99999_ns", "p999999_ns", "max_ns"];
+                    assert!(times.map(|name| r[name].as_f64().unwrap()).is_sorted(), "{r}");
+                }
+            }
+        }
+    }
+    assert!(out.contains("p99.9999") && out.contains("% of the slots"), "{out}");
+}
+
+#[test]
+fn settings_are_part_of_the_name_of_what_was_measured() {
+    let folder = Folder::new();
+    let load = ["--workload", "load", "--index"];
+    for (arguments, index, note) in [
+        (&["cceh"][..], "cceh", "segments used"),
+        (&["cceh", "--segment-bytes", "1024"], "cceh 1024B", "segments used"),
+        (&["cceh", "--probing", "16"], "cceh probing-16", "segments used"),
+        (&["cceh", "--flush-latency", "0"], "cceh counted", "lines flushed and"),
+        (&["cceh-file", "--flush-latency", "200"], "cceh-file +200ns", "fences for each key"),
+        (&["cceh", "--small-pages"], "cceh small-pages", "segments used"),
+        (
+            &["cceh-checkpoints", "--sync-every", "500"],
+            "cceh-checkpoints sync-500",
+            "; checkpoints: 7, ",
+        ),
+        (
+            &["cceh-checkpoints", "--sync-every", "0"],
+            "cceh-checkpoints sync-0",
+            "; checkpoints: 1, ",
+        ),
+        (&["cceh-checkpoints", "--sync-apart"], "cceh-checkpoints apart", "; checkpoints: "),
+        (&["hashbrown", "--probing", "16"], "hashbrown", ""),
+    ] {
+        let (_, records) = folder.bench(&[&load[..], arguments].concat());
+        assert_eq!(records.len(), 1);
+        assert_eq!(said(&records[0], "index"), index);
+        assert_eq!(said(&records[0], "outcome"), "ok");
+        assert!(said(&records[0], "note").contains(note), "{index}: {}", records[0]);
+    }
+}
+
+#[test]
+fn maps_of_killed_processes_are_opened_and_leave_nothing_behind() {
+    let folder = Folder::new();
+    let files = folder.0.path().join("files");
+    fs::create_dir(&files).unwrap();
+    let maps = "cceh-file,cceh-checkpoints,cceh,hashbrown";
+    let open = ["--workload", "open", "--folder", "files", "--repeat", "2", "--index", maps];
+    let (out, records) = folder.bench(&open);
+    let outcomes: Vec<_> = records.iter().map(|r| (said(r, "index"), said(r, "outcome"))).collect();
+    let (ok, not) = ("ok", "unsupported");
+    assert_eq!(
+        outcomes,
+        [("cceh-file", ok), ("cceh-checkpoints", ok), ("cceh", not), ("hashbrown", not)]
+    );
+    assert!(records[0]["ns_per_op"].as_f64().unwrap() > 0.0 && records[0]["runs"] == 2);
+    assert!(said(&records[0], "note").contains("entries of the directory"), "{out}");
+    assert_eq!(fs::read_dir(files).unwrap().count(), 0);
+}
+
+#[test]
+fn settings_that_no_map_can_have_are_told_in_one_line() {
+    let folder = Folder::new();
+    for (arguments, begins) in [
+        (&["--segment-bytes", "100"][..], "fanread: a segment of 100 bytes "),
+        (
+            &["--segment-bytes", "1024", "--probing", "17"],
+            "fanread: a segment of 1024 bytes has 1 to 16 ",
+        ),
+        (&["--probing", "0"], "fanread: a segment of 16384 bytes has 1 to 256 "),
+        (&["--index", "nothing"], "fanread: "),
+        (&["--flush-latency", "slow"], "fanread: "),
+    ] {
+        let run = folder.run(&[&["bench"], arguments].concat(), "");
+        assert_eq!((run.status, &run.out[..]), (2, ""), "{run:?}");
+        assert!(run.err.starts_with(begins) && run.err.lines().count() == 1, "{run:?}");
+    }
 }

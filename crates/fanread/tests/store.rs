@@ -356,3 +356,59 @@ fn a_file_that_is_no_map_is_refused_and_left_alone() {
     assert!(matches!(Cceh::open(&path), Err(CcehError::NotAMap { .. })));
     fs::remove_dir_all(folder).unwrap();
 }
+
+#[test]
+fn flushes_are_counted_where_that_is_asked_for() {
+    let options = CcehOptions::new().seed(1);
+    assert_eq!(Cceh::in_memory(options).unwrap().flushes(), None);
+    for latency in [Duration::ZERO, Duration::from_nanos(100)] {
+        let map = Cceh::in_memory(options.flush_latency(latency)).unwrap();
+        let before = map.flushes().unwrap();
+        for key in 0..100 {
+            map.insert(key, key).unwrap();
+        }
+        let after = map.flushes().unwrap();
+        // 100 keys fill no segment, and one that is put beside its bucket takes no more flushes than others.
+        let [lines, fences] = [after.lines - before.lines, after.fences - before.fences];
+        let each = if cfg!(target_arch = "x86_64") { 100 } else { 200 };
+        assert_eq!([lines, fences], [each; 2]);
+        assert_eq!(map.get(1), Some(1));
+        assert_eq!(map.flushes(), Some(after));
+    }
+}
+
+#[test]
+fn the_latency_of_flushes_is_that_of_files_too() {
+    let folder = folder("latency");
+    fs::create_dir_all(&folder).unwrap();
+    for checkpoints in [false, true] {
+        let path = folder.join(format!("{checkpoints}.cceh"));
+        let options = CcehOptions::new().flush_latency(Duration::ZERO).checkpoints(checkpoints);
+        let map = Cceh::create(&path, options).unwrap();
+        let before = map.flushes().unwrap().lines;
+        map.insert(1, 2).unwrap();
+        assert!(map.flushes().unwrap().lines > before);
+        drop(map);
+        let map = Cceh::open(&path).unwrap();
+        assert_eq!((map.get(1), map.flushes()), (Some(2), None));
+    }
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn segments_and_probing_are_as_asked_for() {
+    for (segment_bytes, probed) in [(1024, 4), (1024, 16), (4096, 64), (65_536, 64)] {
+        let options = CcehOptions::new().segment_bytes(segment_bytes).probed_buckets(probed);
+        let map = Cceh::in_memory(options).unwrap();
+        for key in 0..20_000 {
+            map.insert(key, !key).unwrap();
+        }
+        let stats = map.stats();
+        assert_eq!((stats.entries, map.len()), (20_000, 20_000));
+        assert_eq!(stats.slots, stats.segments * segment_bytes / 16);
+        assert!(stats.directory_entries.is_power_of_two());
+        assert!(stats.directory_entries >= stats.segments && stats.slots >= stats.entries);
+        assert!(stats.bytes >= stats.segments * segment_bytes + stats.free_bytes);
+        map.check().unwrap();
+    }
+}

@@ -8,7 +8,7 @@ use workload::subject::{Handle, Subject};
 
 use crate::form::Form;
 
-/// What the three maps have in common; the handles are written once for it.
+/// What these maps have in common; the handles are written once for it.
 pub trait Plain: Send + Sync {
     /// Adds or replaces; tells whether the key is new.
     fn put(&mut self, key: &[u8], value: u64) -> bool;
@@ -24,11 +24,11 @@ pub trait Plain: Send + Sync {
 
 /// The handle of the only thread.
 #[derive(Debug)]
-pub struct Writer<'a, M>(&'a mut M);
+pub struct Writer<'a, M>(pub(crate) &'a mut M);
 
 /// The handle of one of several reading threads.
 #[derive(Debug)]
-pub struct Reader<'a, M>(&'a M);
+pub struct Reader<'a, M>(pub(crate) &'a M);
 
 impl<M: Plain> Handle for Writer<'_, M> {
     #[inline]

@@ -13,16 +13,19 @@
 //! | `masstree::MassTree` | byte strings up to 256 bytes, no scans | all |
 //! | `congee::U64Congee` | numbers | all |
 //! | `hashbrown::HashMap` | both forms, no order | reads |
+//! | [`LinearProbing`], one array that is rehashed as a whole | numbers, no order | reads |
 //! | [`Eytzinger`], a sorted array | numbers, all inserted before the first is looked up | reads |
 
 mod concurrent;
 mod exclusive;
 mod eytzinger;
 mod form;
+mod linear;
 mod radix;
 
 pub use concurrent::{SkipMap, TreeIndex};
 pub use exclusive::{BTreeMap, HashMap, IndexSet};
 pub use eytzinger::{Eytzinger, EytzingerMaker};
 pub use form::{Form, Text, Word};
+pub use linear::LinearProbing;
 pub use radix::{Congee, Masstree};

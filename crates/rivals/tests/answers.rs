@@ -3,7 +3,8 @@
 use std::collections::BTreeMap as Model;
 
 use rivals::{
-    BTreeMap, Congee, Eytzinger, HashMap, IndexSet, Masstree, SkipMap, Text, TreeIndex, Word,
+    BTreeMap, Congee, Eytzinger, HashMap, IndexSet, LinearProbing, Masstree, SkipMap, Text,
+    TreeIndex, Word,
 };
 use workload::Rng;
 use workload::dataset::Dataset;
@@ -79,6 +80,11 @@ fn indexset_answers_like_a_model() {
 fn hashbrown_answers_like_a_model() {
     answers_like_a_model::<HashMap<Word>>(&NUMBERS);
     answers_like_a_model::<HashMap<Text>>(&STRINGS);
+}
+
+#[test]
+fn linear_probing_answers_like_a_model() {
+    answers_like_a_model::<LinearProbing>(&NUMBERS);
 }
 
 #[test]

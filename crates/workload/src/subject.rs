@@ -42,6 +42,11 @@ pub trait Subject: Sized + Send + Sync {
     fn own(&mut self) -> Self::Owned<'_>;
     /// Returns the handle of one of several threads.
     fn share(&self) -> Self::Shared<'_>;
+
+    /// Says something of the map as it is, in one line, that its figures mean little without.
+    fn remark(&self) -> Option<String> {
+        None
+    }
 }
 
 /// One thread's access to a map.

@@ -69,6 +69,9 @@ impl Latency {
             p50: h.value_at_quantile(0.5) as f64,
             p99: h.value_at_quantile(0.99) as f64,
             p999: h.value_at_quantile(0.999) as f64,
+            p9999: h.value_at_quantile(0.9999) as f64,
+            p99999: h.value_at_quantile(0.99999) as f64,
+            p999999: h.value_at_quantile(0.999_999) as f64,
             max: h.max() as f64,
         })
     }

@@ -111,7 +111,7 @@ fn share_of<H: Handle>(handle: &mut H, thread: usize, work: &impl Work) -> Share
 }
 
 /// Returns how long this thread has had a core.
-fn cpu_seconds() -> f64 {
+pub(crate) fn cpu_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }

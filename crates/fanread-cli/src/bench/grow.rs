@@ -167,6 +167,7 @@ pub(crate) fn measure<S: Subject>(context: &mut Context<'_>) -> io::Result<()> {
     let clock_ns = writer[0].clock_ns();
     let timings: Vec<_> =
         [writer, readers].into_iter().filter(|shares| !shares.is_empty()).map(Timing::of).collect();
+    let mut remark = map.remark();
     let spin = Spin(Duration::from_secs_f64(timings[0].seconds));
     let pause_ns = Timing::of(shares(&mut map, job.threads, &spin)).latency.map(|p| p.max);
     for (case, timing) in cases(job).into_iter().zip(timings) {
@@ -181,6 +182,8 @@ pub(crate) fn measure<S: Subject>(context: &mut Context<'_>) -> io::Result<()> {
         let note = format!(
             "all {calls} calls timed; {clock_ns} ns, the time of the clock, taken off each latency"
         );
+        // What the map says is said once, with the insertions.
+        let note = remark.take().map_or_else(|| note.clone(), |remark| format!("{note}; {remark}"));
         let note = Some(note);
         (context.out)(Line::Measured { case, mops, core_share, latency, pause_ns, note })?;
     }

@@ -1,8 +1,12 @@
 //! What one process measures, and what it says about it: the lines between parent and child.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 use workload::distribution::Distribution;
 use workload::mix::Workload;
+
+use crate::bench::cceh::Settings;
 
 /// One map, one key set, one number of threads: the work of one process.
 ///
@@ -12,8 +16,7 @@ pub(crate) struct Job {
     pub(crate) index: String,
     #[serde(with = "names")]
     pub(crate) workloads: Vec<Workload>,
-    /// Whether a map is grown from empty under readers, and nothing else is measured.
-    pub(crate) grow: bool,
+    pub(crate) task: Task,
     #[serde(with = "names")]
     pub(crate) distributions: Vec<Distribution>,
     pub(crate) threads: usize,
@@ -23,6 +26,21 @@ pub(crate) struct Job {
     /// How many queries each thread makes where a query is one lookup.
     pub(crate) queries: usize,
     pub(crate) seed: u64,
+    /// Of the maps that `store bench` has.
+    pub(crate) settings: Settings,
+}
+
+/// What a process does with a map.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Task {
+    /// Loads it, and runs the workloads.
+    Query,
+    /// Lets it grow from empty under readers.
+    Grow,
+    /// Opens it after another process was killed that had it open.
+    Open,
+    /// Makes it in this file, and is killed.
+    BeKilled(PathBuf),
 }
 
 /// What was measured, but for the result: rows of two runs with the same case are compared.
@@ -38,6 +56,8 @@ pub(crate) struct Case {
 pub(crate) const GROW: &str = "grow";
 /// The lookups of the other threads meanwhile.
 pub(crate) const GROW_GET: &str = "grow-get";
+/// The start of a map that a killed process has left.
+pub(crate) const OPEN: &str = "open";
 
 impl Case {
     /// Returns a case without choices: what `workload` names, on keys chosen uniformly.
@@ -48,7 +68,7 @@ impl Case {
     /// Returns how many of a run's threads do this.
     pub(crate) fn threads_of(&self, threads: usize) -> usize {
         match &*self.workload {
-            GROW => 1,
+            GROW | OPEN => 1,
             GROW_GET => threads - 1,
             _ => threads,
         }
@@ -61,6 +81,9 @@ pub(crate) struct Percentiles {
     pub(crate) p50: f64,
     pub(crate) p99: f64,
     pub(crate) p999: f64,
+    pub(crate) p9999: f64,
+    pub(crate) p99999: f64,
+    pub(crate) p999999: f64,
     pub(crate) max: f64,
 }
 

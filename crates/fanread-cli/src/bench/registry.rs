@@ -19,6 +19,8 @@ pub(crate) struct Entry {
     pub(crate) ours: bool,
     /// Whether it is measured when no `--index` is given.
     pub(crate) default: bool,
+    /// Whether the settings of `store bench` are its.
+    pub(crate) settings: bool,
     /// Runs it on sets whose keys are all eight-byte numbers.
     numbers: Option<Run>,
     /// Runs it on any keys.
@@ -36,6 +38,10 @@ impl Entry {
         Self { ours: false, ..self }
     }
 
+    const fn with_settings(self) -> Self {
+        Self { settings: true, ..self }
+    }
+
     const fn on_request(self) -> Self {
         Self { default: false, ..self }
     }
@@ -44,7 +50,14 @@ impl Entry {
 /// A map with byte-string keys.
 const fn strings<S: Subject>() -> Entry {
     let run: Run = measure::<S>;
-    Entry { name: S::NAME, ours: true, default: true, numbers: None, strings: Some(run) }
+    Entry {
+        name: S::NAME,
+        ours: true,
+        default: true,
+        settings: false,
+        numbers: None,
+        strings: Some(run),
+    }
 }
 
 /// A map with numbers as keys.
@@ -67,7 +80,10 @@ macro_rules! entries {
             $(strings::<ours::$module::Measured>(),)*
             $(numbers::<ours::$number_module::Measured>(),)*
             strings::<table::Measured>(),
-            numbers::<cceh::Measured>(),
+            numbers::<cceh::Measured<{ cceh::MEMORY }>>().with_settings(),
+            numbers::<cceh::Measured<{ cceh::COPYING }>>().with_settings().on_request(),
+            numbers::<cceh::Measured<{ cceh::FILE }>>().with_settings().on_request(),
+            numbers::<cceh::Measured<{ cceh::CHECKPOINTS }>>().with_settings().on_request(),
             both::<skip_list::Measured<u64, false>, skip_list::Measured<Box<[u8]>, false>>(),
             both::<skip_list::Measured<u64, true>, skip_list::Measured<Box<[u8]>, true>>().on_request(),
             #[cfg(feature = "rivals")]
@@ -84,6 +100,8 @@ macro_rules! entries {
             both::<rivals::IndexSet<rivals::Word>, rivals::IndexSet<rivals::Text>>().rival().on_request(),
             #[cfg(feature = "rivals")]
             both::<rivals::HashMap<rivals::Word>, rivals::HashMap<rivals::Text>>().rival(),
+            #[cfg(feature = "rivals")]
+            numbers::<rivals::LinearProbing>().rival().on_request(),
             #[cfg(feature = "rivals")]
             numbers::<rivals::Eytzinger>().rival().on_request(),
         ];

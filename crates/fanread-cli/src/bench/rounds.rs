@@ -15,7 +15,8 @@ use workload::distribution::Distribution;
 use workload::mix::Workload;
 use workload::order::Order;
 
-use crate::bench::job::{Case, GROW, Job, Line, Percentiles};
+use crate::bench::cceh::Settings;
+use crate::bench::job::{Case, GROW, Job, Line, OPEN, Percentiles, Task};
 use crate::bench::machine::Machine;
 use crate::bench::registry::Entry;
 use crate::failure::Failure;
@@ -42,12 +43,16 @@ pub(crate) struct Campaign {
     pub(crate) workloads: Vec<Workload>,
     /// Whether each map is grown under readers too, in a process of its own.
     pub(crate) grow: bool,
+    /// Whether each map is opened after its process was killed.
+    pub(crate) open: bool,
     pub(crate) distributions: Vec<Distribution>,
     pub(crate) threads: Vec<usize>,
     pub(crate) batches: Vec<usize>,
     pub(crate) dependent: bool,
     pub(crate) seed: u64,
     pub(crate) rounds: usize,
+    /// Of the maps that `store bench` has.
+    pub(crate) settings: Settings,
 }
 
 /// What the rounds found about one map on one key set.
@@ -158,26 +163,34 @@ impl Campaign {
                 let job = Job {
                     index: entry.name.into(),
                     workloads: self.workloads.clone(),
-                    grow: false,
+                    task: Task::Query,
                     distributions: self.distributions.clone(),
                     threads,
                     batches: self.batches.clone(),
                     dependent: self.dependent,
                     queries,
                     seed: self.seed.wrapping_add(round as u64 - 1),
+                    settings: self.settings.clone(),
                 };
                 if !job.workloads.is_empty() {
                     findings.take(&job, &keys.file)?;
                 }
-                if self.grow {
-                    let job = Job { workloads: Vec::new(), grow: true, ..job };
+                let others = [(self.grow, Task::Grow), (self.open, Task::Open)];
+                for (_, task) in others.into_iter().filter(|(is_asked, _)| *is_asked) {
+                    let job = Job { workloads: Vec::new(), task, ..job.clone() };
                     findings.take(&job, &keys.file)?;
                 }
                 bar.inc(1);
             }
         }
+        let named = |entry: &Entry| {
+            let label = if entry.settings { self.settings.label() } else { String::new() };
+            format!("{}{label}", entry.name)
+        };
         let all = self.indexes.iter().zip(findings);
-        Ok(all.flat_map(|(entry, found)| found.records(entry, keys, threads, machine)).collect())
+        Ok(all
+            .flat_map(|(entry, found)| found.records(&named(entry), entry, keys, threads, machine))
+            .collect())
     }
 }
 
@@ -210,7 +223,11 @@ impl Findings {
         let status = child.wait().map_err(broken)?;
         if !(complete && status.success()) {
             // A map brought its process down: say it at the last workload that ran.
-            let first = if job.grow { GROW } else { Workload::Load.name() };
+            let first = match job.task {
+                Task::Grow => GROW,
+                Task::Query => Workload::Load.name(),
+                Task::Open | Task::BeKilled(_) => OPEN,
+            };
             let case = last.unwrap_or_else(|| Case::plain(first));
             let what = format!("the process ended early in or after this, {status}");
             self.runs_of(case).trouble.get_or_insert((Outcome::Crashed, what));
@@ -248,6 +265,7 @@ impl Findings {
 
     fn records(
         self,
+        name: &str,
         entry: &Entry,
         keys: &KeyFile,
         threads: usize,
@@ -270,7 +288,7 @@ impl Findings {
             };
             let sharing = case.threads_of(threads);
             Record {
-                index: entry.name.into(),
+                index: name.into(),
                 ours: entry.ours,
                 keys: keys.name.clone(),
                 count: keys.present,
@@ -284,6 +302,9 @@ impl Findings {
                 p50_ns: of(|p| p.p50),
                 p99_ns: of(|p| p.p99),
                 p999_ns: of(|p| p.p999),
+                p9999_ns: of(|p| p.p9999),
+                p99999_ns: of(|p| p.p99999),
+                p999999_ns: of(|p| p.p999999),
                 max_ns: of(|p| p.max),
                 pause_ns: median(runs.pauses).filter(|_| ok),
                 overhead_bytes_per_key: overhead,

@@ -10,8 +10,9 @@ use workload::mix::{Plan, ScanReference, Workload};
 use workload::order::Order;
 use workload::subject::{Handle, Subject};
 
+use crate::bench::cceh::Settings;
 use crate::bench::driver::{Load, Queries, timed};
-use crate::bench::job::{Job, Line};
+use crate::bench::job::{Job, Line, Task};
 use crate::bench::ours;
 use crate::bench::worker::{Context, measure};
 
@@ -228,13 +229,14 @@ fn said_by<S: Subject>(workloads: &[Workload], threads: usize, grow: bool) -> Ve
     let job = Job {
         index: S::NAME.into(),
         workloads: workloads.to_vec(),
-        grow,
+        task: if grow { Task::Grow } else { Task::Query },
         distributions: vec![Distribution::Uniform, Distribution::Zipf],
         threads,
         batches: vec![1, 7],
         dependent: false,
         queries: 5000,
         seed: 1,
+        settings: Settings::default(),
     };
     let mut lines = Vec::new();
     let mut out = |line| {
@@ -304,7 +306,18 @@ fn measured(lines: &[Line]) -> Vec<(&str, &str)> {
     for line in lines {
         if let Line::Measured { case, latency, pause_ns, note, .. } = line {
             let times = latency.expect("calls are timed");
-            assert!([times.p50, times.p99, times.p999, times.max].is_sorted());
+            assert!(
+                [
+                    times.p50,
+                    times.p99,
+                    times.p999,
+                    times.p9999,
+                    times.p99999,
+                    times.p999999,
+                    times.max
+                ]
+                .is_sorted()
+            );
             assert!(pause_ns.is_some());
             let note = note.as_deref().expect("a note");
             measured.push((&*case.workload, note.split_once(" calls timed").expect("calls").0));

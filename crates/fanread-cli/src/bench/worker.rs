@@ -13,8 +13,8 @@ use workload::order::Order;
 use workload::subject::{Handle, Subject};
 
 use crate::bench::driver::{self, LONGEST_BATCH, Load, Queries, Timing};
-use crate::bench::job::{Case, Job, Line};
-use crate::bench::{grow, memory, registry, verify};
+use crate::bench::job::{Case, Job, Line, OPEN, Task};
+use crate::bench::{cceh, grow, memory, registry, reopen, verify};
 
 /// Keys and values must take this much for the growth of the process to say what a map takes.
 const LEAST_BYTES: f64 = (2 << 20) as f64;
@@ -48,6 +48,13 @@ pub(crate) fn run(job: &Job) -> io::Result<()> {
     };
     let entry = registry::find(&job.index).ok_or_else(|| io::Error::other("no such index"))?;
     let mut context = Context { job, keys: &keys, order: order.as_ref(), out: &mut out };
+    // The only job of this process.
+    let _ = cceh::SETTINGS.set(job.settings.clone());
+    match &job.task {
+        Task::Open => return reopen::measure(&mut context),
+        Task::BeKilled(path) => return reopen::be_killed(&mut context, path),
+        Task::Query | Task::Grow => {}
+    }
     if let Some(run) = entry.runner(keys.is_u64()) {
         return run(&mut context);
     }
@@ -86,7 +93,11 @@ fn chooses(workload: Workload) -> bool {
 impl Job {
     /// Returns everything a map is measured with.
     fn cases(&self) -> Vec<Case> {
-        if self.grow { grow::cases(self) } else { self.steps().iter().map(Step::case).collect() }
+        match self.task {
+            Task::Grow => grow::cases(self),
+            Task::Query => self.steps().iter().map(Step::case).collect(),
+            Task::Open | Task::BeKilled(_) => vec![Case::plain(OPEN)],
+        }
     }
 
     /// Returns the steps in the order they run: inserting workloads last, loading first.
@@ -129,7 +140,13 @@ impl Context<'_> {
     }
 
     /// Says how long a step took, or that answers were wrong; tells whether to go on.
-    fn report(&mut self, step: &Step, timing: &Timing, operations: usize) -> io::Result<bool> {
+    fn report(
+        &mut self,
+        step: &Step,
+        timing: &Timing,
+        operations: usize,
+        note: Option<String>,
+    ) -> io::Result<bool> {
         if timing.wrong > 0 {
             let what = format!("{} of {operations} answers", timing.wrong);
             self.wrong(step, what)?;
@@ -137,7 +154,7 @@ impl Context<'_> {
         }
         let mops = operations as f64 / timing.seconds / 1e6;
         let Timing { core_share, latency, .. } = *timing;
-        let (case, pause_ns, note) = (step.case(), None, None);
+        let (case, pause_ns) = (step.case(), None);
         (self.out)(Line::Measured { case, mops, core_share, latency, pause_ns, note })?;
         Ok(true)
     }
@@ -178,7 +195,7 @@ pub(crate) fn measure<S: Subject>(context: &mut Context<'_>) -> io::Result<()> {
         context.unsupported_all("keys of several lengths")?;
         return (context.out)(Line::Done);
     }
-    if context.job.grow {
+    if context.job.task == Task::Grow {
         return grow::measure::<S>(context);
     }
     let (keys, order) = (context.keys, context.order.filter(|_| S::ORDERED));
@@ -199,7 +216,7 @@ pub(crate) fn measure<S: Subject>(context: &mut Context<'_>) -> io::Result<()> {
     if context.job.workloads.contains(&Workload::Load) {
         if let Some(why) = context.obstacle::<S>(&load) {
             (context.out)(Line::Unsupported { case: load.case(), why: why.into() })?;
-        } else if !context.report(&load, &timing, n)? {
+        } else if !context.report(&load, &timing, n, map.remark())? {
             return Ok(());
         }
     }
@@ -292,7 +309,7 @@ fn query<S: Subject>(
         Queries { workload, streams: &streams, dependent: step.dependent, batch: step.batch };
     debug_assert!(step.batch <= LONGEST_BATCH);
     let timing = driver::timed(map, threads, &work);
-    if !context.report(step, &timing, work.operations())? {
+    if !context.report(step, &timing, work.operations(), None)? {
         return Ok(false);
     }
     for stream in &streams {

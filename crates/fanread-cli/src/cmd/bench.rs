@@ -9,9 +9,10 @@ use workload::dataset::{self, Dataset};
 use workload::distribution::Distribution;
 use workload::mix::Workload;
 
+use crate::bench::cceh::Settings;
 use crate::bench::driver::LONGEST_BATCH;
 use crate::bench::history;
-use crate::bench::job::{GROW, Job};
+use crate::bench::job::{GROW, Job, OPEN};
 use crate::bench::machine::Machine;
 use crate::bench::registry::{self, ENTRIES, Entry};
 use crate::bench::rounds::{Campaign, count_round_trips};
@@ -55,7 +56,7 @@ pub(crate) struct BenchArgs {
     /// load, get, get-dep (each waits for the answer before), miss, lower-bound (the first entry
     /// above an absent key), lower-bound-dep, batch, scan, scan-first (right after the load),
     /// ycsb-a to ycsb-f, grow (one thread inserts all keys, the others look up
-    /// those that are in; every call is timed)
+    /// those that are in; every call is timed), open (of a file, after a process was killed that had it open)
     #[arg(long, value_delimiter = ',', value_name = "NAME", default_values =
         ["load", "get", "get-dep", "miss", "batch", "scan"], value_parser = parse_workload)]
     workload: Vec<Asked>,
@@ -116,6 +117,8 @@ enum Asked {
     Queries(Workload),
     /// A map that grows from empty.
     Grow,
+    /// A map that a killed process has left.
+    Open,
 }
 
 /// Measures what `args` ask for, prints the table and writes the files.
@@ -124,13 +127,26 @@ enum Asked {
 ///
 /// [`Failure`], also if an answer was wrong or a figure fell too far.
 pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
+    run_with(args, &[], &Settings::default())
+}
+
+/// The same with settings; without `--index` the maps of these names are measured, or if there are none, those that usually are.
+///
+/// # Errors
+///
+/// The same.
+pub(crate) fn run_with(
+    args: &BenchArgs,
+    usual: &[&str],
+    settings: &Settings,
+) -> Result<(), Failure> {
     if let Some(job) = &args.job {
         return worker::run(job).map_err(|e| Failure::failed(format!("{}: {e}", job.index)));
     }
     if let Some(path) = &args.history {
         return args.write_history(path);
     }
-    let campaign = args.campaign()?;
+    let campaign = args.campaign(usual, settings)?;
     // What can be refused is refused before minutes of measuring.
     let baseline = args.baseline.as_deref().map(compare::read).transpose()?;
     let mut json = args.json.as_deref().map(create).transpose()?;
@@ -221,10 +237,11 @@ impl BenchArgs {
         }
     }
 
-    fn campaign(&self) -> Result<Campaign, Failure> {
+    fn campaign(&self, usual: &[&str], settings: &Settings) -> Result<Campaign, Failure> {
         let mut indexes: Vec<&'static Entry> = Vec::new();
         let chosen: Vec<&Entry> = match &self.index[..] {
-            [] => ENTRIES.iter().filter(|entry| entry.default).collect(),
+            [] if usual.is_empty() => ENTRIES.iter().filter(|entry| entry.default).collect(),
+            [] => usual.iter().filter_map(|name| registry::find(name)).collect(),
             some if some.iter().any(|one| matches!(one, Indexes::All)) => ENTRIES.iter().collect(),
             some => some.iter().filter_map(Indexes::entry).collect(),
         };
@@ -242,7 +259,7 @@ impl BenchArgs {
         };
         let queries = |asked: &Asked| match asked {
             Asked::Queries(workload) => Some(*workload),
-            Asked::Grow => None,
+            Asked::Grow | Asked::Open => None,
         };
         let mut workloads: Vec<_> = self.workload.iter().filter_map(queries).collect();
         if self.dependent {
@@ -256,12 +273,14 @@ impl BenchArgs {
             counts,
             workloads,
             grow: self.workload.contains(&Asked::Grow),
+            open: self.workload.contains(&Asked::Open),
             distributions: self.dist.clone(),
             threads: self.threads.clone(),
             batches: self.batch.clone(),
             dependent: self.dependent,
             seed: self.seed,
             rounds: self.repeat as usize,
+            settings: settings.clone(),
         })
     }
 
@@ -324,7 +343,8 @@ fn parse_index(name: &str) -> Result<Indexes, String> {
 fn parse_workload(name: &str) -> Result<Asked, String> {
     match name {
         GROW => Ok(Asked::Grow),
-        _ => name.parse().map(Asked::Queries).map_err(|e| format!("{e}, {GROW}")),
+        OPEN => Ok(Asked::Open),
+        _ => name.parse().map(Asked::Queries).map_err(|e| format!("{e}, {GROW}, {OPEN}")),
     }
 }
 

@@ -1,5 +1,7 @@
 //! `fanread store`: a map of byte strings in a file, from the command line.
 
+mod bench;
+
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -11,6 +13,7 @@ use fanread::persist::cceh::{CcehError, CcehOptions};
 
 use super::table::Texts;
 use super::table::input::{Columns, From, each_entry};
+use crate::bench::cceh::no_segment;
 use crate::failure::Failure;
 
 /// Arguments of `fanread store`.
@@ -30,7 +33,8 @@ Examples:
   fanread store del prices.store apple
   fanread store scan prices.store --prefix a
   fanread store stat prices.store
-  fanread store check prices.store")]
+  fanread store check prices.store
+  fanread store bench --count 500k")]
 pub(crate) struct StoreArgs {
     #[command(subcommand)]
     verb: Verb,
@@ -53,6 +57,8 @@ enum Verb {
     Stat(FileArgs),
     /// Verifies that every entry is where it belongs, and that nothing is lost
     Check(FileArgs),
+    /// Times maps of numbers as stores have them, beside other hash maps, and checks every answer
+    Bench(Box<bench::StoreBenchArgs>),
 }
 
 #[derive(Debug, clap::Args)]
@@ -193,14 +199,14 @@ pub(crate) fn run(args: &StoreArgs) -> Result<(), Failure> {
         Verb::Scan(args) => scan(args),
         Verb::Stat(args) => stat(args),
         Verb::Check(args) => check(args),
+        Verb::Bench(args) => bench::run(args),
     }
 }
 
 fn create(args: &CreateArgs) -> Result<(), Failure> {
     let bytes = args.segment_bytes;
     if !bytes.is_power_of_two() || !(256..=4 << 20).contains(&bytes) {
-        let why = format!("a segment of {bytes} bytes is no power of two from 256 to 4194304");
-        return Err(Failure::misuse(why));
+        return Err(Failure::misuse(no_segment(bytes)));
     }
     let options = CcehOptions::new().segment_bytes(bytes).checkpoints(args.checkpoints);
     match Store::create(&args.file, options) {

@@ -42,6 +42,12 @@ pub(crate) struct Record {
     pub(crate) p99_ns: Option<f64>,
     #[serde(default)]
     pub(crate) p999_ns: Option<f64>,
+    #[serde(default)]
+    pub(crate) p9999_ns: Option<f64>,
+    #[serde(default)]
+    pub(crate) p99999_ns: Option<f64>,
+    #[serde(default)]
+    pub(crate) p999999_ns: Option<f64>,
     pub(crate) max_ns: Option<f64>,
     /// The longest time for which the machine held up a thread that did nothing but read the
     /// clock, in as long a run: `max_ns` holds such pauses too.
@@ -138,6 +144,9 @@ pub(crate) fn write_csv(out: &mut dyn Write, records: &[Record]) -> io::Result<(
         "p50_ns",
         "p99_ns",
         "p999_ns",
+        "p9999_ns",
+        "p99999_ns",
+        "p999999_ns",
         "max_ns",
         "pause_ns",
         "overhead_bytes_per_key",
@@ -170,6 +179,9 @@ pub(crate) fn write_csv(out: &mut dyn Write, records: &[Record]) -> io::Result<(
             number(r.p50_ns),
             number(r.p99_ns),
             number(r.p999_ns),
+            number(r.p9999_ns),
+            number(r.p99999_ns),
+            number(r.p999999_ns),
             number(r.max_ns),
             number(r.pause_ns),
             number(r.overhead_bytes_per_key),

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use comfy_table::{Cell, CellAlignment, Table, presets};
 
+use crate::bench::job::OPEN;
 use crate::bench::machine::Machine;
 use crate::report::plot::duration;
 use crate::report::record::{Outcome, Record};
@@ -48,6 +49,9 @@ pub(crate) fn render(records: &[Record], machine: &Machine) -> String {
     );
     text += &round_trips(records);
     text += &stalls(records);
+    for line in remarks(records) {
+        let _ = writeln!(text, "{line}");
+    }
     let _ = writeln!(text, "{}", machine.line());
     if let Some(line) = disturbance(records) {
         let _ = writeln!(text, "{line}");
@@ -111,7 +115,8 @@ fn stalls(records: &[Record]) -> String {
 }
 
 /// What is said about each map that grew, and what it means.
-pub(crate) const STALLS: [&str; 5] = ["p50", "p99", "p99.9", "longest", "pause"];
+pub(crate) const STALLS: [&str; 8] =
+    ["p50", "p99", "p99.9", "p99.99", "p99.999", "p99.9999", "longest", "pause"];
 pub(crate) const STALLS_MEAN: &str = "\
 Latency of every call while a map grows from empty: grow, one thread that inserts; grow-get, the \
 others, which look up what is in.
@@ -124,8 +129,17 @@ pub(crate) fn grown(records: &[Record]) -> Vec<&Record> {
 }
 
 /// Returns what stands under [`STALLS`].
-pub(crate) fn stalls_of(r: &Record) -> [String; 5] {
-    let times = [r.p50_ns, r.p99_ns, r.p999_ns, r.max_ns, r.pause_ns];
+pub(crate) fn stalls_of(r: &Record) -> [String; 8] {
+    let times = [
+        r.p50_ns,
+        r.p99_ns,
+        r.p999_ns,
+        r.p9999_ns,
+        r.p99999_ns,
+        r.p999999_ns,
+        r.max_ns,
+        r.pause_ns,
+    ];
     times.map(|time| time.map_or_else(|| "-".into(), duration))
 }
 
@@ -159,6 +173,9 @@ pub(crate) fn groups(records: &[Record]) -> Vec<Vec<&Record>> {
 
 fn figure_of(record: &Record) -> String {
     match (record.outcome, record.mops) {
+        (Outcome::Ok, Some(_)) if record.workload == OPEN => {
+            record.ns_per_op.map_or_else(|| "-".into(), duration)
+        }
         (Outcome::Ok, Some(mops)) => {
             let figure = short_rate(mops);
             match record.vs_btreemap {
@@ -170,6 +187,17 @@ fn figure_of(record: &Record) -> String {
         (Outcome::Crashed, _) => "crashed".into(),
         _ => "-".into(),
     }
+}
+
+/// Returns what maps say of themselves, a line each.
+fn remarks(records: &[Record]) -> Vec<String> {
+    let says = |r: &&Record| r.outcome == Outcome::Ok && r.note.is_some() && r.pause_ns.is_none();
+    let line = |r: &Record| {
+        let (count, note) = (short_count(r.count), r.note.as_deref().unwrap_or_default());
+        let (index, keys, heading) = (&r.index, &r.keys, r.heading());
+        format!("{index} on {keys} {count}, {heading}, {} thr.: {note}", r.threads)
+    };
+    records.iter().filter(says).map(line).collect()
 }
 
 /// Returns one line for each reason for which a map has no figure, with the workloads.

@@ -8,4 +8,4 @@ pub mod cceh;
 pub(crate) mod medium;
 
 pub use cceh::{Cceh, Store};
-pub use medium::Durability;
+pub use medium::{Durability, Flushes};

@@ -25,6 +25,7 @@ mod resize;
 mod search;
 mod shadow;
 mod space;
+mod stats;
 mod store;
 mod strings;
 #[cfg(all(test, not(loom)))]
@@ -32,11 +33,13 @@ mod tests;
 
 use std::fmt;
 use std::path::Path;
+use std::time::Duration;
 
 pub use crate::api::Broken;
 pub use error::CcehError;
 pub use iter::Iter;
 pub use record::MAX_KEY_BYTES;
+pub use stats::CcehStats;
 pub use store::{Entries, Store, StoreStats};
 
 use directory::Structure;
@@ -44,7 +47,7 @@ use layout::{Geometry, Spelling};
 use shadow::{Hints, Shadows};
 use space::Space;
 
-use crate::persist::medium::{Durability, Mapped, Medium};
+use crate::persist::medium::{Durability, Flushes, Mapped, Medium};
 use crate::sync::lock::Lock;
 
 /// How a segment becomes two.
@@ -66,6 +69,7 @@ pub struct CcehOptions {
     policy: SplitPolicy,
     huge_pages: bool,
     checkpoints: bool,
+    flush_latency: Option<Duration>,
 }
 
 impl Default for CcehOptions {
@@ -77,6 +81,7 @@ impl Default for CcehOptions {
             policy: SplitPolicy::InPlace,
             huge_pages: true,
             checkpoints: false,
+            flush_latency: None,
         }
     }
 }
@@ -160,6 +165,22 @@ impl CcehOptions {
         self.seed = seed;
         self
     }
+
+    /// Makes each flushed line take so much longer, to show what the map does on a slower medium, and counts flushed lines and
+    /// fences for [`Cceh::flushes`]; a latency of zero only counts.
+    ///
+    /// The thread that flushes waits without giving its processor away. The map that these settings make does so as long as it is in
+    /// use; nothing of it is in a file. Without this a flush takes what it takes, and nothing is counted.
+    #[must_use]
+    pub fn flush_latency(mut self, latency: Duration) -> Self {
+        self.flush_latency = Some(latency);
+        self
+    }
+
+    /// A medium as the settings want it.
+    fn of(&self, medium: Mapped) -> Mapped {
+        medium.slowed(self.flush_latency)
+    }
 }
 
 /// The map over any medium; see the module.
@@ -229,7 +250,8 @@ impl Cceh {
     /// # Ok::<(), fanread::persist::cceh::CcehError>(())
     /// ```
     pub fn in_memory(options: CcehOptions) -> Result<Self, CcehError> {
-        Ok(Self { map: Map::create(Mapped::memory(options.huge_pages)?, options)? })
+        let medium = options.of(Mapped::memory(options.huge_pages)?);
+        Ok(Self { map: Map::create(medium, options)? })
     }
 
     /// Makes a map in a new file.
@@ -257,8 +279,8 @@ impl Cceh {
         let map = file::make(
             path.as_ref(),
             options.checkpoints,
-            |medium| Map::create(medium, options),
-            |medium| Map::open_file(medium, options.policy),
+            |medium| Map::create(options.of(medium), options),
+            |medium| Map::open_file(options.of(medium), options.policy),
         )?;
         Ok(Self { map })
     }
@@ -374,6 +396,21 @@ impl Cceh {
     /// goes meanwhile at most once.
     pub fn iter(&self) -> Iter<'_> {
         self.map.iter()
+    }
+
+    /// Returns what the map takes.
+    ///
+    /// # Cost
+    ///
+    /// Looks at a bit for each block, and what [`len`](Self::len) does.
+    pub fn stats(&self) -> CcehStats {
+        self.map.stats()
+    }
+
+    /// Returns how many lines were flushed, and fences waited for, since the map was made with
+    /// [`CcehOptions::flush_latency`]; `None` of others.
+    pub fn flushes(&self) -> Option<Flushes> {
+        self.map.medium.flushes()
     }
 
     /// Verifies the invariants of a map that nobody changes meanwhile.

@@ -63,7 +63,8 @@ impl Store {
     ///
     /// [`CcehError::Io`] if there is no memory or there are no addresses for it.
     pub fn in_memory(options: CcehOptions) -> Result<Self, CcehError> {
-        Ok(Self { strings: Strings::create(Mapped::memory(options.huge_pages)?, options)? })
+        let medium = options.of(Mapped::memory(options.huge_pages)?);
+        Ok(Self { strings: Strings::create(medium, options)? })
     }
 
     /// Makes a map in a new file.
@@ -75,8 +76,8 @@ impl Store {
         let strings = file::make(
             path.as_ref(),
             options.checkpoints,
-            |medium| Strings::create(medium, options),
-            |medium| Strings::open_file(medium, options.policy),
+            |medium| Strings::create(options.of(medium), options),
+            |medium| Strings::open_file(options.of(medium), options.policy),
         )?;
         Ok(Self { strings })
     }

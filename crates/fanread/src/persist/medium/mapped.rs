@@ -7,10 +7,12 @@
 use core::ptr::NonNull;
 use std::fs::File;
 use std::io;
+use std::time::Duration;
 
 use super::checkpoint::{Call, Checkpoints};
+use super::slow::Slow;
 use super::storage::{Storage, allocate};
-use super::{Durability, LINE_WORDS, LineAt, LineRef, Medium, WordAt};
+use super::{Durability, Flushes, LINE_WORDS, LineAt, LineRef, Medium, WordAt};
 use crate::arch::Flush;
 use crate::mem::LINE_BYTES;
 use crate::sync::lock::Lock;
@@ -38,6 +40,8 @@ pub(crate) struct Mapped {
     kind: Kind,
     /// What makes a line durable, if it takes more than a store.
     flush: Option<Flush>,
+    /// What makes it slower than it is, and counts flushes; seldom wanted.
+    slow: Option<Box<Slow>>,
     growing: Lock<()>,
 }
 
@@ -67,7 +71,7 @@ impl Mapped {
             let _ = unsafe { madvise(base.as_ptr().cast(), reserved, Advice::LinuxHugepage) };
         }
         let growing = Lock::new(());
-        Ok(Self { base, lines, reserved, kind: Kind::Memory, flush: None, growing })
+        Ok(Self { base, lines, reserved, kind: Kind::Memory, flush: None, slow: None, growing })
     }
 
     /// The whole lines of a file, whose mapping the page cache keeps: a killed process loses nothing, a power cut may lose
@@ -81,7 +85,7 @@ impl Mapped {
         let mapped = persistent.map_or_else(|| map(Backing::Cache(&file)), Ok)?;
         let (base, reserved, lines) = mapped;
         let growing = Lock::new(());
-        Ok(Self { base, lines, reserved, kind: Kind::File(file), flush, growing })
+        Ok(Self { base, lines, reserved, kind: Kind::File(file), flush, slow: None, growing })
     }
 
     /// The whole lines of a working copy, whose checkpoints survive power cuts.
@@ -89,11 +93,22 @@ impl Mapped {
         let (base, reserved, lines) = map(Backing::Cache(&work))?;
         let kind = Kind::Copy(work, Box::new(checkpoints));
         let growing = Lock::new(());
-        let mapped = Self { base, lines, reserved, kind, flush: None, growing };
+        let mapped = Self { base, lines, reserved, kind, flush: None, slow: None, growing };
         if let Kind::Copy(_, checkpoints) = &mapped.kind {
             checkpoints.grow(mapped.lines())?;
         }
         Ok(mapped)
+    }
+
+    /// The same, but each flushed line takes so much longer, and flushes and fences are counted; if that is wanted.
+    pub(crate) fn slowed(mut self, latency: Option<Duration>) -> Self {
+        self.slow = latency.map(|latency| Box::new(Slow::new(latency)));
+        self
+    }
+
+    /// How many lines were flushed, and fences waited for, if they are counted.
+    pub(crate) fn flushes(&self) -> Option<Flushes> {
+        self.slow.as_ref().map(|slow| slow.flushes())
     }
 
     /// What the contents survive.
@@ -163,12 +178,18 @@ impl Medium for Mapped {
         if let Some(flush) = self.flush {
             flush.line(crate::sync::shim::line(self.line(at).0).first().expect("a line has words"));
         }
+        if let Some(slow) = &self.slow {
+            slow.line();
+        }
     }
 
     #[inline(always)]
     fn fence(&self) {
         if self.flush.is_some() {
             Flush::fence();
+        }
+        if let Some(slow) = &self.slow {
+            slow.fence();
         }
     }
 

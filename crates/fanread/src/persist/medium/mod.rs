@@ -24,6 +24,7 @@ mod mapped;
 mod marks;
 #[cfg(test)]
 pub(crate) mod sim;
+mod slow;
 mod storage;
 
 #[cfg(all(test, not(loom)))]
@@ -54,6 +55,16 @@ pub enum Durability {
     Checkpoint,
     /// All that a call had returned survives a power cut too: they are in persistent memory, whose mapping the system has granted as such.
     Persistent,
+}
+
+/// What a map has asked its medium for since it was made, if that is counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Flushes {
+    /// Lines that were flushed.
+    pub lines: u64,
+    /// Fences that were waited for.
+    pub fences: u64,
 }
 
 /// Words of a line.
