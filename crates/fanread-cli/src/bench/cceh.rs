@@ -81,7 +81,10 @@ impl Settings {
     /// Returns what differs from the defaults, for the name of a map: figures with other settings are not of the same map.
     pub(crate) fn label(&self) -> String {
         let (mut label, usual) = (String::new(), Self::default());
-        let mut add = |text: String| label += &format!(" {text}");
+        let mut add = |text: String| {
+            label.push(' ');
+            label += &text;
+        };
         if self.segment_bytes != usual.segment_bytes {
             add(format!("{}B", self.segment_bytes));
         }
