@@ -46,6 +46,16 @@ impl Large {
         self.map.memory_usage().total_bytes()
     }
 
+    /// As `get`, and calls `meanwhile` while what the lookup waits for first is on its way.
+    pub(crate) fn get_while<R>(
+        &self,
+        field: &[u8],
+        meanwhile: impl FnOnce(),
+        look: impl FnOnce(Option<&[u8]>) -> R,
+    ) -> R {
+        look(self.map.pin().get_while(field, meanwhile).as_deref())
+    }
+
     /// Shows the value of a field to `look`.
     pub(crate) fn get<R>(&self, field: &[u8], look: impl FnOnce(Option<&[u8]>) -> R) -> R {
         look(self.map.pin().get(field).as_deref())
@@ -99,6 +109,15 @@ impl Large {
         } else {
             { range }.try_for_each(&mut visit)
         };
+    }
+}
+
+impl Large {
+    /// Shows entries that chance picks to `visit`, until it breaks.
+    pub(crate) fn draw(&self, below: impl FnMut(usize) -> usize, visit: &mut Visit<'_>) {
+        let pinned = self.map.pin();
+        // Whether it was ended is the visitor's affair.
+        let _ended = pinned.draws(below).try_for_each(|(field, value)| visit(&field, &value));
     }
 }
 

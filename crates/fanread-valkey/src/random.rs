@@ -1,5 +1,6 @@
 //! Chance, for `OMAP.RANDFIELD`.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use crate::tree::{Span, Tree};
@@ -27,24 +28,30 @@ impl Random {
     }
 }
 
-/// Shows the entries of the given ranks, which ascend and may repeat, to `visit`, with each one's place among the ranks.
-///
-/// An index has no ranks, so this goes through all entries up to the last rank, from the nearer end if there is only one.
-pub(crate) fn at_ranks(tree: &Tree, ranks: &[usize], mut visit: impl FnMut(usize, &[u8], &[u8])) {
-    let (mut next, mut rank) = (0, 0);
-    let last = tree.len() - 1;
-    let reverse = ranks.len() == 1 && ranks[0] > last / 2;
-    tree.walk(Span::ALL, reverse, |field, value| {
-        while next < ranks.len() && rank == if reverse { last - ranks[next] } else { ranks[next] } {
-            visit(next, field, value);
-            next += 1;
-        }
-        rank += 1;
-        if next < ranks.len() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    });
+/// Shows `count` entries, each of them any, to `visit`.
+pub(crate) fn any(
+    tree: &Tree,
+    count: usize,
+    random: &mut Random,
+    mut visit: impl FnMut(&[u8], &[u8]),
+) {
+    let mut left = count;
+    if left > 0 {
+        tree.draw(
+            |end| random.below(end),
+            |field, value| {
+                visit(field, value);
+                left -= 1;
+                if left > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            },
+        );
+    }
 }
 
-/// Shows `count` different entries, or all if there are no more, to `visit`, each set of them as likely as any other.
+/// The most of a map that is drawn one by one, as a divisor: of more, so many come again that a walk is as short.
+const DRAWN: usize = 8;
+
+/// Shows `count` different entries, or all if there are no more, to `visit` in order, each set of them as likely as any other.
 pub(crate) fn distinct(
     tree: &Tree,
     count: usize,
@@ -53,6 +60,26 @@ pub(crate) fn distinct(
 ) {
     let (mut left, mut wanted) = (tree.len(), count.min(tree.len()));
     if wanted == 0 {
+        return;
+    }
+    if wanted < left / DRAWN {
+        let mut drawn: BTreeMap<Box<[u8]>, Box<[u8]>> = BTreeMap::new();
+        tree.draw(
+            |end| random.below(end),
+            |field, value| {
+                if !drawn.contains_key(field) {
+                    drawn.insert(field.into(), value.into());
+                }
+                if drawn.len() < wanted {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            },
+        );
+        for (field, value) in &drawn {
+            visit(field, value);
+        }
         return;
     }
     tree.walk(Span::ALL, false, |field, value| {

@@ -294,6 +294,15 @@ impl Key {
         }
     }
 
+    /// Shows the value of a field to `look` and closes the key, which fits into the wait for the field's place.
+    pub(crate) fn last_get<R>(mut self, field: &[u8], look: impl FnOnce(Option<&[u8]>) -> R) -> R {
+        // SAFETY: as in `tree`. The server's value stays when the key is closed, until a command changes it.
+        match unsafe { self.tree.as_ref() } {
+            Some(tree) => tree.get_while(field, || self.close(), look),
+            None => look(None),
+        }
+    }
+
     /// The map, to change; `None` if there is no such key.
     pub(crate) fn tree_mut(&mut self) -> Option<&mut Tree> {
         // SAFETY: as in `tree`.
@@ -361,11 +370,19 @@ impl Key {
     }
 }
 
+impl Key {
+    /// Closes what was opened.
+    fn close(&mut self) {
+        let handle = std::mem::replace(&mut self.handle, ptr::null_mut());
+        if !handle.is_null() {
+            // SAFETY: opened once, closed once.
+            unsafe { call!(RedisModule_CloseKey(handle)) };
+        }
+    }
+}
+
 impl Drop for Key {
     fn drop(&mut self) {
-        if !self.handle.is_null() {
-            // SAFETY: opened once, closed once.
-            unsafe { call!(RedisModule_CloseKey(self.handle)) };
-        }
+        self.close();
     }
 }

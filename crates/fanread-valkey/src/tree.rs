@@ -103,6 +103,22 @@ impl Tree {
         }
     }
 
+    /// As `get`, and calls `meanwhile` while what the lookup waits for first is on its way.
+    pub(crate) fn get_while<R>(
+        &self,
+        field: &[u8],
+        meanwhile: impl FnOnce(),
+        look: impl FnOnce(Option<&[u8]>) -> R,
+    ) -> R {
+        match self {
+            Self::Small(small) => {
+                meanwhile();
+                look(small.get(field))
+            }
+            Self::Large(large) => large.get_while(field, meanwhile, look),
+        }
+    }
+
     /// Whether there is such a field.
     pub(crate) fn has(&self, field: &[u8]) -> bool {
         self.get(field, |value| value.is_some())
@@ -159,6 +175,27 @@ impl Tree {
                 let _ended = small.range(span).try_for_each(|(field, value)| visit(field, value));
             }
             Self::Large(large) => large.walk(span, reverse, &mut visit),
+        }
+    }
+
+    /// Shows entries that chance picks to `visit`, each of them any, until it breaks; none if there are none. `below` gives a
+    /// number below another.
+    pub(crate) fn draw(
+        &self,
+        mut below: impl FnMut(usize) -> usize,
+        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) {
+        match self {
+            Self::Small(small) => {
+                let entries: Vec<_> = small.iter().collect();
+                while !entries.is_empty() {
+                    let (field, value) = entries[below(entries.len())];
+                    if visit(field, value).is_break() {
+                        break;
+                    }
+                }
+            }
+            Self::Large(large) => large.draw(below, &mut visit),
         }
     }
 

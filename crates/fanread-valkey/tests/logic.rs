@@ -434,21 +434,39 @@ fn chance_gives_different_entries_when_asked_to() {
 }
 
 #[test]
-fn ranks_are_found_from_both_ends() {
-    for entries in [1, 2, 9, 300] {
-        let tree = tree_of(entries);
-        for rank in 0..entries {
-            let mut found = Vec::new();
-            random::at_ranks(&tree, &[rank], |place, _, value| found.push((place, value.to_vec())));
-            assert_eq!(found, [(0, rank.to_le_bytes().to_vec())]);
+fn chance_picks_all_entries_alike() {
+    random::any(&tree_of(0), 5, &mut Random::new(1), |_, _| panic!("there is none"));
+    for entries in [1, 2, 9, 300, 5_000] {
+        // Segments of the directory of different sizes, and slots of entries that are gone.
+        let mut tree = tree_of(2 * entries);
+        for number in entries..2 * entries {
+            assert!(tree.remove(format!("field {number:06}").as_bytes()));
         }
-        let mut found = Vec::new();
-        let ranks = [0, 0, entries / 2, entries - 1];
-        random::at_ranks(&tree, &ranks, |place, _, value| found.push((place, value.to_vec())));
-        let wanted: Vec<_> =
-            ranks.iter().map(|rank| rank.to_le_bytes().to_vec()).enumerate().collect();
-        assert_eq!(found, wanted);
+        let mut random = Random::new(3);
+        let mut seen = vec![0_usize; entries];
+        let draws = 400 * entries;
+        random::any(&tree, draws, &mut random, |field, value| {
+            let number = usize::from_le_bytes(value.try_into().unwrap());
+            assert_eq!(field, format!("field {number:06}").as_bytes());
+            seen[number] += 1;
+        });
+        // Of each 400 with a deviation of 20; seven of them are not seen in a lifetime.
+        assert_eq!(seen.iter().sum::<usize>(), draws);
+        assert!(seen.iter().all(|seen| seen.abs_diff(400) < 140), "{entries}: {seen:?}");
     }
+}
+
+#[test]
+fn chance_finds_what_is_left_of_a_large_map() {
+    let mut tree = tree_of(60_000);
+    for number in 2..60_000 {
+        assert!(tree.remove(format!("field {number:06}").as_bytes()));
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    random::any(&tree, 200, &mut Random::new(9), |field, _| {
+        seen.insert(field.to_vec());
+    });
+    assert_eq!(seen.len(), 2);
 }
 
 #[test]

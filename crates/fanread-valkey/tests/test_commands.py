@@ -172,7 +172,8 @@ def test_range_is_that_of_sorted_sets(client, size):
         for high in bounds:
             for limit in [[], ["LIMIT", 0, -1], ["LIMIT", 1, 2], ["LIMIT", 0, 0], ["LIMIT", -1, 5], ["LIMIT", 10**9, 1], ["LIMIT", 2, 10**9]]:
                 for order in [[], ["REV"]]:
-                    wanted = do("ZRANGE", "z", low, high, "BYLEX", *order, *limit)
+                    # With an offset below zero Valkey's large sorted sets return what its small ones, and Redis, do not.
+                    wanted = [] if limit[1:2] == [-1] else do("ZRANGE", "z", low, high, "BYLEX", *order, *limit)
                     got = do("OMAP.RANGE", "m", low, high, *order, *limit, "NOVALUES")
                     assert got == wanted, (low, high, limit, order)
                     got = pairs(client, do("OMAP.RANGE", "m", low, high, *limit, *order))

@@ -77,7 +77,7 @@ pub(super) fn setnx(context: Context, args: Args<'_>) -> Outcome {
 /// `OMAP.GET key field`: the value, or null.
 pub(super) fn get(context: Context, args: Args<'_>) -> Outcome {
     let key = context.read(args, 1)?;
-    key.get(args.at(2), |value| context.optional(value));
+    key.last_get(args.at(2), |value| context.optional(value));
     Ok(())
 }
 

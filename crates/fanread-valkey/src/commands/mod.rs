@@ -124,7 +124,7 @@ const COMMANDS: &[Command] = &[
     command!(c"omap.popmax", -2, c"write fast", TAKE, range::popmax, c"O(N) for N entries", c"Removes the last entries and returns them"),
     command!(c"omap.count", 4, c"readonly", LOOK, range::count, c"O(M) for M entries between the bounds", c"Counts the entries between two bounds"),
     command!(c"omap.delrange", -4, c"write", REMOVE, range::delrange, c"O(M) for M entries removed", c"Removes the entries between two bounds"),
-    command!(c"omap.randfield", -2, c"readonly", READ, whole::randfield, c"O(M) for M entries of the map", c"Returns random fields"),
+    command!(c"omap.randfield", -2, c"readonly", READ, whole::randfield, c"O(N) for N fields", c"Returns random fields"),
     command!(c"omap.scan", -3, c"readonly", READ, whole::scan, c"O(N) for N entries of a step", c"Goes through the entries step by step"),
     command!(c"omap.getall", 2, c"readonly", READ, whole::getall, c"O(M) for M entries of the map", c"Returns all entries in order"),
     command!(c"omap.keys", 2, c"readonly", READ, whole::keys, c"O(M) for M entries of the map", c"Returns all fields in order"),

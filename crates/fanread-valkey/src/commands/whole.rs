@@ -9,9 +9,6 @@ use crate::random::{self, Random};
 use crate::server::{self, Args, Context, Fault, NOT_AN_INTEGER, OUT_OF_RANGE, Outcome, SYNTAX};
 use crate::tree::{Span, Tree};
 
-/// Random entries that are looked for in one go through the map.
-const RANDOM_STEP: usize = 1 << 14;
-
 /// Entries of a step of `OMAP.SCAN` if the caller does not say.
 const SCAN_STEP: usize = 10;
 
@@ -146,8 +143,7 @@ pub(super) fn randfield(context: Context, args: Args<'_>) -> Outcome {
     let length = |entries: usize| if values && !pairs { 2 * entries } else { entries };
     match count {
         None => {
-            let rank = random.below(tree.len());
-            random::at_ranks(tree, &[rank], |_, field, _| context.string(field));
+            random::any(tree, 1, &mut random, |field, _| context.string(field));
         }
         Some(count) if count >= 0 => {
             let count = usize::try_from(count).map_err(|_| NOT_AN_INTEGER)?;
@@ -159,32 +155,12 @@ pub(super) fn randfield(context: Context, args: Args<'_>) -> Outcome {
         Some(count) => {
             let count = usize::try_from(count.unsigned_abs()).map_err(|_| NOT_AN_INTEGER)?;
             context.array(length(count));
-            let mut left = count;
-            while left > 0 {
-                let step = left.min(RANDOM_STEP);
-                any(tree, step, &mut random, |field, value| {
-                    send_entry(context, shape, pairs, field, value);
-                });
-                left -= step;
-            }
+            random::any(tree, count, &mut random, |field, value| {
+                send_entry(context, shape, pairs, field, value);
+            });
         }
     }
     Ok(())
-}
-
-/// Shows `count` entries, each of them any, to `visit`, in the order in which chance named them.
-fn any(tree: &Tree, count: usize, random: &mut Random, mut visit: impl FnMut(&[u8], &[u8])) {
-    let mut drawn: Vec<(usize, usize)> =
-        (0..count).map(|place| (random.below(tree.len()), place)).collect();
-    drawn.sort_unstable();
-    let ranks: Vec<usize> = drawn.iter().map(|(rank, _)| *rank).collect();
-    let mut entries = vec![(Box::default(), Box::default()); count];
-    random::at_ranks(tree, &ranks, |at, field, value| {
-        entries[drawn[at].1] = (Box::<[u8]>::from(field), Box::<[u8]>::from(value));
-    });
-    for (field, value) in entries {
-        visit(&field, &value);
-    }
 }
 
 /// `OMAP.INFO key`: how the map is kept, or null.

@@ -99,6 +99,15 @@ impl<B: Bucket> Segment<B> {
         prefetch(self.bucket(self.geometry.home(hash)));
     }
 
+    /// Asks for the line of a hash, and the one behind it in its window.
+    #[inline(always)]
+    pub(crate) fn ask_wide(&self, hash: u64) {
+        self.geometry
+            .window(self.geometry.home(hash))
+            .take(2)
+            .for_each(|at| prefetch(self.bucket(at)));
+    }
+
     /// Locks the first region of a hash's window.
     ///
     /// # Errors

@@ -241,6 +241,26 @@ impl Pinned<'_> {
         self.any.get(key)
     }
 
+    /// As [`get`](Self::get), and calls `meanwhile` while the line that the lookup waits for first is on its way.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::BytesMap;
+    ///
+    /// let map = BytesMap::new();
+    /// let pinned = map.pin();
+    /// pinned.insert(b"kiwi", b"green");
+    /// let mut asked = 0;
+    /// assert_eq!(pinned.get_while(b"kiwi", || asked += 1).as_deref(), Some(&b"green"[..]));
+    /// assert!(pinned.get_while(b"plum", || asked += 1).is_none());
+    /// assert_eq!(asked, 2);
+    /// ```
+    #[inline]
+    pub fn get_while(&self, key: &[u8], meanwhile: impl FnOnce()) -> Option<Ref<'_, [u8]>> {
+        self.any.map.find_while(key, &self.any.guard, meanwhile).map(Ref::new)
+    }
+
     /// Returns whether `key` has a value. Costs what [`get`](Self::get) does.
     #[inline]
     pub fn contains_key(&self, key: &[u8]) -> bool {
@@ -267,6 +287,46 @@ impl Pinned<'_> {
     /// If the slices differ in length.
     pub fn contains_batch(&self, keys: &[&[u8]], found: &mut [bool]) {
         self.any.contains_batch(keys, found);
+    }
+
+    /// Returns entries that chance picks, as many as are taken, each of them any: an entry may come again. `below(n)` gives a number below
+    /// `n`; if all are as likely, so are all entries. An empty map has none. If a quarter of a million slots in a row have no entry, as may be
+    /// in a map that has lost nearly all of a billion, the first one is picked.
+    ///
+    /// # Cost
+    ///
+    /// To begin, a look at each segment of the directory: one for some 30,000 entries. Then two lines for each entry, and a line
+    /// for each slot that has none, of which there are about as few as a third and as many as a dozen for each one that has.
+    ///
+    /// # Concurrency
+    ///
+    /// Entries that are added meanwhile may never be picked; what is picked was an entry at some instant of the call.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::BytesMap;
+    ///
+    /// let map = BytesMap::from_sorted([("ant", "6"), ("bee", "6"), ("spider", "8")])?;
+    /// let mut number = 7_usize;
+    /// let pinned = map.pin();
+    /// let picked = pinned.draws(|end| {
+    ///     number = number.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+    ///     (number >> 33) % end
+    /// });
+    /// assert_eq!(picked.take(10).count(), 10);
+    /// # Ok::<(), fanread::LoadError>(())
+    /// ```
+    pub fn draws(
+        &self,
+        below: impl FnMut(usize) -> usize,
+    ) -> impl Iterator<Item = (Key<'_>, Ref<'_, [u8]>)> {
+        let mut draws = self.any.draws(below);
+        core::iter::from_fn(move || {
+            let drawn =
+                draws.next().map(|(record, value)| (Key::long(record.key()), Ref::new(value)));
+            drawn.or_else(|| self.first_key_value())
+        })
     }
 
     /// Returns the entries between two bounds, in key order, from both ends.

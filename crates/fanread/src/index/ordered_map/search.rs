@@ -24,6 +24,10 @@ pub(super) const BATCH: usize = if cfg!(miri) { 2 } else { 16 };
 /// In place of a record's number: it takes a search to tell.
 const UNKNOWN: Number = Number::MAX;
 
+/// Slots that are looked at for an entry that chance picks. A segment with few entries is made smaller, so one in a dozen has one;
+/// only in a map that has lost nearly all of very many segments are there fewer.
+const MOST_TRIES: usize = 1 << 18;
+
 impl<V: ?Sized + Stored> OrderedMap<V> {
     /// The hash of a key.
     #[inline(always)]
@@ -42,6 +46,24 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
     pub(super) fn find<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<Read<'g, V>> {
         let hash = self.hash(key);
         let (_, record) = self.find_record(self.table.segment(hash, guard)?, hash, key)?;
+        read_named(record)
+    }
+
+    /// The same, with something to do while the lines where it may be are on their way.
+    #[inline(always)]
+    pub(super) fn find_while<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+        meanwhile: impl FnOnce(),
+    ) -> Option<Read<'g, V>> {
+        let hash = self.hash(key);
+        let segment = self.table.segment(hash, guard);
+        if let Some(segment) = segment {
+            segment.ask_wide(hash);
+        }
+        meanwhile();
+        let (_, record) = self.find_record(segment?, hash, key)?;
         read_named(record)
     }
 
@@ -203,6 +225,35 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
     pub fn contains_batch(&self, keys: &[&[u8]], found: &mut [bool]) {
         assert_eq!(keys.len(), found.len(), "as many answers as keys");
         self.find_all(keys, |index, read| found[index] = read.is_some());
+    }
+
+    /// Records of entries that chance picks: a bucket of any segment, a slot of it, and again if no entry is there. `below` gives
+    /// a number below another. Ends when that found none for long.
+    pub(super) fn draws(
+        &self,
+        mut below: impl FnMut(usize) -> usize,
+    ) -> impl Iterator<Item = (Record<'_, V>, Read<'_, V>)> {
+        let map = self.map;
+        let (mut ends, mut buckets) = (Vec::new(), 0);
+        for segment in map.table.names(&self.guard).into_iter().flat_map(|all| all.all(&self.guard))
+        {
+            buckets += segment.buckets();
+            ends.push((buckets, segment));
+        }
+        core::iter::from_fn(move || {
+            let tries = if buckets == 0 || map.shards.entries() == 0 { 0 } else { MOST_TRIES };
+            (0..tries).find_map(|_| {
+                let at = below(buckets * SLOTS);
+                let (at, slot) = (at / SLOTS, at % SLOTS);
+                let (end, segment) = ends[ends.partition_point(|(end, _)| *end <= at)];
+                let bucket = segment.bucket(segment.buckets() - (end - at));
+                if bucket.taken() >> slot & 1 == 0 {
+                    return None;
+                }
+                let record = map.record(bucket.number(slot));
+                read_named(record).map(|read| (record, read))
+            })
+        })
     }
 
     /// Looks up keys, a few at a time: their buckets are asked for, then the records that have the right tags.
