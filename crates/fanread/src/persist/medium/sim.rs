@@ -145,8 +145,9 @@ impl Sim {
 
     /// Any access is a place where the scheduler may switch, and flushes and fences are none here.
     fn let_others_go_on(&self) {
-        #[cfg(shuttle)]
-        let _ = self.words.first().map(|word| word.load(Ordering::Relaxed));
+        if cfg!(shuttle) {
+            let _ = self.words.first().map(|word| word.load(Ordering::Relaxed));
+        }
     }
 
     /// The words as they are.
