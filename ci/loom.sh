@@ -18,7 +18,7 @@ for file in crates/fanread/tests/loom_*.rs; do
 done
 
 # A few hundred of each kind find most of what can be planted; more are for nights (ci/prove.sh).
-export FANREAD_SCHEDULES="${FANREAD_SCHEDULES:-600}"
+export FANREAD_SCHEDULES="${FANREAD_SCHEDULES:-400}"
 if [ -e crates/fanread/tests/shuttle.rs ]; then
   RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR="$base/shuttle" \
     cargo test --locked --release -p fanread --test shuttle -- "$@"

@@ -25,7 +25,7 @@ units=()
 # leak a value to see that its census notices.
 RUSTC_WORKSPACE_WRAPPER="$PWD/ci/rustc-address.sh" \
   FANREAD_SEEDS="${FANREAD_SEEDS:-1}" \
-  FANREAD_HISTORIES="${FANREAD_HISTORIES:-25}" FANREAD_CALLS="${FANREAD_CALLS:-80}" \
+  FANREAD_HISTORIES="${FANREAD_HISTORIES:-15}" FANREAD_CALLS="${FANREAD_CALLS:-50}" \
   cargo test --locked --workspace --exclude fanread-valkey --config 'profile.test.package.fanread.opt-level=1' \
   ${units[@]+"${units[@]}"} --test suites -- \
   --skip a_crash_after_any_store --skip every_flush_and_every_fence \

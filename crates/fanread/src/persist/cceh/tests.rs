@@ -428,7 +428,7 @@ fn a_crash_after_any_store_flush_or_fence_leaves_the_map_before_or_after_a_call(
         let mut opened = 0;
         for scene in Scene::all() {
             // Many states of few moments, as below, or few of many: more of both are for nights.
-            let scene = Scene { images: 8, ..scene };
+            let scene = Scene { images: 2, ..scene };
             opened += scene.crash_everywhere::<Map<Sim>>(seed, 150, 300, &mut Sites::new());
         }
         report("cceh", opened);
