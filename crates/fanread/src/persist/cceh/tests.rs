@@ -432,7 +432,7 @@ fn a_crash_after_any_store_flush_or_fence_leaves_the_map_before_or_after_a_call(
             opened += scene.crash_everywhere::<Map<Sim>>(seed, 150, 300, &mut Sites::new());
         }
         report("cceh", opened);
-        assert!(opened > 100_000, "{opened}");
+        assert!(opened > 10_000, "{opened}");
     }
 }
 
