@@ -102,6 +102,15 @@ def mix(side, name, entries, operations, seed):
 END = b"the end of these requests"
 
 
+def take_replies(server):
+    """Takes replies as they come, unread but for errors, up to that of the last request, an ECHO of END."""
+    tail = b""
+    while not tail.endswith(END + b"\r\n"):
+        part = server.recv(1 << 20)
+        assert part and b"\r\n-" not in part, part[:200]
+        tail = (tail + part)[-100:]
+
+
 def pipe(port, path):
     """Sends a file of requests and takes the replies as they come, unread but for errors; how long that took."""
     with socket.create_connection(("127.0.0.1", port)) as server, path.open("ab+") as requests:
@@ -111,11 +120,7 @@ def pipe(port, path):
         start = time.perf_counter()
         sender = threading.Thread(target=server.sendfile, args=(requests,))
         sender.start()
-        tail = b""
-        while not tail.endswith(END + b"\r\n"):
-            part = server.recv(1 << 20)
-            assert part and b"\r\n-" not in part, part[:200]
-            tail = (tail + part)[-100:]
+        take_replies(server)
         seconds = time.perf_counter() - start
         sender.join()
         # As it was, for the next round.

@@ -46,6 +46,11 @@ impl Large {
         self.map.memory_usage().total_bytes()
     }
 
+    /// Shows the value of a field to `look`.
+    pub(crate) fn get<R>(&self, field: &[u8], look: impl FnOnce(Option<&[u8]>) -> R) -> R {
+        look(self.map.pin().get(field).as_deref())
+    }
+
     /// As `get`, and calls `meanwhile` while what the lookup waits for first is on its way.
     pub(crate) fn get_while<R>(
         &self,
@@ -54,11 +59,6 @@ impl Large {
         look: impl FnOnce(Option<&[u8]>) -> R,
     ) -> R {
         look(self.map.pin().get_while(field, meanwhile).as_deref())
-    }
-
-    /// Shows the value of a field to `look`.
-    pub(crate) fn get<R>(&self, field: &[u8], look: impl FnOnce(Option<&[u8]>) -> R) -> R {
-        look(self.map.pin().get(field).as_deref())
     }
 
     /// Looks up fields, many at a time, and gives `found` each answer in order.
@@ -110,9 +110,7 @@ impl Large {
             { range }.try_for_each(&mut visit)
         };
     }
-}
 
-impl Large {
     /// Shows entries that chance picks to `visit`, until it breaks.
     pub(crate) fn draw(&self, below: impl FnMut(usize) -> usize, visit: &mut Visit<'_>) {
         let pinned = self.map.pin();

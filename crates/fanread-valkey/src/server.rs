@@ -368,9 +368,7 @@ impl Key {
             }
         }
     }
-}
 
-impl Key {
     /// Closes what was opened.
     fn close(&mut self) {
         let handle = std::mem::replace(&mut self.handle, ptr::null_mut());

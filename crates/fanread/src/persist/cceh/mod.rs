@@ -3,7 +3,7 @@
 //! A directory, indexed by the leading bits of a key's hash, names segments of 16 KB; a segment is an array of buckets of one
 //! line, indexed by the last bits. A key is in its bucket or in one of the three behind. A segment without room is split in
 //! two; that and all else is done by single stores whose order makes every state in between a map (`layout.rs`, `resize.rs`,
-//! `recover.rs`): there is no log.
+//! `directory.rs`, `recover.rs`): there is no log.
 //!
 //! PAPER: 002, sections 3 to 5; `docs/design/cceh.md` has the departures.
 
