@@ -373,7 +373,8 @@ impl<K: SkipKey, V> SkipList<K, V> {
                 }
             }
             if next == Link::END {
-                is_found = false;
+                // What an upper level led to has left this one. Where a lower one still has it, it is looked at again.
+                (rejected, is_found) = (next, false);
             }
             (found.before[level], found.after[level]) = (place, next);
             if level < asks_below && level > ASK_LEVELS {

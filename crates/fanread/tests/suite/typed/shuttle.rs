@@ -158,3 +158,21 @@ fn neighbours_of_several_levels_come_and_go() {
         census.verify(0).unwrap();
     });
 }
+
+/// The last key of the levels it is on goes while another thread looks where to insert it: a search that met it on an upper
+/// level, and no more on the one below, does not take it for a greater key on the lowest one.
+#[test]
+fn the_last_key_of_several_levels_goes_while_it_comes() {
+    explore_scene(|| {
+        // By this seed the last key has several levels.
+        let map = Arc::new(map::Whole::<u64>::with_options(fanread::Options::new().seed(22)));
+        (0..4).for_each(|n| _ = map.pin().insert(key(n), n));
+        let inserter = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || _ = map.pin().insert(key(3), 4))
+        };
+        map.pin().remove(&key(3)[..]);
+        inserter.join().unwrap();
+        map.pin().check().unwrap();
+    });
+}
