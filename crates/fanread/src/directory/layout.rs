@@ -2,6 +2,7 @@
 
 use super::raw::Bucket;
 use crate::hash::mix::stream;
+use crate::mem::pages::FROM_ALLOCATOR;
 
 /// Whether sizes are such that short tests reach everything.
 const SMALL: bool = cfg!(any(shuttle, small_leaves, miri));
@@ -12,9 +13,15 @@ const SMALL: bool = cfg!(any(shuttle, small_leaves, miri));
 /// hundred are there in large segments that are nearly full; such a row makes a segment with a smaller window grow early.
 const WINDOW: usize = if SMALL { 8 } else { 128 };
 
-/// Buckets of a block, 32 KB, which share a version. Larger segments are made of blocks, which fit segments of any size when
+/// Buckets of a block, which share a version: 32 KB. Larger segments are made of blocks, which fit segments of any size when
 /// they are used again.
-pub(super) const BLOCK_BUCKETS: usize = if SMALL { 8 } else { 512 };
+///
+/// Where an allocator counts the bytes it is 8 KB: a map in a server has one writer, who waits for the copy of a segment himself.
+pub(super) const BLOCK_BUCKETS: usize = match (SMALL, FROM_ALLOCATOR) {
+    (true, _) => 8,
+    (false, true) => 128,
+    (false, false) => 512,
+};
 
 /// All hashes that begin with the same bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -11,10 +11,10 @@
 //! * **H2** The first 8 bytes of a listed piece are the unit of the next one, 0 at the end.
 
 use super::AllocError;
-use super::arena::{Arena, FINE_TABLE};
+use super::arena::Arena;
 
 /// The arena of records: units of 8 bytes, a first chunk of 256 bytes.
-pub(crate) type Records = Arena<3, 5, FINE_TABLE>;
+pub(crate) type Records = Arena<3, 5>;
 
 /// Units up to which every size has its own class.
 const EXACT_UNITS: u64 = 64;

@@ -16,7 +16,7 @@ use super::{AllocError, LINE_BYTES};
 pub(crate) const HUGE_BYTES: usize = 2 << 20;
 
 /// Whether all blocks are from the allocator.
-pub(super) const FROM_ALLOCATOR: bool = cfg!(feature = "global-alloc");
+pub(crate) const FROM_ALLOCATOR: bool = cfg!(feature = "global-alloc");
 
 /// The smallest block that is not from the allocator.
 pub(super) const MAPPED_FROM: usize = if FROM_ALLOCATOR { usize::MAX } else { HUGE_BYTES };

@@ -26,6 +26,7 @@
 
 use crate::list::Header;
 use crate::mem::arena::Arena;
+use crate::mem::pages::FROM_ALLOCATOR;
 
 /// Whether sizes are such that short tests reach everything.
 const SMALL: bool = cfg!(any(shuttle, small_leaves, miri));
@@ -39,9 +40,9 @@ pub(super) const MAX_KEY_BYTES: usize = u16::MAX as usize;
 /// Slots of a bucket.
 pub(super) const SLOTS: usize = 12;
 
-/// Blocks of the largest segment of the directory, which is 256 KB.
+/// Blocks of the largest segment of the directory, which is 256 KB (64 in a server).
 ///
-/// To copy one, the records of some 40,000 keys are read: about two milliseconds for which its writers wait.
+/// To copy one, the records of some 40,000 keys are read (10,000): about two milliseconds for which its writers wait.
 pub(super) const MOST_BLOCKS: usize = 8;
 
 /// The tag of a slot that was never taken.
@@ -51,8 +52,9 @@ pub(super) const GONE: u8 = 1;
 
 /// Of 64 slots, how many are taken in a new segment and in one that is full.
 ///
-/// A copy reads all records, so the step is a large one. One entry in ten is behind its home in a full segment.
-pub(super) const FILLED: [usize; 2] = [40, 56];
+/// A copy reads all records, so the step is a large one; smaller where an allocator counts the bytes, and an entry takes half a
+/// byte less. One entry in ten is behind its home in a full segment.
+pub(super) const FILLED: [usize; 2] = if FROM_ALLOCATOR { [44, 57] } else { [40, 56] };
 
 /// The bit of a hash among a bucket's passers, in the word of its last tags.
 #[inline(always)]
@@ -174,9 +176,14 @@ impl Shape {
     pub(super) fn of(sorted: usize) -> Self {
         let fits = |(fresh, all): &(usize, usize)| sorted + fresh <= *all;
         let size = ROOM.iter().position(fits).expect("a leaf has no more entries than it may");
+        Self { sorted: sorted as u16, fresh: ROOM[size].0 as u8, size_and_lines: 0 }.in_size(size)
+    }
+
+    /// The same in a leaf of this size, which is large enough.
+    pub(super) fn in_size(self, size: usize) -> Self {
         let lines = FIXED_LINES + ROOM[size].1.div_ceil(LINE_NUMBERS);
-        let (fresh, size, lines) = (ROOM[size].0 as u8, size as u8, lines as u8);
-        Self { sorted: sorted as u16, fresh, size_and_lines: size << 6 | lines }
+        debug_assert!(self.numbers() <= ROOM[size].1);
+        Self { size_and_lines: (size as u8) << 6 | lines as u8, ..self }
     }
 
     pub(super) fn numbers(self) -> usize {

@@ -93,8 +93,11 @@ pub struct OrderedMap<V: ?Sized + Stored> {
 struct FreeLeaves(Vec<Vec<u64>>);
 
 impl FreeLeaves {
-    fn pop(&mut self, size: usize) -> Option<u64> {
-        self.0.get_mut(size)?.pop()
+    /// A free leaf of a size, or of the next larger one: all leaves of a map that is loaded grow about the same time, and
+    /// then those of one size are free while many of another are wanted. Returns its size too.
+    fn pop(&mut self, size: usize) -> Option<(u64, usize)> {
+        let mut sizes = (size..self.0.len()).take(2);
+        sizes.find_map(|size| self.0[size].pop().map(|unit| (unit, size)))
     }
 
     fn push(&mut self, size: usize, unit: u64) {

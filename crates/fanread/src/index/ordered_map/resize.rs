@@ -111,10 +111,13 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         limits: Limits<'_>,
         sorted: &[impl Copy + Into<Number>],
     ) -> Result<Leaf<'_>, AllocError> {
-        let shape = Shape::of(sorted.len());
+        let mut shape = Shape::of(sorted.len());
         let mut shard = self.shards.lock(thread);
         let unit = match shard.free.pop(shape.size()) {
-            Some(unit) => unit,
+            Some((unit, size)) => {
+                shape = shape.in_size(size);
+                unit
+            }
             None => self.memory.leaves.grow(shape.lines() as u64)?,
         };
         drop(shard);
