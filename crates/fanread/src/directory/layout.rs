@@ -16,10 +16,10 @@ const WINDOW: usize = if SMALL { 8 } else { 128 };
 /// Buckets of a block, which share a version: 32 KB. Larger segments are made of blocks, which fit segments of any size when
 /// they are used again.
 ///
-/// Where an allocator counts the bytes it is 8 KB: a map in a server has one writer, who waits for the copy of a segment himself.
+/// Where an allocator counts the bytes it is 4 KB: segments are closer to what they have to hold.
 pub(super) const BLOCK_BUCKETS: usize = match (SMALL, FROM_ALLOCATOR) {
     (true, _) => 8,
-    (false, true) => 128,
+    (false, true) => 64,
     (false, false) => 512,
 };
 

@@ -40,10 +40,11 @@ pub(super) const MAX_KEY_BYTES: usize = u16::MAX as usize;
 /// Slots of a bucket.
 pub(super) const SLOTS: usize = 12;
 
-/// Blocks of the largest segment of the directory, which is 256 KB (64 in a server).
+/// Blocks of the largest segment of the directory, which is 256 KB.
 ///
-/// To copy one, the records of some 40,000 keys are read (10,000): about two milliseconds for which its writers wait.
-pub(super) const MOST_BLOCKS: usize = 8;
+/// To copy one, the records of some 40,000 keys are read: about two milliseconds for which its writers wait. In a server, where
+/// all wait for a writer, it is 64 KB and a quarter of that.
+pub(super) const MOST_BLOCKS: usize = if FROM_ALLOCATOR { 16 } else { 8 };
 
 /// The tag of a slot that was never taken.
 pub(super) const FREE: u8 = 0;
@@ -52,9 +53,9 @@ pub(super) const GONE: u8 = 1;
 
 /// Of 64 slots, how many are taken in a new segment and in one that is full.
 ///
-/// A copy reads all records, so the step is a large one; smaller where an allocator counts the bytes, and an entry takes half a
-/// byte less. One entry in ten is behind its home in a full segment.
-pub(super) const FILLED: [usize; 2] = if FROM_ALLOCATOR { [44, 57] } else { [40, 56] };
+/// A copy reads all records, so the step is a large one; smaller where an allocator counts the bytes: an entry takes half a byte
+/// less. One entry in ten is behind its home in a full segment.
+pub(super) const FILLED: [usize; 2] = if FROM_ALLOCATOR { [47, 58] } else { [40, 56] };
 
 /// The bit of a hash among a bucket's passers, in the word of its last tags.
 #[inline(always)]
