@@ -92,6 +92,7 @@ impl<'a> Plan<'a> {
             levels: levels.usual,
             hinted: levels.hinted && buckets >= HINTED_BUCKETS,
             entry: if buckets < EXACT_BUCKETS { 0 } else { levels.entry },
+            leaf_level: if buckets < EXACT_BUCKETS { 0 } else { levels.leaves },
             low: self.low,
             high: self.high,
         }
@@ -367,6 +368,9 @@ pub(super) struct Levels {
     /// The deepest of short names where 15 of 16 have a regular node. So a search that starts there finds a node for most
     /// keys that are not in the trie, too.
     entry: u32,
+    /// The level of short names where, or on the next, most keys have their leaf, if three of four have; else 0. So a search
+    /// that looks there first finds most keys at once.
+    leaves: u32,
 }
 
 impl Levels {
@@ -378,7 +382,14 @@ impl Levels {
             keys[..LEVELS - 1].iter().enumerate().map(below).fold(1, |usual, bit| usual | bit);
         let is_entry = |keys: &usize| *keys > 0 && keys * 16 >= all * 15;
         let entry = keys[..=SHORT_NAME_SYMBOLS].iter().rposition(is_entry).unwrap_or(0);
-        Self { usual, entry: entry as u32, hinted: usual.count_ones() >= HINTED_LEVELS }
+        // The others of a level's keys have another regular node behind it; nearly all of them on the next level, if paths are
+        // short.
+        let leaves_from = |level: &usize| keys[level - 1].saturating_sub(keys[*level + 1]);
+        let has_leaves = |level: &usize| leaves_from(level) * 4 > all * 3;
+        let leaves =
+            (1..SHORT_NAME_SYMBOLS).filter(has_leaves).max_by_key(leaves_from).unwrap_or(0);
+        let hinted = usual.count_ones() >= HINTED_LEVELS;
+        Self { usual, entry: entry as u32, leaves: leaves as u32, hinted }
     }
 }
 
@@ -525,8 +536,8 @@ pub(super) fn copy<'g>(
 ) -> Result<Trie<'g>, BuildError> {
     debug_assert!(can_copy(old.buckets(), buckets));
     debug_assert!(plan.round == old.round() && plan.skip_bits() == old.skip_bits());
-    let (usual, entry) = (old.levels(), old.entry() as u32);
-    let levels = Levels { usual, entry, hinted: old.is_hinted() };
+    let (usual, entry, leaves) = (old.levels(), old.entry() as u32, old.leaf_level() as u32);
+    let levels = Levels { usual, entry, leaves, hinted: old.is_hinted() };
     let new = memory.allocate(free, &plan.shape(buckets, levels))?;
     if let Err(error) = copy_nodes(old, new) {
         memory.free(free, new.name());

@@ -260,12 +260,25 @@ fn levels_are_counted_as_the_paths_have_them() {
                 };
                 all.iter().filter(parts).count()
             };
-            let Levels { usual, entry, .. } = run.levels(part.clone(), 0);
+            let Levels { usual, entry, leaves, .. } = run.levels(part.clone(), 0);
             let model = (0..LEVELS - 1).filter(|level| with_node(*level) * 64 > all.len());
             assert_eq!(usual, model.fold(1, |usual, level| usual | 2 << level), "{part:?}");
             let is_entry =
                 |level: &usize| with_node(*level) > 0 && with_node(*level) * 16 >= all.len() * 15;
             assert_eq!(entry as usize, (0..=5).rev().find(is_entry).unwrap_or(0), "{part:?}");
+            // Random numbers have their leaves behind the last symbol that they share with another one.
+            if kind == Keys::U64Random && part.len() > 2 {
+                let leaf = |key: &&Symbols<'_>| {
+                    let others = all.iter().filter(|other| other.key() != key.key());
+                    others.map(|other| key.common(other)).max().unwrap_or(0) + 1
+                };
+                let there = |level: usize| {
+                    all.iter().filter(|key| [level, level + 1].contains(&leaf(key))).count()
+                };
+                let most = (1..5).map(there).max().unwrap_or(0);
+                assert_eq!(leaves > 0, most * 4 > all.len() * 3, "{part:?}");
+                assert!(leaves == 0 || there(leaves as usize) == most, "{part:?}");
+            }
         }
     }
 }

@@ -16,6 +16,8 @@
 //! level a state belongs to one name only (`state.rs`), so what is found there is on the key's path. If nothing is, the
 //! search starts again from the root.
 //!
+//! Where most leaves are on two levels, a search looks there before (`leaf_level.rs`).
+//!
 //! A node is read from both of its buckets at once, without a branch on which of them it is in: one in six nodes is in
 //! its second bucket, and a wrong guess about that would be found out only when the line has come, and the searches
 //! behind this one would wait too.
@@ -68,8 +70,8 @@ pub(super) const WIDTH: usize = 8;
 const QUICK_LEVELS: usize = 3;
 
 /// Whether a descent asks for both buckets of a node at once, or for the second when the node is not in the first.
-const BOTH: bool = true;
-const FIRST: bool = false;
+pub(super) const BOTH: bool = true;
+pub(super) const FIRST: bool = false;
 
 /// Whether a descent counts on the trie's version, or on each bucket's.
 pub(super) const QUIET: bool = true;
@@ -198,6 +200,9 @@ impl<'g> Trie<'g> {
     /// Finds the leaf that is the key's if any is.
     #[inline(always)]
     pub(super) fn look(self, secret: &Secret, lanes: impl Lanes, key: &[u8], hash: u32) -> Look {
+        if let Some(look) = self.look_at_leaf_level(secret, lanes, key, hash) {
+            return look;
+        }
         let mut descent = Descent::new(self, key, self.entry());
         descent.start::<BOTH>(secret);
         let run = descent.run::<BOTH, QUIET>(secret, lanes, &mut (), usize::MAX);
@@ -613,13 +618,19 @@ impl Path<'_> {
 
 impl Stop {
     #[inline(always)]
-    fn look(self, key: &[u8], wanted: u32) -> Look {
-        match self.end {
-            End::Leaf(Leaf::Record { unit, hash }) if hash == wanted => Look::Record(unit),
-            End::Leaf(Leaf::Short { key: found, value }) if *key == found.to_be_bytes() => {
-                Look::Short(value)
-            }
-            _ => Look::Absent,
+    fn look(self, key: &[u8], hash: u32) -> Look {
+        if let End::Leaf(leaf) = self.end { Look::at(leaf, key, hash) } else { Look::Absent }
+    }
+}
+
+impl Look {
+    /// What a leaf says of the key whose path ends there.
+    #[inline(always)]
+    pub(super) fn at(leaf: Leaf, key: &[u8], wanted: u32) -> Self {
+        match leaf {
+            Leaf::Record { unit, hash } if hash == wanted => Self::Record(unit),
+            Leaf::Short { key: found, value } if *key == found.to_be_bytes() => Self::Short(value),
+            _ => Self::Absent,
         }
     }
 }

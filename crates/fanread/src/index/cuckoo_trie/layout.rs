@@ -3,7 +3,7 @@
 //! ```text
 //! line -2   prefix 8..48                         | hints 8 | keys 4, weight 4, - 4, worn 4 |
 //! line -1   low record 8, high record 8, low slice 8, high slice 8, prefix 8, mask 8, next 4, prev 4, bounded 1
-//! line 0    version 8, levels 8, step 4, buckets 2, shift 1, entry 1, skip 4, round 2, hinted 1 | 4 blocks, 8 each |
+//! line 0    version 8, levels 8, step 4, buckets 2, shift 1, entry 1, skip 4, round 2, hinted 1, leaves 1 | 4 blocks, 8 each |
 //! line 1..  16 more blocks, if the table has more than 4; of a table smaller than a block, the buckets
 //!
 //! bucket    0            1            2                  3        4        5        6        7
@@ -143,6 +143,8 @@ pub(super) struct Header {
     pub(super) round: u16,
     /// Whether there are hints.
     pub(super) hinted: bool,
+    /// The level where, and on the next, most leaves are; 0: there is none.
+    pub(super) leaf_level: u8,
     /// Where the first blocks are.
     pub(super) blocks: [*mut u8; FIRST_BLOCKS],
 }

@@ -20,6 +20,7 @@ mod hints;
 mod insert;
 mod iter;
 mod layout;
+mod leaf_level;
 mod place;
 mod raw;
 mod remove;

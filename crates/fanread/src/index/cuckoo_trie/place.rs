@@ -224,6 +224,7 @@ mod tests {
             round: 0,
             levels: 1,
             entry: 0,
+            leaf_level: 0,
             hinted: false,
             low,
             high: None,

@@ -83,6 +83,8 @@ pub(super) struct Shape<'a> {
     pub(super) levels: u64,
     /// The level where a search may start.
     pub(super) entry: u32,
+    /// The level where, and on the next, most leaves are; 0: there is none.
+    pub(super) leaf_level: u32,
     /// Whether there are hints.
     pub(super) hinted: bool,
     /// Record and bytes of the lower border.
@@ -425,6 +427,7 @@ impl<'g> Trie<'g> {
             // Rounds count modulo 16 (`state.rs`).
             round: shape.round as u16,
             hinted: shape.hinted,
+            leaf_level: shape.leaf_level as u8,
             blocks: [core::ptr::null_mut(); _],
         };
         let border = Border {
@@ -519,6 +522,12 @@ impl<'g> Trie<'g> {
     #[inline(always)]
     pub(super) fn entry(self) -> usize {
         self.header().entry.into()
+    }
+
+    /// The level of short names where, and on the next one, most leaves are; 0: there is none.
+    #[inline(always)]
+    pub(super) fn leaf_level(self) -> usize {
+        self.header().leaf_level.into()
     }
 
     /// The levels that paths usually have, a bit for each.

@@ -11,7 +11,17 @@ use crate::mem::failing;
 
 fn shape(buckets: u32) -> Shape<'static> {
     let low = (0, &b""[..]);
-    Shape { buckets, skip_bits: 0, round: 0, levels: 1, entry: 0, hinted: false, low, high: None }
+    Shape {
+        buckets,
+        skip_bits: 0,
+        round: 0,
+        levels: 1,
+        entry: 0,
+        leaf_level: 0,
+        hinted: false,
+        low,
+        high: None,
+    }
 }
 
 fn sizes() -> impl Iterator<Item = u32> {

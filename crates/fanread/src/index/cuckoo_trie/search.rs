@@ -26,6 +26,21 @@ pub(super) fn leaf_hash(full_hash: u64) -> u32 {
     (full_hash >> (u64::BITS - HASH_BITS)) as u32
 }
 
+/// The numbers of the bits that are set.
+struct BitsOf(u32);
+
+impl Iterator for BitsOf {
+    type Item = usize;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<usize> {
+        let i = self.0.trailing_zeros() as usize;
+        let bits = self.0;
+        self.0 &= self.0.wrapping_sub(1);
+        (bits != 0).then_some(i)
+    }
+}
+
 /// Where a search starts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hint<'g> {
@@ -265,7 +280,7 @@ impl<V> CuckooTrie<V> {
     ) {
         let mut probes = [None; DEPTH];
         for (probe, key) in probes.iter_mut().zip(keys) {
-            *probe = Some(self.table.probe(key, guard));
+            *probe = Some(self.table.probe_with(kernel, key, guard));
         }
         let mut hints = [None; DEPTH];
         for ((hint, probe), key) in hints.iter_mut().zip(&probes).zip(keys) {
@@ -288,40 +303,9 @@ impl<V> CuckooTrie<V> {
             by_hint &= done;
             under_way &= !done;
         }
-        let mut descents = [const { None }; DEPTH];
-        for (i, ((descent, hint), key)) in descents.iter_mut().zip(&hints).zip(keys).enumerate() {
-            if let Some(hint) = hint.filter(|_| under_way >> i & 1 != 0) {
-                *descent = Some(hint.trie.descent(key));
-                if let Some(descent) = descent {
-                    descent.ask_first(&self.secret);
-                }
-            }
-        }
-        while under_way != 0 {
-            let mut left = under_way;
-            while left != 0 {
-                let i = left.trailing_zeros() as usize;
-                left &= left - 1;
-                let (Some(descent), Some(hint)) = (&mut descents[i], hints[i]) else {
-                    under_way &= !(1 << i);
-                    found(i, None);
-                    continue;
-                };
-                let look = descent.look_on(&self.secret, kernel, hint.hash, WIDTH);
-                let Some(look) = look else { continue };
-                under_way &= !(1 << i);
-                let read = match look {
-                    Look::Record(unit) => {
-                        let reach = Memory::reach_bytes::<V>(keys[i].len());
-                        self.memory.prefetch_record(unit, reach);
-                        units[i] = Some(unit);
-                        continue;
-                    }
-                    Look::Short(value) => Self::live(hint.trie, Memory::short_value(value)),
-                    Look::Absent => None,
-                };
-                found(i, read.or_else(|| self.find_elsewhere(kernel, keys[i], hint)));
-            }
+        under_way = self.find_by_guess(kernel, keys, &hints, &mut units, under_way, &mut found);
+        if under_way != 0 {
+            self.find_by_paths(kernel, keys, &hints, &mut units, under_way, &mut found);
         }
         for (i, ((unit, hint), key)) in units.iter().zip(&hints).zip(keys).enumerate() {
             if let (Some(unit), Some(hint)) = (*unit, *hint) {
@@ -335,6 +319,102 @@ impl<V> CuckooTrie<V> {
                 );
             }
         }
+    }
+
+    /// Looks on the levels where most leaves are for those of up to [`DEPTH`] keys that have a bit in `wanted`. Returns the bits
+    /// of those of which that said nothing; `found` is told of the others, or their record is in `units` and has been asked for.
+    #[inline(always)]
+    fn find_by_guess<'g>(
+        &'g self,
+        kernel: impl Lanes,
+        keys: &[&[u8]],
+        hints: &[Option<Hint<'g>>; DEPTH],
+        units: &mut [Option<u64>; DEPTH],
+        wanted: u32,
+        found: &mut impl FnMut(usize, Option<Read<'g, V>>),
+    ) -> u32 {
+        let mut guesses = [None; DEPTH];
+        for (i, ((guess, hint), key)) in guesses.iter_mut().zip(hints).zip(keys).enumerate() {
+            if let Some(hint) = hint.filter(|_| wanted >> i & 1 != 0) {
+                *guess = hint.trie.guess_first(&self.secret, key);
+            }
+        }
+        let (mut left, mut again) = (wanted, 0_u32);
+        for (i, ((guess, hint), key)) in guesses.iter().zip(hints).zip(keys).enumerate() {
+            let (Some(guess), Some(hint)) = (guess, *hint) else { continue };
+            if let Some(look) = guess.look_first(hint.trie, kernel, key, hint.hash) {
+                left &= !(1 << i);
+                units[i] = self.answer(kernel, key, hint, look, |read| found(i, read));
+            } else {
+                again |= 1 << i;
+            }
+        }
+        for i in BitsOf(again) {
+            let (Some(guess), Some(hint)) = (&guesses[i], hints[i]) else { continue };
+            if let Some(look) = guess.look_second(hint.trie, kernel, keys[i], hint.hash) {
+                left &= !(1 << i);
+                units[i] = self.answer(kernel, keys[i], hint, look, |read| found(i, read));
+            }
+        }
+        left
+    }
+
+    /// Goes down the paths of those of up to [`DEPTH`] keys that have a bit in `under_way`. Tells `found` what comes of it, or
+    /// puts their records into `units` and asks for them.
+    #[inline(never)]
+    fn find_by_paths<'g>(
+        &'g self,
+        kernel: impl Lanes,
+        keys: &[&[u8]],
+        hints: &[Option<Hint<'g>>; DEPTH],
+        units: &mut [Option<u64>; DEPTH],
+        mut under_way: u32,
+        found: &mut impl FnMut(usize, Option<Read<'g, V>>),
+    ) {
+        // By a function: an array of constants would be copied, half a kilobyte each.
+        let mut descents: [_; DEPTH] = core::array::from_fn(|_| None);
+        for i in BitsOf(under_way) {
+            let Some(hint) = hints[i] else { continue };
+            descents[i] = Some(hint.trie.descent(keys[i]));
+            if let Some(descent) = &mut descents[i] {
+                descent.ask_first(&self.secret);
+            }
+        }
+        while under_way != 0 {
+            for i in BitsOf(under_way) {
+                let (Some(descent), Some(hint)) = (&mut descents[i], hints[i]) else {
+                    under_way &= !(1 << i);
+                    found(i, None);
+                    continue;
+                };
+                let look = descent.look_on(&self.secret, kernel, hint.hash, WIDTH);
+                let Some(look) = look else { continue };
+                under_way &= !(1 << i);
+                units[i] = self.answer(kernel, keys[i], hint, look, |read| found(i, read));
+            }
+        }
+    }
+
+    /// Tells `found` what was found for a key, or asks for its record and returns that.
+    #[inline(always)]
+    fn answer<'g>(
+        &'g self,
+        kernel: impl Lanes,
+        key: &[u8],
+        hint: Hint<'g>,
+        look: Look,
+        found: impl FnOnce(Option<Read<'g, V>>),
+    ) -> Option<u64> {
+        let read = match look {
+            Look::Record(unit) => {
+                self.memory.prefetch_record(unit, Memory::reach_bytes::<V>(key.len()));
+                return Some(unit);
+            }
+            Look::Short(value) => Self::live(hint.trie, Memory::short_value(value)),
+            Look::Absent => None,
+        };
+        found(read.or_else(|| self.find_elsewhere(kernel, key, hint)));
+        None
     }
 
     /// Takes the first steps for those of up to [`DEPTH`] keys that have a bit in `wanted`, whose hints were asked for before.

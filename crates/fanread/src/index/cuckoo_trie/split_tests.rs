@@ -38,14 +38,15 @@ fn split(bench: &mut Bench, keys: &[&Vec<u8>], plan: Plan<'_>, depth: usize) {
             bench.memory.free(&mut bench.free, other);
             let Bench { memory, free, .. } = &mut *bench;
             let built = half.build(memory, free, &plan).unwrap();
-            let (new, levels, entry) = (built.name(), built.levels(), built.entry());
+            let (new, levels) = (built.name(), built.levels());
+            let (entry, leaf_level) = (built.entry(), built.leaf_level());
             bench.verify(bench.memory.trie(new), &run.entries()[part.clone()]);
             // The keys tell the same levels.
             let Bench { memory, secret, free, .. } = &mut *bench;
             let built = run.build::<u64>(memory, secret, free, &plan, part.clone()).unwrap();
             assert_eq!(built.levels(), levels);
             if built.buckets() == memory.trie(new).buckets() {
-                assert_eq!(built.entry(), entry);
+                assert_eq!((built.entry(), built.leaf_level()), (entry, leaf_level));
             }
             let built = built.name();
             bench.memory.free(&mut bench.free, built);

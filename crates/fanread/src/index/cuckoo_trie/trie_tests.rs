@@ -86,8 +86,15 @@ impl<'a> View<'a> {
 
     /// The same in pieces, as in a batch.
     fn get_in_pieces(self, key: &[u8]) -> Option<u64> {
-        let hash = hash_of(self.seed, key);
-        let mut descent = self.trie().descent(key);
+        let (trie, hash) = (self.trie(), hash_of(self.seed, key));
+        if let Some(guess) = trie.guess_first(self.secret, key)
+            && let Some(look) = guess
+                .look_first(trie, Baseline, key, hash)
+                .or_else(|| guess.look_second(trie, Baseline, key, hash))
+        {
+            return self.value(key, look);
+        }
+        let mut descent = trie.descent(key);
         descent.ask_first(self.secret);
         loop {
             if let Some(look) = descent.look_on(self.secret, Baseline, hash, 2) {
@@ -177,6 +184,7 @@ impl Single {
             levels: 1,
             // Not always where the paths have a node.
             entry: buckets.ilog2() % 6,
+            leaf_level: (buckets.ilog2() + 1) % 5,
             hinted: true,
             low: (low_unit, &low),
             high: high_unit.zip(high.as_deref()),
