@@ -16,6 +16,20 @@
 /// --workload batch --batch 1,2,4,8,16,32` shows the curve.
 pub(crate) const DEPTH: usize = if cfg!(any(loom, shuttle, miri)) { 2 } else { 16 };
 
+/// The numbers of the bits that are set: of those searches of a batch that are not done.
+pub(crate) struct Bits(pub(crate) u32);
+
+impl Iterator for Bits {
+    type Item = usize;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<usize> {
+        let bits = self.0;
+        self.0 &= bits.wrapping_sub(1);
+        (bits != 0).then_some(bits.trailing_zeros() as usize)
+    }
+}
+
 /// A search that stops before each line it has to wait for.
 pub(crate) trait Walk {
     /// What the search finds.

@@ -15,7 +15,7 @@ use super::raw::{Memory, Trie};
 use super::{CuckooTrie, Pinned};
 use crate::api::Ref;
 use crate::arch::{Baseline, Lanes};
-use crate::batch::DEPTH;
+use crate::batch::{Bits, DEPTH};
 use crate::mem::word::Read;
 use crate::prefix::Probe;
 use crate::sync::epoch::Guard;
@@ -24,21 +24,6 @@ use crate::sync::epoch::Guard;
 #[inline(always)]
 pub(super) fn leaf_hash(full_hash: u64) -> u32 {
     (full_hash >> (u64::BITS - HASH_BITS)) as u32
-}
-
-/// The numbers of the bits that are set.
-struct BitsOf(u32);
-
-impl Iterator for BitsOf {
-    type Item = usize;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<usize> {
-        let i = self.0.trailing_zeros() as usize;
-        let bits = self.0;
-        self.0 &= self.0.wrapping_sub(1);
-        (bits != 0).then_some(i)
-    }
 }
 
 /// Where a search starts.
@@ -349,7 +334,7 @@ impl<V> CuckooTrie<V> {
                 again |= 1 << i;
             }
         }
-        for i in BitsOf(again) {
+        for i in Bits(again) {
             let (Some(guess), Some(hint)) = (&guesses[i], hints[i]) else { continue };
             if let Some(look) = guess.look_second(hint.trie, kernel, keys[i], hint.hash) {
                 left &= !(1 << i);
@@ -373,7 +358,7 @@ impl<V> CuckooTrie<V> {
     ) {
         // By a function: an array of constants would be copied, half a kilobyte each.
         let mut descents: [_; DEPTH] = core::array::from_fn(|_| None);
-        for i in BitsOf(under_way) {
+        for i in Bits(under_way) {
             let Some(hint) = hints[i] else { continue };
             descents[i] = Some(hint.trie.descent(keys[i]));
             if let Some(descent) = &mut descents[i] {
@@ -381,7 +366,7 @@ impl<V> CuckooTrie<V> {
             }
         }
         while under_way != 0 {
-            for i in BitsOf(under_way) {
+            for i in Bits(under_way) {
                 let (Some(descent), Some(hint)) = (&mut descents[i], hints[i]) else {
                     under_way &= !(1 << i);
                     found(i, None);

@@ -520,9 +520,11 @@ impl<V> MlpIndex<V> {
         order.sort_unstable_by_key(|level| -counts[*level]);
         let usual = order.into_iter().filter(|level| counts[*level] * USUAL_PART > all);
         let usual = usual.take(super::search::USUAL).fold(0, |set, level| set | 1 << level);
-        if self.usual.load(Relaxed) != usual {
-            // Relaxed: a hint where to look first.
-            self.usual.store(usual, Relaxed);
+        for (hint, now) in [(&self.usual, usual), (&self.most, order[0] as u32)] {
+            if hint.load(Relaxed) != now {
+                // Relaxed: a hint where to look first.
+                hint.store(now, Relaxed);
+            }
         }
     }
 }

@@ -12,9 +12,9 @@
 use core::ops::Bound;
 
 use super::edit::{Again, Trail, View};
-use super::layout::{Children, LEVELS, Node, SLOTS, UNITS, byte_of, child_of, same_prefix};
+use super::layout::{Children, LEVELS, Node, SLOTS, UNITS, Way, byte_of, child_of, same_prefix};
 use super::raw::{Home, Tables, read_value};
-use super::search::{Way, What};
+use super::search::What;
 use super::words::{Member, Words};
 use super::{MlpIndex, Pinned, Ref};
 use crate::arch::prefetch;

@@ -316,6 +316,60 @@ impl Children {
     }
 }
 
+/// The way through the keys: up or down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Way {
+    Up,
+    Down,
+}
+
+impl Way {
+    /// The first child from a place on, which is a byte or 256.
+    #[inline(always)]
+    pub(super) fn child_from(self, children: &Children, place: usize) -> Option<u8> {
+        match self {
+            Self::Up => children.next(place),
+            Self::Down => children.previous(place),
+        }
+    }
+
+    /// The place behind a byte.
+    #[inline(always)]
+    pub(super) fn behind(self, byte: u8) -> usize {
+        match self {
+            Self::Up => usize::from(byte) + 1,
+            Self::Down => usize::from(byte),
+        }
+    }
+
+    /// The place of a byte.
+    #[inline(always)]
+    pub(super) fn at(self, byte: u8) -> usize {
+        match self {
+            Self::Up => usize::from(byte),
+            Self::Down => usize::from(byte) + 1,
+        }
+    }
+
+    /// The place before all bytes.
+    #[inline(always)]
+    pub(super) fn before_all(self) -> usize {
+        match self {
+            Self::Up => 0,
+            Self::Down => 256,
+        }
+    }
+
+    /// Whether `a` comes before `b`.
+    #[inline(always)]
+    pub(super) fn is_before(self, a: u64, b: u64) -> bool {
+        match self {
+            Self::Up => a < b,
+            Self::Down => a > b,
+        }
+    }
+}
+
 /// A node of the trie.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Node {

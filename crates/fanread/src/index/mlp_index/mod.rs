@@ -88,6 +88,8 @@ pub struct MlpIndex<V> {
     nodes: Root,
     /// The levels where most keys are, a bit for each.
     usual: AtomicU32,
+    /// The level where more keys are than on any other.
+    most: AtomicU32,
     secret: Secret,
     /// Held by who replaces segments or the directory; the memory of a segment that is no more.
     structure: Lock<Option<Spare>>,
@@ -109,6 +111,7 @@ impl<V> MlpIndex<V> {
             leaves: Root::none(),
             nodes: Root::none(),
             usual: AtomicU32::new(0),
+            most: AtomicU32::new(0),
             secret: Secret::new(seed),
             structure: Lock::new(None),
             counts: [const { AtomicU64::new(0) }; LEVELS + 1],

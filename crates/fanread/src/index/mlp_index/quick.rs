@@ -1,4 +1,4 @@
-//! The insertions that most are, and the answer to most searches for what is not there.
+//! The insertions that most are, and the answer to most searches for what is not there: absent keys, and bounds.
 //!
 //! An insertion is mostly: a key more in a group, or the first of a new group under a node that has room for its byte.
 //!
@@ -15,14 +15,15 @@
 //! That a group has no other keys is known from its buckets, that there is no group from the node alone (T1, T2). All that
 //! this rests on is locked, so it is so while the words are stored, and nothing else has to be looked at again.
 //!
+//! A bound is mostly in the key's group, or in the group of the next child of the node above. All three are asked for at once,
+//! the third one before it is known: where most keys are on one level, the next byte is mostly a child's.
+//!
 //! The invariants are those of `edit.rs` (E1, E2) and `layout.rs` (B3, B4). PAPER: none; its table has one thread.
-
-use core::sync::atomic::Ordering::Relaxed;
 
 use super::MlpIndex;
 use super::edit::lock_as_seen;
 use super::insert::{Moved, Outcome};
-use super::layout::{GROUP, LEVELS, UNITS, byte_of, same_prefix, units_of, word_of};
+use super::layout::{GROUP, LEVELS, UNITS, Way, byte_of, child_of, same_prefix, units_of, word_of};
 use super::raw::{Bucket, Home, Tables};
 use super::search::Levels;
 use super::words::{Packed, Words};
@@ -39,6 +40,24 @@ pub(super) struct Sight {
     keys: usize,
     /// Where the key itself is.
     at: Option<(usize, usize)>,
+}
+
+/// The nearest key in a group.
+struct Nearest {
+    /// The versions at which its buckets were looked at.
+    seen: [Option<Seen>; 2],
+    /// The key and its value, if one is wanted.
+    first: Option<(u64, Word)>,
+    /// Whether there is any key, so that this is a group.
+    is_group: bool,
+}
+
+/// Whether the buckets that were looked at are still what they were.
+#[inline(always)]
+fn holds(home: &Home<'_>, seen: [Option<Seen>; 2]) -> bool {
+    home.pair.into_iter().zip(seen).all(|(bucket, seen)| {
+        seen.is_none_or(|seen| bucket.version.end(seen).is_some_and(|now| !now.is_dead()))
+    })
 }
 
 /// What `read` makes of a bucket, and its version then; `None` if a writer is in the way.
@@ -60,23 +79,105 @@ impl<V> MlpIndex<V> {
     /// Looks for a group; `None` if a writer is in the way.
     #[inline(always)]
     pub(super) fn sight(home: &Home<'_>, (level, key): (usize, u64)) -> Option<Sight> {
-        let mut sight = Sight { seen: [None; 2], keys: 0, at: None };
+        let (mut keys, mut at) = (0, None);
+        let seen = Self::visit(home, (level, key), |n, words, slot| {
+            keys += 1;
+            if words.number(slot) == key {
+                at = Some((n, slot));
+            }
+        })?;
+        Some(Sight { seen, keys, at })
+    }
+
+    /// Shows `each` the keys of a group; returns the versions of its buckets, the second not unless somebody may be away there.
+    /// `None` if a writer is in the way; what was shown means nothing then.
+    #[inline(always)]
+    fn visit(
+        home: &Home<'_>,
+        place: (usize, u64),
+        mut each: impl FnMut(usize, Words<'_>, usize),
+    ) -> Option<[Option<Seen>; 2]> {
+        let mut versions = [None; 2];
         for (n, bucket) in home.pair.into_iter().enumerate() {
             let (may_be_away, seen) = look(bucket, |words| {
-                words.under((level, key), Self::HAS_VALUES, |slot| {
-                    sight.keys += 1;
-                    if words.number(slot) == key {
-                        sight.at = Some((n, slot));
-                    }
-                });
+                words.under(place, Self::HAS_VALUES, |slot| each(n, words, slot));
                 words.kinds.may_be_away(home.hash)
             })?;
-            sight.seen[n] = Some(seen);
+            versions[n] = Some(seen);
             if !may_be_away {
                 break;
             }
         }
-        Some(sight)
+        Some(versions)
+    }
+
+    /// The first entry from `key` on, or behind it, if that is in the key's group or in the next child's of the node above, and
+    /// both are on the level where most keys are; `None` if it is not so simple, or a writer is in the way.
+    ///
+    /// Takes effect when the last version is compared: all buckets that the answer comes from were so then.
+    #[inline]
+    pub(super) fn beside_quickly(
+        &self,
+        tables: Tables<'_>,
+        key: u64,
+        way: Way,
+        included: bool,
+    ) -> Option<(u64, Word)> {
+        let level = self.levels().first;
+        let own = tables.group(self.hash(level, key));
+        own.pair.into_iter().for_each(|bucket| prefetch(bucket));
+        let above = self.above(tables, key)?;
+        prefetch(above.1.pair[0]);
+        // The next child, if nodes are dense: asked for before the node is known.
+        let step = 1_u64.checked_shl(64 - 8 * level as u32).unwrap_or(0);
+        let likely = match way {
+            Way::Up => key.wrapping_add(step),
+            Way::Down => key.wrapping_sub(step),
+        };
+        prefetch(tables.group(self.hash(level, likely)).pair[0]);
+        let behind = |other| way.is_before(key, other) || (included && other == key);
+        let near = Self::nearest(&own, (level, key), way, behind)?;
+        if near.first.is_some() {
+            // A group has all keys of its prefix, whatever is above it.
+            return near.first.filter(|_| holds(&own, near.seen));
+        }
+        let (node_home, node_seen, node) = self.node_above(tables, above, key)?;
+        let depth = node.depth();
+        if depth + 1 != level || !same_prefix(node.prefix, key, depth) {
+            return None;
+        }
+        let byte = byte_of(key, depth);
+        if !near.is_group && node.leads_to(key) {
+            return None;
+        }
+        let next = node.child_from(way, way.behind(byte))?;
+        let prefix = child_of(node.prefix, depth, next);
+        let home = tables.group(self.hash(level, prefix));
+        let next = Self::nearest(&home, (level, prefix), way, |_| true)?;
+        let node_holds = node_home.pair[node.at.0].version.end(node_seen);
+        let hold = node_holds.is_some_and(|now| !now.is_dead())
+            && holds(&own, near.seen)
+            && holds(&home, next.seen);
+        next.first.filter(|_| hold)
+    }
+
+    /// The first key of a group for which `wanted` holds.
+    #[inline(always)]
+    fn nearest(
+        home: &Home<'_>,
+        place: (usize, u64),
+        way: Way,
+        wanted: impl Fn(u64) -> bool,
+    ) -> Option<Nearest> {
+        let (mut first, mut is_group) = (None, false);
+        let seen = Self::visit(home, place, |_, words, slot| {
+            is_group = true;
+            let key = words.number(slot);
+            if wanted(key) && first.is_none_or(|(first, _)| way.is_before(key, first)) {
+                first = Some((key, words.value(slot, Self::HAS_VALUES)));
+            }
+        })?;
+        Some(Nearest { seen, first, is_group })
     }
 
     /// Finds the node above a key, of those of `level` and of smaller ones the deepest, with its level, where it is and the
@@ -108,35 +209,35 @@ impl<V> MlpIndex<V> {
         }
     }
 
-    /// Whether a key is surely absent: because its group is there without it, or a node that does not lead to it. Else it may
-    /// be there, or a writer is in the way.
+    /// The deepest node above a key, as far as that is known without a look at unusual levels; as `node_above`.
+    #[inline(always)]
+    pub(super) fn node_over<'g>(
+        &self,
+        tables: Tables<'g>,
+        key: u64,
+    ) -> Option<(Home<'g>, Seen, Packed)> {
+        let found = self.node_above(tables, self.above(tables, key)?, key)?;
+        let Levels { first, others } = self.levels();
+        if !found.2.leads_to(key) || others >> first == 0 {
+            return Some(found);
+        }
+        // Not a group: so a node on the level of most keys, or further down.
+        let level = others.ilog2() as usize - 1;
+        self.node_above(tables, (level, tables.node(self.hash(level, key))), key)
+    }
+
+    /// Whether a key is absent: its group is there, and it is not in it. `None` if there is no group, or a writer is in the way.
     ///
     /// Takes effect when the last bucket's version was compared; if there were two, neither had changed by then.
-    #[inline]
-    pub(super) fn is_surely_absent(
-        &self,
-        tables: Tables<'_>,
-        key: u64,
-        asked: &[Option<(usize, Home<'_>)>],
-        above: Option<(usize, Home<'_>)>,
-    ) -> bool {
-        for (level, home) in asked.iter().map_while(|asked| asked.as_ref()) {
-            let Some(sight) = Self::sight(home, (*level, key)) else { return false };
-            if sight.keys > 0 {
-                // One that was looked at alone has the whole group, and was so when it was looked at.
-                let holds = match sight.seen {
-                    [Some(first), Some(_)] => {
-                        let now = home.pair[0].version.end(first);
-                        now.is_some_and(|now| !now.is_dead())
-                    }
-                    _ => true,
-                };
-                return holds && sight.at.is_none();
-            }
+    #[inline(always)]
+    pub(super) fn is_missing(home: &Home<'_>, place: (usize, u64)) -> Option<bool> {
+        let sight = Self::sight(home, place)?;
+        if sight.keys == 0 {
+            return None;
         }
-        let Some(above) = above else { return false };
-        let node = self.node_above(tables, above, key);
-        node.is_some_and(|(_, _, node)| !node.leads_to(key))
+        // One that was looked at alone has the whole group, and was so when it was looked at.
+        let holds = sight.seen[1].is_none() || holds(home, sight.seen);
+        holds.then_some(sight.at.is_none())
     }
 }
 
@@ -150,18 +251,16 @@ impl<V: Send + Sync> MlpIndex<V> {
         rule: Rule,
     ) -> Option<Outcome> {
         let (key, _) = leaf;
-        let usual = self.usual.load(Relaxed);
         let mut homes = [None; LEVELS + 1];
-        for level in Levels(usual) {
+        for level in self.levels() {
             let home = tables.group(self.hash(level, key));
             home.pair.into_iter().for_each(|bucket| prefetch(bucket));
             homes[level] = Some(home);
         }
-        let above = self.above(tables, usual, key);
-        if let Some((_, home)) = above {
+        if let Some((_, home)) = self.above(tables, key) {
             prefetch(home.pair[0]);
         }
-        for level in Levels(usual) {
+        for level in self.levels() {
             let Some(home) = homes[level] else { continue };
             let sight = Self::sight(&home, (level, key))?;
             if sight.keys > 0 {
@@ -171,7 +270,7 @@ impl<V: Send + Sync> MlpIndex<V> {
         if let Rule::Same(_) = rule {
             return None;
         }
-        let (home, seen, node) = self.node_above(tables, above?, key)?;
+        let (home, seen, node) = self.node_over(tables, key)?;
         self.add_below(tables, (&home, seen), &node, &homes, leaf)
     }
 

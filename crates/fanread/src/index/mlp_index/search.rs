@@ -14,13 +14,12 @@ use core::ops::Bound;
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::edit::{Again, Trail, View};
-use super::layout::{
-    Children, LEVELS, Node, SLOTS, UNITS, byte_of, child_of, prefix_of, same_prefix,
-};
+use super::layout::{LEVELS, Node, SLOTS, UNITS, Way, byte_of, child_of, prefix_of, same_prefix};
 use super::raw::{Bucket, Home, Tables, read_value};
 use super::words::{Group, Member, Packed};
 use super::{MlpIndex, Pinned, Ref};
 use crate::arch::prefetch;
+use crate::batch::Bits;
 use crate::hash::mix::{fold, stream};
 use crate::mem::word::{Read, Word, is_inline};
 use crate::sync::backoff::Backoff;
@@ -141,45 +140,73 @@ impl<V> MlpIndex<V> {
     #[inline(always)]
     fn find<'g>(&'g self, key: u64, guard: &'g Guard) -> Option<Read<'g, V>> {
         let tables = self.tables(guard)?;
-        let usual = self.usual.load(Relaxed);
-        let mut asked = [None; USUAL];
-        for (asked, level) in asked.iter_mut().zip(Levels(usual)) {
+        let Levels { first: most, others } = self.levels();
+        let first = self.ask(tables, most, key);
+        let mut asked = [None; USUAL - 1];
+        for (asked, level) in asked.iter_mut().zip(Deepest(others)) {
             *asked = Some((level, self.ask(tables, level, key)));
         }
         // Who does not find the key needs it, and it is mostly cached.
-        let above = self.above(tables, usual, key);
+        let above = self.above(tables, key);
         if let Some((_, home)) = above {
             prefetch(home.pair[0]);
         }
-        for (_, home) in asked.iter().map_while(|asked| asked.as_ref()) {
+        // The fewer instructions between this wait and the next search, the sooner that asks for its lines.
+        if let Some(word) = Self::find_in(first.pair, key) {
+            return Some(read_value(word));
+        }
+        self.find_beyond(tables, key, (most, first), &asked, guard)
+    }
+
+    /// Goes on for a key that was not found on the level where most are, and has been asked for on others.
+    #[inline(always)]
+    fn find_beyond<'g>(
+        &'g self,
+        tables: Tables<'g>,
+        key: u64,
+        first: (usize, Home<'g>),
+        asked: &[Option<(usize, Home<'g>)>],
+        guard: &'g Guard,
+    ) -> Option<Read<'g, V>> {
+        if let Some(true) = Self::is_missing(&first.1, (first.0, key)) {
+            return None;
+        }
+        for (level, home) in asked.iter().map_while(|asked| asked.as_ref()) {
             if let Some(word) = Self::find_in(home.pair, key) {
                 return Some(read_value(word));
             }
+            if let Some(true) = Self::is_missing(home, (*level, key)) {
+                return None;
+            }
         }
-        if self.is_surely_absent(tables, key, &asked, above) {
+        let node = self.node_over(tables, key);
+        if node.is_some_and(|(_, _, node)| !node.leads_to(key)) {
             return None;
         }
         self.find_anywhere(key, guard)
     }
 
-    /// Where the node above the usual levels would be, and its level.
+    /// Where the node above the level of most keys would be, and its level.
     #[inline(always)]
-    pub(super) fn above<'g>(
-        &self,
-        tables: Tables<'g>,
-        usual: u32,
-        key: u64,
-    ) -> Option<(usize, Home<'g>)> {
-        let level = Levels(usual).next()?.checked_sub(1)?;
+    pub(super) fn above<'g>(&self, tables: Tables<'g>, key: u64) -> Option<(usize, Home<'g>)> {
+        let level = self.levels().first.checked_sub(1)?;
         Some((level, tables.node(self.hash(level, key))))
     }
 
-    /// Looks for a key in a pair of buckets. That it is not found says nothing.
+    /// The usual levels.
+    #[inline(always)]
+    pub(super) fn levels(&self) -> Levels {
+        // Relaxed: hints where to look first.
+        let (first, usual) = (self.most.load(Relaxed) as usize, self.usual.load(Relaxed));
+        Levels { first, others: usual & !(1 << first) }
+    }
+
+    /// Looks for a key in a pair of buckets, or in one. That it is not found says nothing.
     ///
     /// There is no branch on which bucket has it: that comes late, and cannot be guessed.
     #[inline(always)]
-    fn find_in(pair: [&Bucket; 2], key: u64) -> Option<Word> {
-        let [first, second] = pair;
+    fn find_in<const N: usize>(buckets: [&Bucket; N], key: u64) -> Option<Word> {
+        let (first, second) = (buckets[0], buckets[N - 1]);
         let seen = [first.version.begin(), second.version.begin()];
         let slots = const { if Self::HAS_VALUES { UNITS } else { SLOTS } };
         let matches = |bucket: &Bucket| {
@@ -187,7 +214,7 @@ impl<V> MlpIndex<V> {
                 found | u32::from(bucket.slot(slot).addr() as u64 == key) << slot
             })
         };
-        let (here, there) = (matches(first), matches(second));
+        let (here, there) = (matches(first), if N == 1 { 0 } else { matches(second) });
         if here | there == 0 {
             return None;
         }
@@ -333,7 +360,7 @@ impl<V> MlpIndex<V> {
         key: u64,
     ) -> Result<Found<'g>, Again> {
         let mut found = Found::new(tables);
-        for level in Levels(self.usual.load(Relaxed)) {
+        for level in self.levels() {
             if self.read_group(view, &mut found, (level, key))? {
                 return Ok(found);
             }
@@ -342,8 +369,8 @@ impl<V> MlpIndex<V> {
         Ok(found)
     }
 
-    /// Finds the group of a key's prefix, or the node at which its path ends, from the deepest node that is above the usual
-    /// levels; shows all the nodes it passes.
+    /// Finds the group of a key's prefix, or the node at which its path ends, from the deepest node that is above the level of
+    /// most keys; shows all the nodes it passes.
     #[inline(always)]
     fn descend<'g>(
         &self,
@@ -352,7 +379,7 @@ impl<V> MlpIndex<V> {
         key: u64,
         mut passed: impl FnMut(Node),
     ) -> Result<(), Again> {
-        let mut level = self.deepest().saturating_sub(1);
+        let mut level = self.levels().first.saturating_sub(1);
         while !self.read_node(view, found, (level, key))? {
             if level == 0 {
                 // No node at all.
@@ -373,12 +400,6 @@ impl<V> MlpIndex<V> {
             }
         }
         Ok(())
-    }
-
-    /// The deepest usual level.
-    #[inline(always)]
-    fn deepest(&self) -> usize {
-        Levels(self.usual.load(Relaxed)).next().unwrap_or(0)
     }
 
     /// The node of which the entry under the first `level` bytes of `key` is a child; where it is.
@@ -404,7 +425,7 @@ impl<V> MlpIndex<V> {
     /// Asks for the buckets of a key's prefixes at the usual levels.
     #[inline]
     pub(super) fn ask_usual(&self, tables: Tables<'_>, key: u64) {
-        for level in Levels(self.usual.load(Relaxed)) {
+        for level in self.levels() {
             self.ask(tables, level, key);
         }
     }
@@ -421,9 +442,9 @@ impl<V> MlpIndex<V> {
         key: u64,
         (way, count): (Way, usize),
     ) -> Result<(Found<'g>, Option<Node>), Again> {
-        let deepest = self.deepest();
-        prefetch(tables.group(self.hash(deepest, key)).pair[0]);
-        for level in (1..deepest).rev() {
+        let most = self.levels().first;
+        prefetch(tables.group(self.hash(most, key)).pair[0]);
+        for level in (1..most).rev() {
             prefetch(tables.node(self.hash(level, key)).pair[0]);
         }
         let (mut found, mut above) = (Found::new(tables), None);
@@ -453,60 +474,6 @@ impl<V> MlpIndex<V> {
             next = way.behind(byte);
         }
         next
-    }
-}
-
-/// The way through the keys: up or down.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Way {
-    Up,
-    Down,
-}
-
-impl Way {
-    /// The first child from a place on, which is a byte or 256.
-    #[inline(always)]
-    pub(super) fn child_from(self, children: &Children, place: usize) -> Option<u8> {
-        match self {
-            Self::Up => children.next(place),
-            Self::Down => children.previous(place),
-        }
-    }
-
-    /// The place behind a byte.
-    #[inline(always)]
-    pub(super) fn behind(self, byte: u8) -> usize {
-        match self {
-            Self::Up => usize::from(byte) + 1,
-            Self::Down => usize::from(byte),
-        }
-    }
-
-    /// The place of a byte.
-    #[inline(always)]
-    pub(super) fn at(self, byte: u8) -> usize {
-        match self {
-            Self::Up => usize::from(byte),
-            Self::Down => usize::from(byte) + 1,
-        }
-    }
-
-    /// The place before all bytes.
-    #[inline(always)]
-    pub(super) fn before_all(self) -> usize {
-        match self {
-            Self::Up => 0,
-            Self::Down => 256,
-        }
-    }
-
-    /// Whether `a` comes before `b`.
-    #[inline(always)]
-    pub(super) fn is_before(self, a: u64, b: u64) -> bool {
-        match self {
-            Self::Up => a < b,
-            Self::Down => a > b,
-        }
     }
 }
 
@@ -612,9 +579,16 @@ impl<V> Pinned<'_, V> {
             (Bound::Unbounded, Way::Up) => (0, true),
             (Bound::Unbounded, Way::Down) => (u64::MAX, true),
         };
-        let (key, word) = self.map.steady(&self.guard, |tables, view| {
-            self.map.neighbour(tables, view, key, way, included)
-        })??;
+        let quickly = self
+            .map
+            .tables(&self.guard)
+            .and_then(|tables| self.map.beside_quickly(tables, key, way, included));
+        let (key, word) = match quickly {
+            Some(found) => found,
+            None => self.map.steady(&self.guard, |tables, view| {
+                self.map.neighbour(tables, view, key, way, included)
+            })??,
+        };
         Some((key, Ref::new(read_value(word))))
     }
 
@@ -629,11 +603,19 @@ impl<V> Pinned<'_, V> {
     }
 }
 
+/// The usual levels: the one where most keys are, then the others, the deepest first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Levels {
+    pub(super) first: usize,
+    /// A bit for each.
+    pub(super) others: u32,
+}
+
 /// The levels of a set of levels, the deepest first.
 #[derive(Debug)]
-pub(super) struct Levels(pub(super) u32);
+pub(super) struct Deepest(u32);
 
-impl Iterator for Levels {
+impl Iterator for Deepest {
     type Item = usize;
 
     #[inline(always)]
@@ -641,6 +623,16 @@ impl Iterator for Levels {
         let level = self.0.checked_ilog2()?;
         self.0 &= !(1 << level);
         Some(level as usize)
+    }
+}
+
+impl IntoIterator for Levels {
+    type Item = usize;
+    type IntoIter = core::iter::Chain<core::iter::Once<usize>, Deepest>;
+
+    #[inline(always)]
+    fn into_iter(self) -> Self::IntoIter {
+        core::iter::once(self.first).chain(Deepest(self.others))
     }
 }
 
@@ -727,24 +719,35 @@ impl<V> Pinned<'_, V> {
             return;
         };
         for (at, keys) in keys.chunks(BATCH).enumerate() {
-            let usual = map.usual.load(Relaxed);
-            let mut asked = [[None; USUAL]; BATCH];
-            for (asked, key) in asked.iter_mut().zip(keys) {
-                for (asked, level) in asked.iter_mut().zip(Levels(usual)) {
+            let Levels { first: most, others } = map.levels();
+            let mut found = |i: usize, read| found(at * BATCH + i, read);
+            let mut firsts = [None; BATCH];
+            for (first, key) in firsts.iter_mut().zip(keys) {
+                let home = tables.group(map.hash(most, *key));
+                prefetch(home.pair[0]);
+                *first = Some(home);
+            }
+            // All other lines only for those who need them: the lines are what bounds a batch.
+            let (mut left, mut asked) = (0_u32, [[None; USUAL - 1]; BATCH]);
+            for (i, (first, key)) in firsts.iter().zip(keys).enumerate() {
+                let Some(home) = first else { continue };
+                if let Some(word) = MlpIndex::<V>::find_in([home.pair[0]], *key) {
+                    found(i, Some(read_value(word)));
+                    continue;
+                }
+                left |= 1 << i;
+                prefetch(home.pair[1]);
+                for (asked, level) in asked[i].iter_mut().zip(Deepest(others)) {
                     *asked = Some((level, map.ask(tables, level, *key)));
                 }
             }
-            for (i, (asked, key)) in asked.iter().zip(keys).enumerate() {
-                let mut pairs = asked.iter().map_while(|asked| asked.map(|(_, home)| home.pair));
-                let word = pairs.find_map(|pair| MlpIndex::<V>::find_in(pair, *key));
-                let mut read = word.map(read_value);
-                if read.is_none() {
-                    let above = map.above(tables, usual, *key);
-                    if !map.is_surely_absent(tables, *key, asked, above) {
-                        read = map.find_anywhere(*key, &self.guard);
-                    }
-                }
-                found(at * BATCH + i, read);
+            for i in Bits(left) {
+                let (Some(first), key) = (firsts[i], keys[i]) else { continue };
+                let read = match MlpIndex::<V>::find_in([first.pair[1]], key) {
+                    Some(word) => Some(read_value(word)),
+                    None => map.find_beyond(tables, key, (most, first), &asked[i], &self.guard),
+                };
+                found(i, read);
             }
         }
     }

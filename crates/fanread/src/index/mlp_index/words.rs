@@ -6,7 +6,7 @@
 //! The invariants are those of `layout.rs`. PAPER: section 4.3, "Bucketized Cuckoo Hashing".
 
 use super::layout::{
-    Children, Entry, GROUP, Kind, Kinds, LEVELS, MEDIUM, Node, SLOTS, SMALL, UNITS, byte_of,
+    Children, Entry, GROUP, Kind, Kinds, LEVELS, MEDIUM, Node, SLOTS, SMALL, UNITS, Way, byte_of,
     number_of, prefix_of, same_prefix, units_of,
 };
 use super::raw::Bucket;
@@ -111,6 +111,15 @@ impl Packed {
         few > 0 && first_bytes_have(self.info >> 16, few, byte)
             || count > SMALL && first_bytes_have(self.more[0], (count - SMALL).min(8), byte)
             || count > SMALL + 8 && first_bytes_have(self.more[1], count - SMALL - 8, byte)
+    }
+
+    /// The first child from a place on.
+    #[inline(always)]
+    pub(super) fn child_from(&self, way: Way, place: usize) -> Option<u8> {
+        if self.count() > MEDIUM {
+            return way.child_from(&Children(self.more), place);
+        }
+        way.child_from(&self.unpacked(0).children, place)
     }
 
     /// What changes if it gets one more child, which takes no more units: slots and their new words.
