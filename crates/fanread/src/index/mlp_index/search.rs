@@ -673,7 +673,8 @@ impl<V> Pinned<'_, V> {
     ///
     /// # Cost
     ///
-    /// The line fetches of as many [`get`](Self::get)s, those of 16 keys at once. Allocates nothing.
+    /// Less than the line fetches of as many [`get`](Self::get)s, those of 32 keys at once: one line where most keys are, the
+    /// others only for keys that are not found in it. Allocates nothing.
     ///
     /// # Concurrency
     ///
@@ -755,6 +756,5 @@ impl<V> Pinned<'_, V> {
 
 /// How many keys of a batch are looked for at once.
 ///
-/// Two lines each, or more where keys lie on several levels: 16 keep all fill buffers of a core busy. Fewer leave some
-/// idle, more push lines out of L1 before they are looked at.
-pub(super) const BATCH: usize = if cfg!(miri) { 2 } else { 16 };
+/// One line each at first, so 32 keep a core's fill buffers busy, which 16 do not: a tenth faster.
+pub(super) const BATCH: usize = if cfg!(miri) { 2 } else { 32 };
