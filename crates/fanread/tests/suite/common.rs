@@ -191,6 +191,15 @@ impl<V: Value> Threads<V> {
         let (found, value) = pinned.lower_bound(Bound::Included(&key[..]))?;
         (found[..] == key[..]).then(|| value.number())
     }
+
+    /// Which of some keys is the first from `key` on, by its number among them.
+    #[allow(dead_code, reason = "not every suite asks for it")]
+    pub(crate) fn next_of(&self, key: u32, keys: &[u32]) -> Option<usize> {
+        let from = self.key(key);
+        let pinned = self.map.pin();
+        let (found, _) = pinned.lower_bound(Bound::Included(&from[..]))?;
+        keys.iter().position(|key| found[..] == self.key(*key)[..])
+    }
 }
 
 impl<V: Value> Shared for Threads<V> {

@@ -33,3 +33,37 @@ scenarios! {
     growth_at_both_ends_hides_no_key: Ends, two - nothing,
         [[Insert(100), Insert(200), Insert(1)], [Get(4), Get(8), Get(200)], [Insert(300), Walk]];
 }
+
+/// Of the keys 5 and 6 one is always there, so whoever asks what comes from 5 on is never told 8. (A walk promises less.)
+#[test]
+fn a_bound_tells_what_came_next_at_one_instant() {
+    if NAME != "mlp_index" {
+        return;
+    }
+    let scene = || {
+        let initial: BTreeMap<u32, u64> = list().into_iter().map(|key| (key, 0)).collect();
+        let map = Arc::new(Threads::<u64>::new(&initial, Spelling::Dense, 1));
+        let writer = {
+            let map = Arc::clone(&map);
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    assert_eq!(map.insert(5, 1), None);
+                    assert!(map.remove(6).is_some());
+                    assert_eq!(map.insert(6, 1), None);
+                    assert!(map.remove(5).is_some());
+                }
+            })
+        };
+        for _ in 0..3 {
+            let next = map.next_of(5, &[5, 6]);
+            assert!(next.is_some(), "neither, at some instant");
+        }
+        writer.join().unwrap();
+    };
+    let mut config = Config::new();
+    config.stack_size = 1 << 18;
+    let half = schedules() / 2;
+    Runner::new(RandomScheduler::new(half), config.clone()).run(scene);
+    Runner::new(PctScheduler::new(4, half), config).run(scene);
+    effort::done("schedules", NAME, 2 * half as u64);
+}
