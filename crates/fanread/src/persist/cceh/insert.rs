@@ -1,8 +1,10 @@
 //! Putting entries in.
 
+use core::iter;
+
 use super::layout::{Block, Name, SLOTS};
 use super::search::{Only, Slot, Wanted};
-use super::shadow::{STRIPES, Shadow, Stripes};
+use super::shadow::{Shadow, Stripes};
 use super::{CcehError, Map};
 use crate::persist::medium::Medium;
 use crate::sync::shim::Ordering::{Relaxed, Release};
@@ -11,36 +13,50 @@ use crate::sync::version::Locked;
 /// Stripes of a segment that this thread holds; unlocked when dropped.
 #[derive(Debug)]
 pub(super) struct Stripe<'m> {
-    held: [Option<Locked<'m>>; STRIPES],
+    first: (usize, Locked<'m>),
+    /// Those behind it: seldom any.
+    more: Vec<(usize, Locked<'m>)>,
 }
 
 impl<'m> Stripe<'m> {
     /// Waits for stripes of a segment.
+    #[inline(always)]
     pub(super) fn lock(shadow: &'m Shadow, stripes: Stripes) -> Self {
-        let mut held = [const { None }; STRIPES];
         // In ascending order, so that nobody waits in a circle.
-        for at in stripes.iter() {
-            held[at] = Some(shadow.version(at).lock());
-        }
-        Self { held }
+        let mut locks = stripes.iter().map(|at| (at, shadow.version(at).lock()));
+        let first = locks.next().expect("a bucket has a stripe");
+        let mut more = Vec::new();
+        locks.for_each(|lock| more.push(lock));
+        Self { first, more }
     }
 
     /// Announces a change of the stripe of a bucket.
+    #[inline(always)]
     pub(super) fn change<T>(&mut self, stripe: usize, change: impl FnOnce() -> T) -> T {
-        match &mut self.held[stripe] {
-            Some(locked) => locked.change(change),
-            None => unreachable!("a change of a stripe that is not held"),
+        self.one(stripe).change(change)
+    }
+
+    #[inline(always)]
+    fn one(&mut self, stripe: usize) -> &mut Locked<'m> {
+        if self.first.0 == stripe {
+            return &mut self.first.1;
         }
+        let one = self.more.iter_mut().find(|(at, _)| *at == stripe);
+        &mut one.expect("the stripe is held").1
+    }
+
+    fn all(&mut self) -> impl Iterator<Item = &mut Locked<'m>> {
+        iter::once(&mut self.first).chain(&mut self.more).map(|(_, locked)| locked)
     }
 
     /// Announces a change of all that is held.
     pub(super) fn begin_change(&mut self) {
-        self.held.iter_mut().flatten().for_each(Locked::begin_change);
+        self.all().for_each(Locked::begin_change);
     }
 
     /// Ends what `begin_change` announced.
     pub(super) fn end_change(&mut self) {
-        self.held.iter_mut().flatten().for_each(Locked::end_change);
+        self.all().for_each(Locked::end_change);
     }
 }
 
@@ -107,7 +123,7 @@ impl<M: Medium> Map<M> {
             }
             self.write(slot, hash, value);
         });
-        shadow.count(1);
+        shadow.count(self.stripe_of(slot.bucket), 1);
         Put::New
     }
 

@@ -26,7 +26,7 @@
 
 use crate::hash::mix::{fold, stream};
 use crate::hash::permute::Permutation;
-use crate::persist::medium::{LINE_WORDS, LineAt, WordAt};
+use crate::persist::medium::{LINE_WORDS, LineAt, LineRef, WordAt};
 
 /// Entries of a bucket.
 pub(super) const SLOTS: usize = 4;
@@ -130,9 +130,19 @@ impl Name {
     /// Whether a hash begins with these bits.
     #[inline(always)]
     pub(super) fn covers(self, hash: u64) -> bool {
-        // All bits above the lowest one that is set. A hash of no name: there are none such.
-        let above = !(self.0 ^ self.0.wrapping_sub(1));
-        (self.0 ^ hash) & above == 0 && self != Self::NONE
+        (self.0 ^ hash) & self.above() == 0 && self != Self::NONE
+    }
+
+    /// All bits above the lowest one that is set: those of the hashes that begin with these bits. Of no name there are none.
+    #[inline(always)]
+    fn above(self) -> u64 {
+        !(self.0 ^ self.0.wrapping_sub(1))
+    }
+
+    /// The slots of a bucket that are in use (H2), a bit for each.
+    #[inline(always)]
+    pub(super) fn used(self, line: LineRef<'_>) -> u8 {
+        if self == Self::NONE { 0 } else { line.matching(self.first(), self.above()) & HASHES }
     }
 
     /// The two names of one more bit.

@@ -5,7 +5,7 @@ use super::layout::{
     Block, CHECKSUM_AT, Entry, GEOMETRY_AT, Geometry, HEAP_AT, KEY_AT, MAGIC, MAGIC_AT, MIN_DEPTH,
     Name, ROOT_AT, SLOTS, Spelling, checksum,
 };
-use super::shadow::{Hints, Shadows, UNKNOWN};
+use super::shadow::{Hints, Shadows};
 use super::space::Space;
 use super::{CcehError, CcehOptions, Map, SplitPolicy};
 use crate::persist::medium::{LINE_WORDS, Medium, WordAt};
@@ -135,7 +135,7 @@ impl<M: Medium> Map<M> {
             let shadow = shadows.get(block);
             shadow.set_name(Name::of((at as u64) << (64 - root.depth), depth));
             shadow.set_away(true);
-            shadow.set_live(UNKNOWN);
+            shadow.set_live_unknown();
             structure.segments[depth as usize] += 1;
         }
         let claimed = claim(&medium, geometry, &mut claims)?;

@@ -4,7 +4,7 @@ use super::Map;
 use super::insert::Stripe;
 use super::layout::SLOTS;
 use super::search::{Only, Wanted};
-use super::shadow::Stripes;
+use super::shadow::{STRIPES, Stripes};
 use crate::persist::medium::Medium;
 use crate::sync::shim::Ordering::Relaxed;
 
@@ -34,7 +34,7 @@ impl<M: Medium> Map<M> {
                 self.medium.store(slot.line.word(slot.at), name.filler(), Relaxed);
                 self.medium.persist(slot.line);
             });
-            shadow.count(-1);
+            shadow.count(self.stripe_of(slot.bucket), -1);
             drop(held);
             self.merge(block, name);
             return Some(value);
@@ -48,9 +48,11 @@ impl<M: Medium> Map<M> {
             return live;
         }
         let _held = Stripe::lock(shadow, Stripes::ALL);
-        let live = self.entries(block, shadow.name()).count() as u64;
+        let mut live = [0; STRIPES];
+        self.entries(block, shadow.name())
+            .for_each(|entry| live[self.stripe_of(entry.bucket)] += 1);
         shadow.set_live(live);
-        live
+        live.iter().sum::<usize>() as u64
     }
 
     pub(super) fn len(&self) -> usize {

@@ -16,9 +16,11 @@
 //!
 //! PAPER: sections 3.2 and 3.3.
 
+use core::iter;
+
 use super::insert::Stripe;
 use super::layout::{Block, MIN_DEPTH, Name, SLOTS};
-use super::shadow::Stripes;
+use super::shadow::{STRIPES, Stripes};
 use super::{CcehError, Map, SplitPolicy};
 use crate::persist::medium::{LINE_WORDS, Medium};
 use crate::sync::shim::Ordering::Relaxed;
@@ -33,7 +35,8 @@ const SPARSE: u64 = 4;
 pub(super) struct Draft {
     lines: Vec<[u64; LINE_WORDS]>,
     name: Name,
-    live: u64,
+    /// Entries of each stripe.
+    live: [usize; STRIPES],
     /// Buckets whose entries are in other buckets.
     away: Vec<usize>,
 }
@@ -55,17 +58,20 @@ impl Draft {
         let filler = name.filler();
         let empty = core::array::from_fn(|at| if at < SLOTS { filler } else { 0 });
         words.resize(lines, empty);
-        Ok(Self { lines: words, name, live: 0, away: Vec::new() })
+        Ok(Self { lines: words, name, live: [0; STRIPES], away: Vec::new() })
     }
 
-    fn is_free(&self, bucket: usize, at: usize) -> bool {
-        !self.name.covers(self.lines[bucket][at])
+    /// A free slot of a bucket.
+    fn free(&self, bucket: usize) -> Option<usize> {
+        let line = &self.lines[bucket];
+        (0..SLOTS).find(|at| !self.name.covers(line[*at]))
     }
 
     fn put(&mut self, home: usize, entry: Live) {
         self.lines[entry.bucket][entry.at] = entry.hash;
         self.lines[entry.bucket][SLOTS + entry.at] = entry.value;
-        self.live += 1;
+        let stripe_bits = self.lines.len().ilog2() - STRIPES.ilog2();
+        self.live[entry.bucket >> stripe_bits] += 1;
         if home != entry.bucket {
             self.away.push(home);
         }
@@ -75,14 +81,16 @@ impl Draft {
 impl<M: Medium> Map<M> {
     /// The entries of a block that has this name; under its locks, or to be validated.
     pub(super) fn entries(&self, block: Block, name: Name) -> impl Iterator<Item = Live> + '_ {
-        let slots =
-            (0..self.geometry.lines()).flat_map(|bucket| (0..SLOTS).map(move |at| (bucket, at)));
-        slots.filter_map(move |(bucket, at)| {
+        (0..self.geometry.lines()).flat_map(move |bucket| {
             let line = self.medium.line(self.bucket_line(block, bucket));
-            // Relaxed: under the locks, or validated.
-            let hash = line.load(at, Relaxed);
-            let value = line.load(SLOTS + at, Relaxed);
-            name.covers(hash).then_some(Live { bucket, at, hash, value })
+            let mut used = name.used(line);
+            iter::from_fn(move || {
+                let at = (used != 0).then(|| used.trailing_zeros() as usize)?;
+                used &= used - 1;
+                // Relaxed: under the locks, or validated.
+                let [hash, value] = [at, SLOTS + at].map(|word| line.load(word, Relaxed));
+                Some(Live { bucket, at, hash, value })
+            })
         })
     }
 
@@ -96,20 +104,7 @@ impl<M: Medium> Map<M> {
             return Ok(());
         }
         let halves = name.halves();
-        let mut drafts = [self.draft(halves[0])?, self.draft(halves[1])?];
-        for half in [0, 1] {
-            let mut entries =
-                self.entries(block, name).filter(|entry| halves[half].covers(entry.hash));
-            if half == 0 && self.policy == SplitPolicy::InPlace {
-                entries.for_each(|entry| drafts[0].put(self.geometry.bucket(entry.hash), entry));
-            } else if !self.place_anew(&mut drafts[half], &mut entries) {
-                // Where they are they fit.
-                drafts[half] = self.draft(halves[half])?;
-                let entries =
-                    self.entries(block, name).filter(|entry| halves[half].covers(entry.hash));
-                entries.for_each(|entry| drafts[half].put(self.geometry.bucket(entry.hash), entry));
-            }
-        }
+        let drafts = self.plan(block, name)?;
         let right = self.allocate()?;
         let left = match self.policy {
             SplitPolicy::InPlace => Ok(block),
@@ -176,17 +171,37 @@ impl<M: Medium> Map<M> {
         Draft::new(name, self.geometry.lines())
     }
 
-    /// Puts entries next to their own buckets; tells whether all had room.
-    fn place_anew(&self, draft: &mut Draft, entries: &mut dyn Iterator<Item = Live>) -> bool {
-        let mut others = Vec::new();
-        for entry in entries {
-            let bucket = self.geometry.bucket(entry.hash);
-            match (0..SLOTS).find(|at| draft.is_free(bucket, *at)) {
-                Some(at) => draft.put(bucket, Live { bucket, at, ..entry }),
-                None => others.push(entry),
+    /// Where the entries of a segment go when it becomes two: next to their own buckets, but if they stay in it.
+    fn plan(&self, block: Block, name: Name) -> Result<[Draft; 2], CcehError> {
+        let halves = name.halves();
+        let mut drafts = [self.draft(halves[0])?, self.draft(halves[1])?];
+        let mut others = [Vec::new(), Vec::new()];
+        // Not a loop over them: this way the compiler makes two loops of it, over buckets and slots.
+        self.entries(block, name).for_each(|entry| {
+            let half = usize::from(!halves[0].covers(entry.hash));
+            let draft = &mut drafts[half];
+            let home = self.geometry.bucket(entry.hash);
+            if half == 0 && self.policy == SplitPolicy::InPlace {
+                draft.put(home, entry);
+            } else if let Some(at) = draft.free(home) {
+                draft.put(home, Live { bucket: home, at, ..entry });
+            } else {
+                others[half].push(entry);
+            }
+        });
+        for (half, others) in others.into_iter().enumerate() {
+            if others.into_iter().all(|entry| self.place_away(&mut drafts[half], entry)) {
+                continue;
+            }
+            // Where they are they fit.
+            drafts[half] = self.draft(halves[half])?;
+            for entry in self.entries(block, name) {
+                if halves[half].covers(entry.hash) {
+                    drafts[half].put(self.geometry.bucket(entry.hash), entry);
+                }
             }
         }
-        others.into_iter().all(|entry| self.place_away(draft, entry))
+        Ok(drafts)
     }
 
     /// Puts an entry into the nearest free slot of its buckets, if there is one.
@@ -194,8 +209,7 @@ impl<M: Medium> Map<M> {
         let home = self.geometry.bucket(entry.hash);
         let free = (0..self.geometry.probed).find_map(|count| {
             let bucket = self.geometry.behind(home, count);
-            let at = (0..SLOTS).find(|at| draft.is_free(bucket, *at))?;
-            Some((bucket, at))
+            Some((bucket, draft.free(bucket)?))
         });
         if let Some((bucket, at)) = free {
             draft.put(home, Live { bucket, at, ..entry });

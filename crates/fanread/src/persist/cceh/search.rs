@@ -121,6 +121,15 @@ impl<M: Medium> Map<M> {
         }
     }
 
+    /// The buckets behind one in which its entries may be, and their lines.
+    #[inline(always)]
+    fn lines_behind(&self, block: Block, bucket: usize) -> impl Iterator<Item = (usize, LineAt)> {
+        (1..self.geometry.probed).map(move |count| {
+            let bucket = self.geometry.behind(bucket, count);
+            (bucket, self.bucket_line(block, bucket))
+        })
+    }
+
     /// Looks for a hash behind its own bucket. What is found is to be validated, or read under a lock.
     #[inline(never)]
     pub(super) fn find_away(
@@ -130,14 +139,7 @@ impl<M: Medium> Map<M> {
         hash: u64,
         wanted: &impl Wanted,
     ) -> Option<Slot> {
-        let lines = || {
-            (1..self.geometry.probed).map(|count| {
-                let bucket = self.geometry.behind(bucket, count);
-                (bucket, self.bucket_line(block, bucket))
-            })
-        };
-        lines().for_each(|(_, line)| self.medium.line(line).prefetch());
-        lines().find_map(|(bucket, line)| {
+        self.lines_behind(block, bucket).find_map(|(bucket, line)| {
             let at = slot_of(self.medium.line(line), hash, wanted)?;
             Some(Slot { bucket, line, at })
         })
@@ -152,10 +154,15 @@ impl<M: Medium> Map<M> {
         wanted: &impl Wanted,
     ) -> Option<Slot> {
         let line = self.bucket_line(block, bucket);
+        let is_away = self.shadows.get(block).may_be_away(bucket, self.geometry.bits);
+        if is_away {
+            // While the first line is on its way.
+            self.lines_behind(block, bucket)
+                .for_each(|(_, line)| self.medium.line(line).prefetch());
+        }
         if let Some(at) = slot_of(self.medium.line(line), hash, wanted) {
             return Some(Slot { bucket, line, at });
         }
-        let is_away = self.shadows.get(block).may_be_away(bucket, self.geometry.bits);
         if is_away { self.find_away(block, bucket, hash, wanted) } else { None }
     }
 
@@ -164,10 +171,9 @@ impl<M: Medium> Map<M> {
         (0..self.geometry.probed).find_map(|count| {
             let bucket = self.geometry.behind(bucket, count);
             let line = self.bucket_line(block, bucket);
-            let words = self.medium.line(line);
-            // Relaxed: under the locks.
-            let at = (0..SLOTS).find(|at| !name.covers(words.load(*at, Relaxed)))?;
-            Some(Slot { bucket, line, at })
+            // Without a branch for each slot, of which one in two would be a surprise.
+            let free = HASHES & !name.used(self.medium.line(line));
+            (free != 0).then(|| Slot { bucket, line, at: free.trailing_zeros() as usize })
         })
     }
 

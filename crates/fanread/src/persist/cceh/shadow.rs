@@ -3,8 +3,8 @@
 //! ```text
 //! byte 0      8     16    24    32    40    48    56    64
 //!      +------+-----+-----+-----+-----+-----+-----+-----+
-//!      | name | versions of 4 stripes | live| away       |     one line for each block
-//!      +------+-----+-----+-----+-----+-----+-----+-----+
+//!      | name | versions              | live| away      |     one line for each block; for each of 4 stripes
+//!      +------+-----+-----+-----+-----+-----+-----+-----+     a version, a count of 16 bits, 32 bits of away
 //! ```
 //!
 //! A stripe is a quarter of a segment's buckets. A reader takes the versions of the stripes it reads, then the name, then slots,
@@ -15,14 +15,17 @@
 //! * **N1** At every moment outside of changes each hash is covered by the name of one block.
 //! * **N2** A name changes only while all stripes of its block are changing.
 //! * **N3** The bit of `away` for a hash's bucket is set if its entry is in another bucket than that one.
-//! * **N4** `live` is the number of entries, or `UNKNOWN`.
+//! * **N4** `live` of a stripe is the number of its entries, or `UNKNOWN`.
+//! * **N5** A stripe's `live` and `away` change only under its lock. So a call that writes has one exchange, that of the lock:
+//!   each more would keep a processor from asking for the lines of the next call while it waits for those of this one.
 
+use core::iter;
 use std::sync::OnceLock;
 
 use super::layout::{Block, MAX_DEPTH, Name};
 use crate::mem::AllocError;
 use crate::sync::shim::{
-    AtomicU32, AtomicU64,
+    AtomicU16, AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 use crate::sync::version::{Seen, Version};
@@ -30,13 +33,14 @@ use crate::sync::version::{Seen, Version};
 /// Stripes of a segment.
 pub(super) const STRIPES: usize = 4;
 
-/// Buckets that share a bit of `away`, of a segment of `lines`.
-fn away_bits(bits: u32) -> u32 {
-    bits.saturating_sub(7)
+/// Which stripe, and which bit of its `away`, a bucket has in a segment of `2^bits` buckets. Large ones share bits.
+#[inline(always)]
+fn away_of(bucket: usize, bits: u32) -> (usize, u32) {
+    (bucket >> (bits - 2), 1 << (bucket >> bits.saturating_sub(7) & 31))
 }
 
-/// What `live` is before anybody has counted.
-pub(super) const UNKNOWN: u64 = u64::MAX;
+/// What `live` is before anybody has counted, and if there are more than can be.
+const UNKNOWN: u16 = u16::MAX;
 
 /// The memory of a block; see the module.
 #[derive(Debug)]
@@ -44,17 +48,20 @@ pub(super) const UNKNOWN: u64 = u64::MAX;
 pub(super) struct Shadow {
     name: AtomicU64,
     versions: [Version; STRIPES],
-    live: AtomicU64,
-    away: [AtomicU64; 2],
+    live: [AtomicU16; STRIPES],
+    away: [AtomicU32; STRIPES],
 }
 
 const _: () = assert!(size_of::<Shadow>() == 64);
 
 impl Default for Shadow {
     fn default() -> Self {
-        let away = [const { AtomicU64::new(0) }; 2];
-        let name = AtomicU64::new(Name::NONE.0);
-        Self { name, versions: Default::default(), live: AtomicU64::new(UNKNOWN), away }
+        Self {
+            name: AtomicU64::new(Name::NONE.0),
+            versions: Default::default(),
+            live: [const { AtomicU16::new(UNKNOWN) }; STRIPES],
+            away: [const { AtomicU32::new(0) }; STRIPES],
+        }
     }
 }
 
@@ -79,45 +86,52 @@ impl Shadow {
     /// Whether an entry of this bucket may be in another one; to be validated, or read under a lock.
     #[inline(always)]
     pub(super) fn may_be_away(&self, bucket: usize, bits: u32) -> bool {
-        let at = bucket >> away_bits(bits);
-        self.away[at >> 6 & 1].load(Relaxed) >> (at & 63) & 1 != 0
+        let (stripe, bit) = away_of(bucket, bits);
+        self.away[stripe].load(Relaxed) & bit != 0
     }
 
-    /// Notes that an entry of this bucket is in another one. The caller has all the bucket's stripes locked.
+    /// Notes that an entry of this bucket is in another one. The caller has the bucket's stripe locked.
+    #[inline]
     pub(super) fn note_away(&self, bucket: usize, bits: u32) {
-        let at = bucket >> away_bits(bits);
-        let word = &self.away[at >> 6 & 1];
-        // Who shares the word may be at it with another stripe locked.
-        let mut now = word.load(Relaxed);
-        while let Err(other) =
-            word.compare_exchange_weak(now, now | 1 << (at & 63), Relaxed, Relaxed)
-        {
-            now = other;
-        }
+        let (stripe, bit) = away_of(bucket, bits);
+        // Relaxed: N5.
+        let away = self.away[stripe].load(Relaxed);
+        self.away[stripe].store(away | bit, Relaxed);
     }
 
     /// Forgets, or assumes, all entries that are away.
     pub(super) fn set_away(&self, may_be: bool) {
-        let bits = if may_be { u64::MAX } else { 0 };
+        let bits = if may_be { u32::MAX } else { 0 };
         self.away.iter().for_each(|word| word.store(bits, Relaxed));
     }
 
     /// How many entries there are, if that is known. Relaxed: a figure.
     pub(super) fn live(&self) -> Option<u64> {
-        let live = self.live.load(Relaxed);
-        (live != UNKNOWN).then_some(live)
+        self.live.iter().try_fold(0, |sum, live| {
+            let live = live.load(Relaxed);
+            (live != UNKNOWN).then_some(sum + u64::from(live))
+        })
     }
 
-    pub(super) fn set_live(&self, live: u64) {
-        self.live.store(live, Relaxed);
+    /// Says how many entries each stripe has.
+    pub(super) fn set_live(&self, live: [usize; STRIPES]) {
+        for (place, live) in self.live.iter().zip(live) {
+            place.store(u16::try_from(live).unwrap_or(UNKNOWN), Relaxed);
+        }
     }
 
-    /// Counts entries that came, or went. A stripe of the block is locked.
+    /// Says that nobody has counted.
+    pub(super) fn set_live_unknown(&self) {
+        self.set_live([UNKNOWN.into(); STRIPES]);
+    }
+
+    /// Counts an entry of a stripe that came, or went. The stripe is locked.
     #[inline]
-    pub(super) fn count(&self, change: i64) {
-        if self.live.load(Relaxed) != UNKNOWN {
-            // Nobody makes it known or unknown meanwhile: that takes all stripes.
-            self.live.fetch_add(change.cast_unsigned(), Relaxed);
+    pub(super) fn count(&self, stripe: usize, change: i16) {
+        // Relaxed: N5.
+        let live = self.live[stripe].load(Relaxed);
+        if live != UNKNOWN {
+            self.live[stripe].store(live.wrapping_add_signed(change), Relaxed);
         }
     }
 }
@@ -143,9 +157,14 @@ impl Stripes {
     }
 
     /// The stripes in ascending order.
+    /// Their numbers, ascending.
     #[inline(always)]
-    pub(super) fn iter(self) -> impl DoubleEndedIterator<Item = usize> {
-        (0..STRIPES).filter(move |at| self.0 >> at & 1 != 0)
+    pub(super) fn iter(mut self) -> impl Iterator<Item = usize> {
+        iter::from_fn(move || {
+            let at = (self.0 != 0).then(|| self.0.trailing_zeros() as usize)?;
+            self.0 &= self.0 - 1;
+            Some(at)
+        })
     }
 }
 
