@@ -1,20 +1,23 @@
 //! A run: the keys of an interval, sorted ones and those that came since.
 //!
 //! ```text
-//! line 0   low, last, sorted, capacity, len, removed, merged, spread, version
+//! line 0   low, last, capacity, mixed, count, removed, merged, spread, version
 //! words    | sorted keys, ascending | fresh keys as they came | free |
 //!          0                     sorted                      len   capacity
 //! ```
 //!
 //! A run only ever gets more fresh keys; what else is to change makes a new one. So its keys may be read by anyone who has
-//! seen its length. A key may be there twice, and need not be in the map any more.
+//! seen its length. A key may be there twice, and need not be in the map any more. The insertion that leaves the 32nd fresh key
+//! brings all into order, so readers find few.
 //!
 //! # Invariants
 //!
-//! * **R1** All keys are from `low` to `last`. The first `sorted` ones ascend strictly. `len` grows only.
+//! * **R1** All keys are from `low` to `last`. The first `sorted` ones ascend strictly. `sorted` and `len` grow only.
 //! * **R2** Keys are added under the version's lock, in a run that is not dead.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use smallvec::SmallVec;
 
 use super::raw::Heap;
 use crate::arch::prefetch;
@@ -29,7 +32,10 @@ use crate::sync::version::Version;
 /// have 4 KB.
 pub(super) const MOST_WORDS: usize = if cfg!(any(shuttle, small_leaves, miri)) { 8 } else { 504 };
 
-/// Fresh keys that a reader sorts for itself; more make it bring them into order for all.
+/// Fresh keys at which an insertion brings them into order.
+///
+/// It copies some three hundred keys then, whose lines come while it waits for the table's. With more, bounds look at more keys
+/// one by one, and walks sort more; with fewer, loads copy more.
 pub(super) const FEW_FRESH: usize = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 32 };
 
 /// Fresh keys that walks sort for themselves in all, before one brings them into order for all: about as much work.
@@ -76,7 +82,7 @@ impl Hint {
     /// Describes another run.
     pub(super) fn set(&self, run: &Run) {
         // Relaxed: a guess.
-        self.0.store(run.spread.factor & !Self::COUNT | u64::from(run.sorted), Relaxed);
+        self.0.store(run.spread.factor & !Self::COUNT | run.sorted() as u64, Relaxed);
     }
 
     pub(super) fn copy(&self) -> Self {
@@ -94,9 +100,9 @@ impl Hint {
         let words = core::ptr::from_ref(run).wrapping_add(1).cast::<u64>();
         let guess = Spread { factor: hint }.guess(place);
         let fresh = (hint & Self::COUNT) as usize;
-        // A guess that is off by a line or two.
-        let near = [guess.saturating_sub(STEP), guess.saturating_sub(4), guess + 4, guess + STEP];
-        for at in near.into_iter().chain([fresh, fresh + 8]) {
+        // A guess that is off by a line.
+        let near = [guess.saturating_sub(8), guess, guess + 8];
+        for at in near.into_iter().chain([fresh, fresh + 8, fresh + 16]) {
             prefetch(words.wrapping_add(at));
         }
     }
@@ -110,9 +116,11 @@ const _: () = assert!(MOST_WORDS as u64 <= Hint::COUNT);
 pub(super) struct Run {
     low: u64,
     last: u64,
-    sorted: u32,
     capacity: u32,
-    len: AtomicU64,
+    /// Whether a key came that was not above all others.
+    mixed: bool,
+    /// How many keys there are, and, in the upper half, how many of them are sorted.
+    count: AtomicU64,
     /// How many keys of the run were removed from the map since it was made.
     removed: AtomicU64,
     /// How many fresh keys walks have sorted since.
@@ -122,6 +130,25 @@ pub(super) struct Run {
 }
 
 const _: () = assert!(size_of::<Run>() == 64);
+
+/// How many keys of a run there are: sorted ones, and all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Count {
+    sorted: usize,
+    len: usize,
+}
+
+impl Count {
+    #[inline(always)]
+    fn word(self) -> u64 {
+        (self.sorted as u64) << 32 | self.len as u64
+    }
+
+    #[inline(always)]
+    fn of(word: u64) -> Self {
+        Self { sorted: (word >> 32) as usize, len: word as u32 as usize }
+    }
+}
 
 impl Run {
     /// Makes a run of sorted keys with room for more: for as many as are asked for, and what is left of its memory.
@@ -133,15 +160,15 @@ impl Run {
         heap: &Heap,
         (low, last): (u64, u64),
         keys: &[u64],
-        capacity: usize,
+        (capacity, mixed): (usize, bool),
     ) -> Result<Owned<Self>, AllocError> {
         debug_assert!(keys.is_sorted_by(|a, b| a < b) && keys.len() <= capacity, "R1");
         let run = Self {
             low,
             last,
-            sorted: keys.len() as u32,
             capacity: Self::whole(capacity) as u32,
-            len: AtomicU64::new(keys.len() as u64),
+            mixed,
+            count: AtomicU64::new(Count { sorted: keys.len(), len: keys.len() }.word()),
             removed: AtomicU64::new(0),
             merged: AtomicU64::new(0),
             spread: Spread::of(last - low, keys.len()),
@@ -171,16 +198,21 @@ impl Run {
         self.capacity as usize
     }
 
+    #[inline(always)]
+    fn count(&self) -> Count {
+        // ORDER: Acquire, pairs with the Release store in `push`: the keys are there.
+        Count::of(self.count.load(Acquire))
+    }
+
     /// How many keys there are.
     #[inline(always)]
     pub(super) fn len(&self) -> usize {
-        // ORDER: Acquire, pairs with the Release store in `push`: the keys are there.
-        self.len.load(Acquire) as usize
+        self.count().len
     }
 
     #[inline(always)]
     pub(super) fn sorted(&self) -> usize {
-        self.sorted as usize
+        self.count().sorted
     }
 
     /// A key that is there.
@@ -195,19 +227,49 @@ impl Run {
     pub(super) fn push(&self, key: u64) -> bool {
         debug_assert!((self.low..=self.last).contains(&key), "R1");
         // Relaxed: only the holder of the lock stores it.
-        let len = self.len.load(Relaxed) as usize;
-        let Some(word) = self.words().get(len) else { return false };
+        let count = self.count.load(Relaxed);
+        let Some(word) = self.words().get(Count::of(count).len) else { return false };
         word.store(key, Relaxed);
-        // ORDER: Release, pairs with `len`.
-        self.len.store(len as u64 + 1, Release);
+        // ORDER: Release, pairs with `count`.
+        self.count.store(count + 1, Release);
         true
     }
 
-    /// Asks for the line where the next key goes.
+    /// Whether so many keys are fresh that they are to be brought into order.
+    #[inline(always)]
+    pub(super) fn has_many_fresh(&self) -> bool {
+        // Relaxed: for who holds the lock.
+        let Count { sorted, len } = Count::of(self.count.load(Relaxed));
+        len - sorted >= FEW_FRESH
+    }
+
+    /// Takes fresh keys for sorted ones if they came in order; tells whether they did. The caller holds the lock.
+    pub(super) fn extend(&self) -> bool {
+        let len = self.len();
+        let is_in_order = (self.sorted().max(1)..len).all(|at| self.key(at - 1) < self.key(at));
+        if is_in_order {
+            // ORDER: Release, as in `push`.
+            self.count.store(Count { sorted: len, len }.word(), Release);
+        }
+        is_in_order
+    }
+
+    /// Asks for the line where the next key goes, and for all if they are to be brought into order then.
     #[inline(always)]
     pub(super) fn ask_for_end(&self) {
         // Relaxed: a guess.
-        prefetch(self.words().as_ptr().wrapping_add(self.len.load(Relaxed) as usize));
+        let Count { sorted, len } = Count::of(self.count.load(Relaxed));
+        prefetch(self.words().as_ptr().wrapping_add(len));
+        if len + 1 - sorted == FEW_FRESH {
+            self.ask_for_all(len);
+        }
+    }
+
+    #[inline(never)]
+    fn ask_for_all(&self, len: usize) {
+        for at in (0..len).step_by(8) {
+            prefetch(self.words().as_ptr().wrapping_add(at));
+        }
     }
 
     /// Counts a key that was removed from the map; returns how many.
@@ -219,35 +281,29 @@ impl Run {
     /// Whether fresh keys are to be brought into order for who walks along the run.
     #[inline(always)]
     pub(super) fn is_to_be_settled(&self) -> bool {
-        let fresh = self.len() - self.sorted();
-        if fresh == 0 || fresh > FEW_FRESH {
-            return fresh > 0;
+        let Count { sorted, len } = self.count();
+        if len == sorted {
+            return false;
         }
         // Relaxed: a figure to decide by; if one walk does not count, another will.
-        let merged = self.merged.load(Relaxed) as usize + fresh;
+        let merged = self.merged.load(Relaxed) as usize + len - sorted;
         self.merged.store(merged as u64, Relaxed);
         merged > MUCH_MERGED
     }
 
-    /// The sorted keys, published with the run: Relaxed loads will do.
+    /// The sorted keys and the fresh ones, at one instant: Relaxed loads will do.
     #[inline(always)]
-    pub(super) fn sorted_words(&self) -> &[AtomicU64] {
-        &self.words()[..self.sorted()]
-    }
-
-    /// The fresh keys.
-    #[inline(always)]
-    pub(super) fn fresh(&self) -> impl Iterator<Item = u64> {
-        self.words()[self.sorted()..self.len()].iter().map(|word| word.load(Relaxed))
+    pub(super) fn parts(&self) -> (&[AtomicU64], &[AtomicU64]) {
+        let Count { sorted, len } = self.count();
+        self.words()[..len].split_at(sorted)
     }
 
     /// How many of the sorted keys are below `key`.
     ///
     /// Keys are mostly spread evenly enough to guess where one is, within a line or two.
     #[inline]
-    pub(super) fn rank(&self, key: u64) -> usize {
-        let count = self.sorted();
-        let words = &self.words()[..count];
+    pub(super) fn rank(&self, words: &[AtomicU64], key: u64) -> usize {
+        let count = words.len();
         let below = |at: usize| words[at].load(Relaxed) < key;
         if count == 0 || !below(0) {
             return 0;
@@ -276,11 +332,11 @@ impl Run {
     /// How many of the sorted keys are behind a walk that is to begin at `from`: below it on the way up, or else, before it
     /// on the way down, at or below.
     #[inline(always)]
-    pub(super) fn split<const UP: bool>(&self, from: u64) -> usize {
+    pub(super) fn split<const UP: bool>(&self, words: &[AtomicU64], from: u64) -> usize {
         match from.checked_add(1) {
-            _ if UP => self.rank(from),
-            Some(above) => self.rank(above),
-            None => self.sorted(),
+            _ if UP => self.rank(words, from),
+            Some(above) => self.rank(words, above),
+            None => words.len(),
         }
     }
 
@@ -289,41 +345,50 @@ impl Run {
     pub(super) fn nearest<const UP: bool>(&self, from: u64) -> Option<u64> {
         // Keys on the wrong side are further away than the run's border.
         let distance = |key: u64| if UP { key.wrapping_sub(from) } else { from.wrapping_sub(key) };
-        let (at, words) = (self.split::<UP>(from), self.sorted_words());
+        let (words, fresh) = self.parts();
+        let at = self.split::<UP>(words, from);
         let sorted = if UP { words.get(at) } else { words[..at].last() };
         // Relaxed: published with the run.
         let sorted = sorted.map_or(u64::MAX, |word| distance(word.load(Relaxed)));
-        let least = self.fresh().fold(sorted, |least, key| least.min(distance(key)));
+        let least = fresh.iter().fold(sorted, |least, word| least.min(distance(word.load(Relaxed))));
         let border = distance(if UP { self.last } else { self.low });
         (least <= border).then(|| if UP { from + least } else { from - least })
     }
 
     /// All keys, ascending, each once.
     pub(super) fn collect(&self) -> Vec<u64> {
-        let mut fresh: Vec<u64> = self.fresh().collect();
+        let (words, fresh) = self.parts();
+        let mut fresh: SmallVec<[u64; FEW_FRESH]> =
+            fresh.iter().map(|word| word.load(Relaxed)).collect();
         fresh.sort_unstable();
-        // Relaxed: published with the run.
-        let mut sorted = self.sorted_words().iter().map(|word| word.load(Relaxed));
-        let mut all = Vec::with_capacity(sorted.len() + fresh.len());
-        let mut next = sorted.next();
+        let mut all = vec![0; words.len() + fresh.len()];
+        let (mut at, mut len) = (0, 0);
         for key in fresh {
-            while let Some(before) = next.filter(|next| *next < key) {
-                all.push(before);
-                next = sorted.next();
+            while let Some(word) = words.get(at)
+                && word.load(Relaxed) < key
+            {
+                all[len] = word.load(Relaxed);
+                (at, len) = (at + 1, len + 1);
             }
-            if next != Some(key) && all.last() != Some(&key) {
-                all.push(key);
-            }
+            all[len] = key;
+            // A key that came twice, or again, is there already.
+            let is_new = words.get(at).is_none_or(|word| word.load(Relaxed) != key)
+                && (len == 0 || all[len - 1] != key);
+            len += usize::from(is_new);
         }
-        all.extend(next);
-        all.extend(sorted);
+        for word in &words[at..] {
+            all[len] = word.load(Relaxed);
+            len += 1;
+        }
+        all.truncate(len);
         all
     }
 
-    /// Whether all fresh keys are above the sorted ones: keys come in ascending order.
+    /// Whether keys have come in ascending order.
     pub(super) fn ascends(&self) -> bool {
-        let sorted = self.sorted();
-        sorted > 0 && self.fresh().all(|key| key > self.key(sorted - 1))
+        let (sorted, fresh) = self.parts();
+        let Some(last) = sorted.last() else { return false };
+        !self.mixed && fresh.iter().all(|key| key.load(Relaxed) > last.load(Relaxed))
     }
 }
 
@@ -348,11 +413,11 @@ mod tests {
                 keys.sort_unstable();
                 keys.dedup();
                 let heap = Heap::new();
-                let run = Run::of(&heap, (0, u64::MAX), &keys, keys.len()).unwrap();
+                let run = Run::of(&heap, (0, u64::MAX), &keys, (keys.len(), false)).unwrap();
                 let near = keys.iter().flat_map(|k| [k.saturating_sub(1), *k, k.saturating_add(1)]);
                 for key in near.chain([0, u64::MAX, 1 << 40]) {
                     let below = keys.iter().filter(|k| **k < key).count();
-                    assert_eq!(run.get().rank(key), below, "{key} in {keys:?}");
+                    assert_eq!(run.get().rank(run.get().parts().0, key), below, "{key} in {keys:?}");
                 }
             }
         }
@@ -361,7 +426,7 @@ mod tests {
     #[test]
     fn the_nearest_key_is_found_among_sorted_and_fresh_ones() {
         let heap = Heap::new();
-        let run = Run::of(&heap, (10, 99), &[13, 15, 90], 8).unwrap();
+        let run = Run::of(&heap, (10, 99), &[13, 15, 90], (8, false)).unwrap();
         for key in [70, 13, 99, 20] {
             assert!(run.get().push(key));
         }
@@ -377,7 +442,7 @@ mod tests {
     #[test]
     fn all_keys_are_collected_once_in_order() {
         let heap = Heap::new();
-        let run = Run::of(&heap, (0, 99), &[3, 5, 9], 8).unwrap();
+        let run = Run::of(&heap, (0, 99), &[3, 5, 9], (8, false)).unwrap();
         for key in [7, 3, 99, 0, 7] {
             assert!(run.get().push(key));
         }
