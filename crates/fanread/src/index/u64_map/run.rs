@@ -23,7 +23,7 @@ use super::raw::Heap;
 use crate::arch::prefetch;
 use crate::mem::AllocError;
 use crate::sync::shared::Owned;
-use crate::sync::shim::AtomicU64;
+use crate::sync::shim::{AtomicU32, AtomicU64};
 use crate::sync::version::Version;
 
 /// Words of the largest run.
@@ -41,40 +41,74 @@ pub(super) const FEW_FRESH: usize = if cfg!(any(shuttle, small_leaves, miri)) { 
 /// Fresh keys that walks sort for themselves in all, before one brings them into order for all: about as much work.
 const MUCH_MERGED: usize = if cfg!(any(shuttle, small_leaves, miri)) { 4 } else { 256 };
 
-/// How far a guess of a key's rank is off, mostly: there are some 18^2 keys, so it is off by 7 on average if they are random.
-const STEP: usize = 12;
+/// Words that are looked at for the rank of a key: those of the line before its guess, of its own line, and of the next one.
+///
+/// A guess is off by three keys on average if they are random, and seldom by more than eight.
+const WINDOW: usize = if cfg!(any(shuttle, small_leaves, miri)) { 4 } else { 24 };
 
-/// Where a key is among others if all are spread evenly between the borders, without a division.
+/// Words of a line.
+const LINE: usize = 8;
+
+/// Where a key is among others, nearly, if they are spread evenly in each eighth of an interval.
 #[derive(Clone, Copy, Debug)]
 struct Spread {
+    /// What makes a place in the interval a fraction of it, without a division.
     factor: u64,
+    /// Half of how many keys are below each eighth, a byte for each.
+    knots: u64,
 }
 
 impl Spread {
-    /// That of `count` keys in an interval of which this is the last place.
-    fn of(last: u64, count: usize) -> Self {
-        // 2^64 / (last + 1), times the count; small intervals are counted as larger ones.
-        Self { factor: (u64::MAX / (last >> 10).saturating_add(1)).saturating_mul(count as u64) }
+    /// That of ascending keys in an interval.
+    fn of((low, last): (u64, u64), keys: &[u64]) -> Self {
+        // 2^64 / (last + 1), but for ten bits; small intervals are taken for larger ones.
+        let eighth = ((last - low) >> 10) / 8 + 1;
+        let factor = (1 << 61) / eighth;
+        let (mut knots, mut from) = (0, 0);
+        for knot in 1..8 {
+            let low = low.saturating_add(eighth.saturating_mul(knot << 10));
+            from += keys[from..].partition_point(|key| *key < low);
+            knots |= (from as u64 / 2) << (8 * knot);
+        }
+        Self { factor, knots }
     }
 
+    /// Where a place in the interval is among `count` keys.
     #[inline(always)]
-    fn guess(self, place: u64) -> usize {
-        ((u128::from(place >> 10) * u128::from(self.factor)) >> 64) as usize
+    fn guess(self, place: u64, count: usize) -> usize {
+        // As a fraction of 2^64.
+        let fraction = (place >> 10).wrapping_mul(self.factor);
+        let eighth = fraction >> 61;
+        let knots = self.knots >> (8 * eighth);
+        let below = (knots & 255) * 2;
+        let up_to = if eighth == 7 { count as u64 } else { (knots >> 8 & 255) * 2 };
+        let inside = u128::from(fraction << 3) * u128::from(up_to.saturating_sub(below)) >> 64;
+        (below + inside as u64) as usize
+    }
+
+    /// The first of the words that are looked at for a key.
+    #[inline(always)]
+    fn window(self, place: u64, count: usize) -> usize {
+        self.guess(place, count).saturating_sub(LINE) / LINE * LINE
     }
 }
 
 /// Where the keys of a run are, as the list of runs remembers it: what there is to say before the run's first line has come.
 ///
-/// It may be that of the run that was there before. Lines are asked for by it, and nothing else.
+/// It may be that of the run that was there before, or of both. Lines are asked for by it, and nothing else.
 #[derive(Debug)]
-pub(super) struct Hint(AtomicU64);
+pub(super) struct Hint {
+    /// The number of sorted keys in the bits of `COUNT`; the others are the factor's, whose lowest ones do not matter.
+    factor: AtomicU64,
+    knots: AtomicU64,
+}
 
 impl Hint {
-    /// Bits of the number of sorted keys; the others are those of the factor, whose lowest ones do not matter.
+    /// Bits of the number of sorted keys.
     const COUNT: u64 = 511;
 
     pub(super) fn of(run: &Run) -> Self {
-        let hint = Self(AtomicU64::new(0));
+        let hint = Self { factor: AtomicU64::new(0), knots: AtomicU64::new(0) };
         hint.set(run);
         hint
     }
@@ -82,28 +116,30 @@ impl Hint {
     /// Describes another run.
     pub(super) fn set(&self, run: &Run) {
         // Relaxed: a guess.
-        self.0.store(run.spread.factor & !Self::COUNT | run.sorted() as u64, Relaxed);
+        self.factor.store(run.spread.factor & !Self::COUNT | run.sorted() as u64, Relaxed);
+        self.knots.store(run.spread.knots, Relaxed);
     }
 
     pub(super) fn copy(&self) -> Self {
         // Relaxed: as above.
-        Self(AtomicU64::new(self.0.load(Relaxed)))
+        let [factor, knots] =
+            [&self.factor, &self.knots].map(|word| AtomicU64::new(word.load(Relaxed)));
+        Self { factor, knots }
     }
 
     /// Asks for the lines of a run of which a search for a key needs some: the first, those where the key should be, and those
     /// of fresh keys.
     #[inline(always)]
     pub(super) fn ask(&self, run: &Run, place: u64) {
-        // Relaxed: as above.
-        let hint = self.0.load(Relaxed);
         prefetch(run);
+        // Relaxed: as above.
+        let (factor, knots) = (self.factor.load(Relaxed), self.knots.load(Relaxed));
         let words = core::ptr::from_ref(run).wrapping_add(1).cast::<u64>();
-        let guess = Spread { factor: hint }.guess(place);
-        let fresh = (hint & Self::COUNT) as usize;
-        // A guess that is off by a line.
-        let near = [guess.saturating_sub(8), guess, guess + 8];
-        for at in near.into_iter().chain([fresh, fresh + 8, fresh + 16]) {
-            prefetch(words.wrapping_add(at));
+        let fresh = (factor & Self::COUNT) as usize;
+        let from = Spread { factor, knots }.window(place, fresh);
+        for line in 0..3 {
+            prefetch(words.wrapping_add(from + line * LINE));
+            prefetch(words.wrapping_add(fresh + line * LINE));
         }
     }
 }
@@ -122,9 +158,9 @@ pub(super) struct Run {
     /// How many keys there are, and, in the upper half, how many of them are sorted.
     count: AtomicU64,
     /// How many keys of the run were removed from the map since it was made.
-    removed: AtomicU64,
+    removed: AtomicU32,
     /// How many fresh keys walks have sorted since.
-    merged: AtomicU64,
+    merged: AtomicU32,
     spread: Spread,
     pub(super) version: Version,
 }
@@ -169,9 +205,9 @@ impl Run {
             capacity: Self::whole(capacity) as u32,
             mixed,
             count: AtomicU64::new(Count { sorted: keys.len(), len: keys.len() }.word()),
-            removed: AtomicU64::new(0),
-            merged: AtomicU64::new(0),
-            spread: Spread::of(last - low, keys.len()),
+            removed: AtomicU32::new(0),
+            merged: AtomicU32::new(0),
+            spread: Spread::of((low, last), keys),
             version: Version::default(),
         };
         let run = run.put(heap)?;
@@ -287,7 +323,7 @@ impl Run {
         }
         // Relaxed: a figure to decide by; if one walk does not count, another will.
         let merged = self.merged.load(Relaxed) as usize + len - sorted;
-        self.merged.store(merged as u64, Relaxed);
+        self.merged.store(merged as u32, Relaxed);
         merged > MUCH_MERGED
     }
 
@@ -303,30 +339,20 @@ impl Run {
     /// Keys are mostly spread evenly enough to guess where one is, within a line or two.
     #[inline]
     pub(super) fn rank(&self, words: &[AtomicU64], key: u64) -> usize {
-        let count = words.len();
-        let below = |at: usize| words[at].load(Relaxed) < key;
-        if count == 0 || !below(0) {
-            return 0;
-        }
-        let guess = self.spread.guess(key - self.low).min(count - 1);
-        let mut step = STEP;
-        let (from, to) = if below(guess) {
-            // All up to `from` are below; nothing is known from `to` on.
-            let mut from = guess;
-            while from + step < count && below(from + step) {
-                from += step;
-                step *= 2;
-            }
-            (from, count.min(from + step))
-        } else {
-            let mut to = guess;
-            while to > step && !below(to - step) {
-                to -= step;
-                step *= 2;
-            }
-            (to.saturating_sub(step), to)
+        // Relaxed: published with the run.
+        let below = |word: &AtomicU64| word.load(Relaxed) < key;
+        let from = self.spread.window(key - self.low, words.len());
+        let from = from.min(words.len().saturating_sub(WINDOW));
+        let Some(window) = words[from..].first_chunk::<WINDOW>() else {
+            return words.partition_point(below);
         };
-        from + words[from..to].partition_point(|word| word.load(Relaxed) < key)
+        // Without a branch for each.
+        let inside = window.iter().map(|word| usize::from(below(word))).sum();
+        match inside {
+            0 => words[..from].partition_point(below),
+            WINDOW => from + WINDOW + words[from + WINDOW..].partition_point(below),
+            _ => from + inside,
+        }
     }
 
     /// How many of the sorted keys are behind a walk that is to begin at `from`: below it on the way up, or else, before it
