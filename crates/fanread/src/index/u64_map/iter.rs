@@ -202,10 +202,10 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         len
     }
 
-    /// Takes as many keys as there is room for, if the run has so many and no fresh ones.
+    /// Takes as many keys as there is room for, if the run has so many and no fresh ones between them.
     #[inline(always)]
     fn take_all(&mut self, keys: &mut [u64; PIECE]) -> bool {
-        if self.run.is_none() || !self.fresh.is_empty() {
+        if self.run.is_none() {
             return false;
         }
         let words = self.words;
@@ -218,6 +218,10 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         for (i, word) in words.iter().enumerate() {
             // Relaxed, here and below: sorted keys were published with the run.
             keys[if UP { i } else { PIECE - 1 - i }] = word.load(Relaxed);
+        }
+        let last = keys[PIECE - 1];
+        if self.fresh.last().is_some_and(|fresh| if UP { *fresh <= last } else { *fresh >= last }) {
+            return false;
         }
         self.at = if UP { self.at + PIECE } else { self.at - PIECE };
         true

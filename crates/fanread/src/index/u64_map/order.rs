@@ -103,7 +103,10 @@ impl Chunk {
     }
 
     fn list(&self) -> impl Iterator<Item = Listed> {
-        let seats = self.seats.iter().map(|Seat { run, hint }| Seat { run: run.alias(), hint: hint.copy() });
+        let seats = self
+            .seats
+            .iter()
+            .map(|Seat { run, hint }| Seat { run: run.alias(), hint: hint.copy() });
         self.lows.iter().zip(seats).map(|(low, seat)| Listed { low: *low, seat })
     }
 }

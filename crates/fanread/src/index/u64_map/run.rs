@@ -376,7 +376,8 @@ impl Run {
         let sorted = if UP { words.get(at) } else { words[..at].last() };
         // Relaxed: published with the run.
         let sorted = sorted.map_or(u64::MAX, |word| distance(word.load(Relaxed)));
-        let least = fresh.iter().fold(sorted, |least, word| least.min(distance(word.load(Relaxed))));
+        let least =
+            fresh.iter().fold(sorted, |least, word| least.min(distance(word.load(Relaxed))));
         let border = distance(if UP { self.last } else { self.low });
         (least <= border).then(|| if UP { from + least } else { from - least })
     }
@@ -443,7 +444,11 @@ mod tests {
                 let near = keys.iter().flat_map(|k| [k.saturating_sub(1), *k, k.saturating_add(1)]);
                 for key in near.chain([0, u64::MAX, 1 << 40]) {
                     let below = keys.iter().filter(|k| **k < key).count();
-                    assert_eq!(run.get().rank(run.get().parts().0, key), below, "{key} in {keys:?}");
+                    assert_eq!(
+                        run.get().rank(run.get().parts().0, key),
+                        below,
+                        "{key} in {keys:?}"
+                    );
                 }
             }
         }
