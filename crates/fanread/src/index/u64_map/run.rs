@@ -303,7 +303,7 @@ impl Run {
 
     #[inline(never)]
     fn ask_for_all(&self, len: usize) {
-        for at in (0..len).step_by(8) {
+        for at in (0..len).step_by(LINE) {
             prefetch(self.words().as_ptr().wrapping_add(at));
         }
     }
@@ -388,26 +388,21 @@ impl Run {
         let mut fresh: SmallVec<[u64; FEW_FRESH]> =
             fresh.iter().map(|word| word.load(Relaxed)).collect();
         fresh.sort_unstable();
-        let mut all = vec![0; words.len() + fresh.len()];
-        let (mut at, mut len) = (0, 0);
+        fresh.dedup();
+        let mut all = Vec::with_capacity(words.len() + fresh.len());
+        let mut at = 0;
         for key in fresh {
-            while let Some(word) = words.get(at)
-                && word.load(Relaxed) < key
-            {
-                all[len] = word.load(Relaxed);
-                (at, len) = (at + 1, len + 1);
+            let behind = &words[at..];
+            let below = behind.iter().position(|word| word.load(Relaxed) >= key);
+            let below = below.unwrap_or(behind.len());
+            all.extend(behind[..below].iter().map(|word| word.load(Relaxed)));
+            at += below;
+            // A key that came again is there already.
+            if behind.get(below).is_none_or(|word| word.load(Relaxed) != key) {
+                all.push(key);
             }
-            all[len] = key;
-            // A key that came twice, or again, is there already.
-            let is_new = words.get(at).is_none_or(|word| word.load(Relaxed) != key)
-                && (len == 0 || all[len - 1] != key);
-            len += usize::from(is_new);
         }
-        for word in &words[at..] {
-            all[len] = word.load(Relaxed);
-            len += 1;
-        }
-        all.truncate(len);
+        all.extend(words[at..].iter().map(|word| word.load(Relaxed)));
         all
     }
 
