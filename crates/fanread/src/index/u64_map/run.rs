@@ -82,7 +82,7 @@ impl Spread {
         let knots = self.knots >> (8 * eighth);
         let below = (knots & 255) * 2;
         let up_to = if eighth == 7 { count as u64 } else { (knots >> 8 & 255) * 2 };
-        let inside = u128::from(fraction << 3) * u128::from(up_to.saturating_sub(below)) >> 64;
+        let inside = (u128::from(fraction << 3) * u128::from(up_to.saturating_sub(below))) >> 64;
         (below + inside as u64) as usize
     }
 
@@ -463,6 +463,20 @@ mod tests {
             let below = keys.iter().copied().rfind(|key| *key <= from);
             assert_eq!(run.get().nearest::<false>(from), below, "below {from}");
         }
+    }
+
+    #[test]
+    fn fresh_keys_become_sorted_ones_if_they_came_in_order() {
+        let heap = Heap::new();
+        let run = Run::of(&heap, (0, 99), &[3, 5], (8, false)).unwrap();
+        let run = run.get();
+        assert!(run.push(7) && run.push(9) && run.ascends());
+        assert!(run.extend());
+        assert_eq!((run.sorted(), run.len()), (4, 4));
+        assert!(run.push(8) && !run.ascends());
+        assert!(!run.extend());
+        assert_eq!((run.sorted(), run.len()), (4, 5));
+        assert_eq!(run.collect(), [3, 5, 7, 8, 9]);
     }
 
     #[test]

@@ -178,10 +178,10 @@ impl<V> Pinned<'_, V> {
         if let Look::Value(word) = home.look() {
             return Some((from, Ref::new(read_value(word))));
         }
-        if let Some(key) = run?.nearest::<UP>(from) {
-            if let Some(read) = map.find(key, guard) {
-                return Some((key, Ref::new(read)));
-            }
+        if let Some(key) = run?.nearest::<UP>(from)
+            && let Some(read) = map.find(key, guard)
+        {
+            return Some((key, Ref::new(read)));
         }
         self.far::<UP>(from)
     }
