@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A run only ever gets more fresh keys; what else is to change makes a new one. So its keys may be read by anyone who has
-//! seen its length. A key may be there twice, and need not be in the map any more. The insertion that leaves the 32nd fresh key
-//! brings all into order, so readers find few.
+//! seen its length. A key may be there twice, and need not be in the map any more. The insertion that leaves the 128th fresh key
+//! brings all into order, if the run is not full before.
 //!
 //! # Invariants
 //!
@@ -32,10 +32,13 @@ use crate::sync::version::Version;
 /// have 4 KB.
 pub(super) const MOST_WORDS: usize = if cfg!(any(shuttle, small_leaves, miri)) { 8 } else { 504 };
 
-/// Fresh keys at which an insertion brings them into order.
+/// Fresh keys at which an insertion brings them into order, before the run is full.
 ///
-/// It copies some three hundred keys then, whose lines come while it waits for the table's. With more, bounds look at more keys
-/// one by one, and walks sort more; with fewer, loads copy more.
+/// It copies some three hundred keys then. With more, bounds look at more keys one by one; with fewer, loads copy more: 32 make
+/// loads of 20 M a tenth slower, and bounds right after them a tenth faster than 128 should.
+const MANY_FRESH: usize = if cfg!(any(shuttle, small_leaves, miri)) { 4 } else { 128 };
+
+/// Fresh keys that a walk sorts for itself; more make it bring them into order for all.
 pub(super) const FEW_FRESH: usize = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 32 };
 
 /// Fresh keys that walks sort for themselves in all, before one brings them into order for all: about as much work.
@@ -276,7 +279,7 @@ impl Run {
     pub(super) fn has_many_fresh(&self) -> bool {
         // Relaxed: for who holds the lock.
         let Count { sorted, len } = Count::of(self.count.load(Relaxed));
-        len - sorted >= FEW_FRESH
+        len - sorted >= MANY_FRESH
     }
 
     /// Takes fresh keys for sorted ones if they came in order; tells whether they did. The caller holds the lock.
@@ -296,7 +299,7 @@ impl Run {
         // Relaxed: a guess.
         let Count { sorted, len } = Count::of(self.count.load(Relaxed));
         prefetch(self.words().as_ptr().wrapping_add(len));
-        if len + 1 - sorted == FEW_FRESH {
+        if len + 1 - sorted == MANY_FRESH {
             self.ask_for_all(len);
         }
     }
@@ -318,8 +321,8 @@ impl Run {
     #[inline(always)]
     pub(super) fn is_to_be_settled(&self) -> bool {
         let Count { sorted, len } = self.count();
-        if len == sorted {
-            return false;
+        if len == sorted || len - sorted > FEW_FRESH {
+            return len > sorted;
         }
         // Relaxed: a figure to decide by; if one walk does not count, another will.
         let merged = self.merged.load(Relaxed) as usize + len - sorted;
