@@ -25,6 +25,7 @@ pub(super) const BLOCK_BUCKETS: usize = match (SMALL, FROM_ALLOCATOR) {
 
 /// All hashes that begin with the same bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
 pub(crate) struct Part {
     /// How many bits these are.
     pub(crate) bits: u32,
@@ -73,6 +74,11 @@ impl Spelling {
     #[cfg(test)]
     pub(crate) const NONE: Self = Self { mask: Self::WHOLE, taken: 0, filler: 0 };
 
+    /// That of a table which is large enough for words that leave bits out.
+    pub(crate) const fn told<B: Bucket>() -> Self {
+        Self { mask: 1 << 63 | !0 >> B::SPARE_BITS, taken: 1 << 63, filler: 0 }
+    }
+
     /// The word of a hash, in the bits of `mask`.
     #[inline(always)]
     pub(crate) fn word(self, hash: u64) -> u64 {
@@ -88,6 +94,7 @@ impl Spelling {
 
 /// Which buckets of a segment a hash may be in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
 pub(crate) struct Geometry {
     /// The hashes of the segment.
     pub(crate) part: Part,
@@ -120,7 +127,8 @@ impl Geometry {
         let untold = B::SPARE_BITS.saturating_sub(part.bits);
         let tells = B::SPARE_BITS > 0 && (untold == 0 || homes >> untold > window + 1);
         let (mask, taken, fillers) = if tells {
-            (1 << 63 | !0 >> B::SPARE_BITS, 1 << 63, [0, 0])
+            let Spelling { mask, taken, filler } = Spelling::told::<B>();
+            (mask, taken, [filler; 2])
         } else {
             // A hash of the home in the middle, and one of the first.
             (Spelling::WHOLE, 0, [1 << 63 >> part.bits, 0])
@@ -174,6 +182,12 @@ impl Geometry {
     pub(crate) fn spelling(self, bucket: usize) -> Spelling {
         let filler = self.fillers[usize::from(bucket >= self.window as usize)];
         Spelling { mask: self.mask, taken: self.taken, filler }
+    }
+
+    /// Whether all buckets write hashes as [`Spelling::told`] says.
+    #[inline(always)]
+    pub(crate) fn tells(self) -> bool {
+        self.mask != Spelling::WHOLE
     }
 
     /// How many numbers of 63 bits name one home, rounded down: a division that [`hashes`](Self::hashes) is spared.

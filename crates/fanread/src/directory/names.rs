@@ -10,7 +10,8 @@ use crate::sync::shim::{AtomicU64, Ordering::Relaxed};
 /// The segments by the top bits of a hash.
 #[derive(Debug)]
 pub(crate) struct Names<B: Bucket> {
-    bits: u32,
+    /// How many bits of a hash are not looked at, less one.
+    shift: u32,
     segments: Box<[Shared<Segment<B>>]>,
     /// How many different ones there are.
     count: AtomicU64,
@@ -21,12 +22,17 @@ impl<B: Bucket> Place for Names<B> {}
 impl<B: Bucket> Names<B> {
     /// Those of a map's first segment.
     pub(super) fn of(segment: Owned<Segment<B>>) -> Self {
-        Self { bits: 0, segments: Box::new([Shared::new(segment)]), count: AtomicU64::new(1) }
+        Self { shift: 63, segments: Box::new([Shared::new(segment)]), count: AtomicU64::new(1) }
     }
 
     #[inline(always)]
     fn index(&self, hash: u64) -> usize {
-        (hash >> 1 >> (63 - self.bits)) as usize
+        (hash >> 1 >> self.shift) as usize
+    }
+
+    /// How many bits of a hash are looked at.
+    fn bits(&self) -> u32 {
+        63 - self.shift
     }
 
     /// The segment of a hash.
@@ -53,18 +59,18 @@ impl<B: Bucket> Names<B> {
     /// Whether a segment may become two: if names would not be many more than segments, as chosen hashes could make them.
     pub(super) fn may_split(&self, geometry: Geometry) -> bool {
         geometry.part.bits < 31
-            && (geometry.part.bits < self.bits || self.segments.len() < 8 * self.count())
+            && (geometry.part.bits < self.bits() || self.segments.len() < 8 * self.count())
     }
 
     /// Whether the names are too few for a segment of `bits`.
     pub(super) fn is_short(&self, bits: u32) -> bool {
-        bits > self.bits
+        bits > self.bits()
     }
 
     /// Twice as many names.
     pub(super) fn doubled(&self) -> Self {
         let segments = self.segments.iter().flat_map(|name| [name.alias(), name.alias()]).collect();
-        Self { bits: self.bits + 1, segments, count: AtomicU64::new(self.count() as u64) }
+        Self { shift: self.shift - 1, segments, count: AtomicU64::new(self.count() as u64) }
     }
 
     fn count(&self) -> usize {
@@ -80,7 +86,7 @@ impl<B: Bucket> Names<B> {
 
     /// Names `new` for all hashes of a part. The caller is the only one who does such things.
     pub(super) fn name(&self, part: Part, new: &Shared<Segment<B>>) {
-        let names = 1 << (self.bits - part.bits);
+        let names = 1 << (self.bits() - part.bits);
         let first = self.index(part.first());
         self.segments[first..first + names].iter().for_each(|name| name.point_to(new));
     }

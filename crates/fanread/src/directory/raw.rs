@@ -152,6 +152,7 @@ impl<B> Block<B> {
 
 /// The memory of a segment.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Memory<B> {
     blocks: Box<[Block<B>]>,
     /// The blocks' units, or the one piece of a small segment.

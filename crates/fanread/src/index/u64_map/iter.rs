@@ -104,6 +104,8 @@ struct Walk<'g, const UP: bool> {
     /// Where the walk ends.
     until: u64,
     run: Option<&'g Run>,
+    /// Its sorted keys when it was entered.
+    words: &'g [AtomicU64],
     /// Whether the lines of the run behind it were asked for.
     is_next_asked: bool,
     /// How many sorted keys are before the walk, or, on the way down, behind it.
@@ -129,6 +131,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
             from: interval.map(|_| from),
             until,
             run: None,
+            words: &[],
             at: 0,
             is_next_asked: false,
             fresh: SmallVec::new(),
@@ -199,11 +202,13 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         len
     }
 
-    /// Takes as many keys as there is room for, if the run has so many and no fresh ones.
+    /// Takes as many keys as there is room for, if the run has so many and no fresh ones between them.
     #[inline(always)]
     fn take_all(&mut self, keys: &mut [u64; PIECE]) -> bool {
-        let (Some(run), true) = (self.run, self.fresh.is_empty()) else { return false };
-        let words = run.sorted_words();
+        if self.run.is_none() {
+            return false;
+        }
+        let words = self.words;
         let words = if UP {
             words.get(self.at..self.at + PIECE)
         } else {
@@ -213,6 +218,10 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         for (i, word) in words.iter().enumerate() {
             // Relaxed, here and below: sorted keys were published with the run.
             keys[if UP { i } else { PIECE - 1 - i }] = word.load(Relaxed);
+        }
+        let last = keys[PIECE - 1];
+        if self.fresh.last().is_some_and(|fresh| if UP { *fresh <= last } else { *fresh >= last }) {
+            return false;
         }
         self.at = if UP { self.at + PIECE } else { self.at - PIECE };
         true
@@ -230,7 +239,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
                 }
                 continue;
             };
-            let more = self.merge(run.sorted_words(), &mut keys[len..]);
+            let more = self.merge(&mut keys[len..]);
             if more == 0 {
                 self.run = None;
                 self.from = self.behind(run);
@@ -244,7 +253,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
     #[inline(always)]
     fn ask_for_next_run<V>(&mut self, pinned: &Pinned<'_, V>) {
         let Some(run) = self.run else { return };
-        let left = if UP { run.sorted() - self.at } else { self.at };
+        let left = if UP { self.words.len() - self.at } else { self.at };
         if left < AHEAD * PIECE && !self.is_next_asked {
             self.is_next_asked = true;
             if let Some(from) = self.behind(run) {
@@ -267,7 +276,8 @@ impl<'g, const UP: bool> Walk<'g, UP> {
 
     /// Takes the next sorted and fresh keys; returns how many.
     #[inline(always)]
-    fn merge(&mut self, words: &[AtomicU64], keys: &mut [u64]) -> usize {
+    fn merge(&mut self, keys: &mut [u64]) -> usize {
+        let words = self.words;
         for (len, key) in keys.iter_mut().enumerate() {
             let sorted = if UP { words.get(self.at) } else { words[..self.at].last() };
             let sorted = sorted.map(|word| word.load(Relaxed));
@@ -298,7 +308,9 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         }
         let is_ahead = |key: &u64| if UP { *key >= from } else { *key <= from };
         self.fresh.clear();
-        self.fresh.extend(run.fresh().filter(is_ahead));
+        let (words, fresh) = run.parts();
+        // Relaxed: keys were published with the run, or by its length.
+        self.fresh.extend(fresh.iter().map(|word| word.load(Relaxed)).filter(is_ahead));
         if !self.fresh.is_empty() {
             self.fresh.sort_unstable();
             if UP {
@@ -306,7 +318,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
             }
             self.fresh.dedup();
         }
-        self.at = run.split::<UP>(from);
+        (self.words, self.at) = (words, run.split::<UP>(words, from));
         self.is_next_asked = false;
         Some(run)
     }
@@ -321,7 +333,7 @@ impl<V> Pinned<'_, V> {
             return;
         }
         let mut garbage = Vec::new();
-        let _ = self.map.order.renew(run, locked, &self.guard, |_| true, &mut garbage);
+        let _ = self.map.order.settle(run, locked, &self.guard, &mut garbage);
         let mut shard = self.map.shards.lock(self.thread);
         // What is free by now is left to a writer: values are dropped with it.
         for item in garbage {

@@ -40,8 +40,14 @@ pub(super) struct Chunk {
     /// The first key of each group.
     groups: [u64; MOST_RUNS / GROUP],
     lows: Box<[u64]>,
-    runs: Box<[Shared<Run>]>,
-    hints: Box<[Hint]>,
+    seats: Box<[Seat]>,
+}
+
+/// A run, and where its keys are.
+#[derive(Debug)]
+struct Seat {
+    run: Shared<Run>,
+    hint: Hint,
 }
 
 /// The first keys of chunks, and the chunks.
@@ -61,32 +67,25 @@ fn index(lows: &[u64], key: u64) -> usize {
 #[derive(Debug)]
 struct Listed {
     low: u64,
-    run: Shared<Run>,
-    hint: Hint,
+    seat: Seat,
 }
 
 impl Listed {
     fn of(run: Owned<Run>) -> Self {
         let (low, hint) = (run.get().low(), Hint::of(run.get()));
-        Self { low, run: Shared::new(run), hint }
+        Self { low, seat: Seat { run: Shared::new(run), hint } }
     }
 }
 
 impl Chunk {
     fn of(list: Vec<Listed>) -> Owned<Self> {
-        let mut lows = Vec::with_capacity(list.len());
-        let mut hints = Vec::with_capacity(list.len());
-        let runs = list.into_iter().map(|Listed { low, run, hint }| {
-            lows.push(low);
-            hints.push(hint);
-            run
-        });
-        let runs = runs.collect();
+        let (lows, seats): (Vec<_>, Vec<_>) =
+            list.into_iter().map(|Listed { low, seat }| (low, seat)).unzip();
         let mut groups = [0; MOST_RUNS / GROUP];
         for (group, low) in groups.iter_mut().zip(lows.iter().step_by(GROUP)) {
             *group = *low;
         }
-        Owned::new(Self { groups, lows: lows.into(), runs, hints: hints.into() })
+        Owned::new(Self { groups, lows: lows.into(), seats: seats.into() })
     }
 
     /// Which run has a key. The lines of its group are asked for, all at once.
@@ -96,14 +95,19 @@ impl Chunk {
         let from = index(&self.groups[..count.div_ceil(GROUP)], key) * GROUP;
         for at in [from, from + GROUP / 2, from + GROUP - 1] {
             prefetch(self.lows.as_ptr().wrapping_add(at));
-            prefetch(self.runs.as_ptr().wrapping_add(at));
+        }
+        for at in (from..from + GROUP).step_by(4) {
+            prefetch(self.seats.as_ptr().wrapping_add(at));
         }
         from + index(&self.lows[from..count.min(from + GROUP)], key)
     }
 
     fn list(&self) -> impl Iterator<Item = Listed> {
-        let all = self.lows.iter().zip(&self.runs).zip(&self.hints);
-        all.map(|((low, run), hint)| Listed { low: *low, run: run.alias(), hint: hint.copy() })
+        let seats = self
+            .seats
+            .iter()
+            .map(|Seat { run, hint }| Seat { run: run.alias(), hint: hint.copy() });
+        self.lows.iter().zip(seats).map(|(low, seat)| Listed { low: *low, seat })
     }
 }
 
@@ -127,7 +131,7 @@ impl Order {
     ///
     /// If there is no memory.
     pub(super) fn make_first(&self, guard: &Guard) -> Result<(), AllocError> {
-        let run = Run::of(&self.heap, (0, u64::MAX), &[], MOST_WORDS.min(16))?;
+        let run = Run::of(&self.heap, (0, u64::MAX), &[], (MOST_WORDS.min(16), false))?;
         let _held = self.structure.lock();
         if self.top.get(guard).is_none() {
             let chunk = Chunk::of(vec![Listed::of(run)]);
@@ -149,15 +153,16 @@ impl Order {
     #[inline(always)]
     pub(super) fn run<'g>(&self, key: u64, guard: &'g Guard) -> Option<&'g Run> {
         let (chunk, at) = self.place(key, guard)?;
-        chunk.runs[at].get(guard)
+        chunk.seats[at].run.get(guard)
     }
 
     /// The same, whose lines are asked for, all at once.
     #[inline(always)]
     pub(super) fn asked<'g>(&self, key: u64, guard: &'g Guard) -> Option<&'g Run> {
         let (chunk, at) = self.place(key, guard)?;
-        let run = chunk.runs[at].get(guard)?;
-        chunk.hints[at].ask(run, key - chunk.lows[at]);
+        let Seat { run, hint } = &chunk.seats[at];
+        let run = run.get(guard)?;
+        hint.ask(run, key - chunk.lows[at]);
         Some(run)
     }
 
@@ -181,6 +186,10 @@ impl Order {
                     let locked = run.version.lock();
                     if !locked.is_dead() {
                         if run.push(key) {
+                            if run.has_many_fresh() {
+                                // Without memory they stay as they are.
+                                let _ = self.settle(run, locked, guard, garbage);
+                            }
                             return Ok(());
                         }
                         self.renew(run, locked, guard, |_| true, garbage)?;
@@ -189,6 +198,30 @@ impl Order {
             }
             run = self.run(key, guard);
         }
+    }
+
+    /// Brings the fresh keys of a run into order.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory; nothing has changed then.
+    #[inline(never)]
+    pub(super) fn settle<V>(
+        &self,
+        run: &Run,
+        locked: Locked<'_>,
+        guard: &Guard,
+        garbage: &mut Vec<Garbage<V>>,
+    ) -> Result<(), AllocError> {
+        if run.extend() {
+            return Ok(());
+        }
+        let (interval, size) = ((run.low(), run.last()), (run.capacity(), !run.ascends()));
+        let new = Run::of(&self.heap, interval, &run.collect(), size)?;
+        self.publish((run, None), vec![new], guard, garbage);
+        // O2: marked while it is still locked.
+        locked.retire();
+        Ok(())
     }
 
     /// Replaces a run by new ones that have its keys in order, but for those that are not to be kept.
@@ -242,7 +275,8 @@ impl Order {
         // Three eighths more, so a run is copied twice before it is split: runs have 2, 3 and 4 KB.
         let roomy = |len: usize| (len + len * 3 / 8).clamp(MOST_WORDS.min(16), MOST_WORDS);
         if len <= MOST_WORDS * 3 / 4 {
-            return Ok(vec![Run::of(heap, (low, last), keys, roomy(len))?]);
+            let size = (roomy(len), !old.ascends());
+            return Ok(vec![Run::of(heap, (low, last), keys, size)?]);
         }
         // Keys that ascend leave a run behind that gets no more of them.
         let ascends = old.ascends();
@@ -251,8 +285,8 @@ impl Order {
         let at = if ascends { len - (len / 8).max(1) } else { near.max(1) };
         let (left, right) = keys.split_at(at);
         let room = if ascends { at } else { roomy(at) };
-        let right_run = Run::of(heap, (right[0], last), right, roomy(len - at))?;
-        match Run::of(heap, (low, right[0] - 1), left, room) {
+        let right_run = Run::of(heap, (right[0], last), right, (roomy(len - at), !ascends))?;
+        match Run::of(heap, (low, right[0] - 1), left, (room, !ascends)) {
             Ok(left_run) => Ok(vec![left_run, right_run]),
             Err(error) => {
                 raw::discard(right_run, heap);
@@ -274,11 +308,11 @@ impl Order {
         let at_chunk = index(&top.lows, run.low());
         let chunk = top.chunks[at_chunk].get(guard).expect("chunks are never null");
         let at = chunk.index(run.low());
-        debug_assert!(chunk.runs[at].is(run), "a run is replaced by who holds its lock");
+        debug_assert!(chunk.seats[at].run.is(run), "a run is replaced by who holds its lock");
         if let (1, None) = (new.len(), next) {
             let new = new.into_iter().next().expect("one");
-            chunk.hints[at].set(new.get());
-            garbage.extend(chunk.runs[at].replace(new).map(Garbage::Run));
+            chunk.seats[at].hint.set(new.get());
+            garbage.extend(chunk.seats[at].run.replace(new).map(Garbage::Run));
             return;
         }
         // The next run may be in the next chunk.
@@ -292,7 +326,7 @@ impl Order {
         }
         let old = at..at + 1 + usize::from(next.is_some());
         for old in list.splice(old, new.into_iter().map(Listed::of)) {
-            garbage.extend(old.run.retire().map(Garbage::Run));
+            garbage.extend(old.seat.run.retire().map(Garbage::Run));
         }
         let mut pieces = Vec::new();
         while list.len() > MOST_RUNS {
@@ -322,7 +356,7 @@ impl Order {
     pub(super) fn runs<'g>(&self, guard: &'g Guard) -> impl Iterator<Item = &'g Run> {
         let chunks = self.top.get(guard).into_iter().flat_map(|top| &top.chunks);
         let chunks = chunks.filter_map(|chunk| chunk.get(guard));
-        chunks.flat_map(|chunk| &chunk.runs).filter_map(|run| run.get(guard))
+        chunks.flat_map(|chunk| &chunk.seats).filter_map(|seat| seat.run.get(guard))
     }
 
     /// What tops and chunks take in memory.
@@ -338,8 +372,8 @@ impl Order {
         let Some(top) = self.top.get(guard) else { return Vec::new() };
         let mut all = Vec::new();
         for place in &top.chunks {
-            for run in place.get(guard).into_iter().flat_map(|chunk| &chunk.runs) {
-                all.extend(run.retire().map(Garbage::Run));
+            for seat in place.get(guard).into_iter().flat_map(|chunk| &chunk.seats) {
+                all.extend(seat.run.retire().map(Garbage::Run));
             }
             all.extend(place.retire().map(Garbage::Chunk));
         }
@@ -380,7 +414,7 @@ impl<'m> Builder<'m> {
 
     fn close_run(&mut self, last: u64) -> Result<(), AllocError> {
         let room = self.keys.len().max(16);
-        let run = Run::of(&self.order.heap, (self.low, last), &self.keys, room)?;
+        let run = Run::of(&self.order.heap, (self.low, last), &self.keys, (room, false))?;
         self.runs.push(Listed::of(run));
         self.keys.clear();
         self.low = last.wrapping_add(1);
@@ -419,11 +453,11 @@ impl Drop for Builder<'_> {
         // What was made for nothing.
         let guard = crate::sync::epoch::pin();
         for listed in &self.runs {
-            drop(listed.run.retire());
+            drop(listed.seat.run.retire());
         }
         for (_, place) in &self.chunks {
-            for run in place.get(&guard).into_iter().flat_map(|chunk| &chunk.runs) {
-                drop(run.retire());
+            for seat in place.get(&guard).into_iter().flat_map(|chunk| &chunk.seats) {
+                drop(seat.run.retire());
             }
             drop(place.retire());
         }

@@ -1,26 +1,29 @@
 //! A run: the keys of an interval, sorted ones and those that came since.
 //!
 //! ```text
-//! line 0   low, last, sorted, capacity, len, removed, merged, spread, version
+//! line 0   low, last, capacity, mixed, count, removed, merged, spread, version
 //! words    | sorted keys, ascending | fresh keys as they came | free |
 //!          0                     sorted                      len   capacity
 //! ```
 //!
 //! A run only ever gets more fresh keys; what else is to change makes a new one. So its keys may be read by anyone who has
-//! seen its length. A key may be there twice, and need not be in the map any more.
+//! seen its length. A key may be there twice, and need not be in the map any more. The insertion that leaves the 128th fresh key
+//! brings all into order, if the run is not full before.
 //!
 //! # Invariants
 //!
-//! * **R1** All keys are from `low` to `last`. The first `sorted` ones ascend strictly. `len` grows only.
+//! * **R1** All keys are from `low` to `last`. The first `sorted` ones ascend strictly. `sorted` and `len` grow only.
 //! * **R2** Keys are added under the version's lock, in a run that is not dead.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use smallvec::SmallVec;
 
 use super::raw::Heap;
 use crate::arch::prefetch;
 use crate::mem::AllocError;
 use crate::sync::shared::Owned;
-use crate::sync::shim::AtomicU64;
+use crate::sync::shim::{AtomicU32, AtomicU64};
 use crate::sync::version::Version;
 
 /// Words of the largest run.
@@ -29,46 +32,86 @@ use crate::sync::version::Version;
 /// have 4 KB.
 pub(super) const MOST_WORDS: usize = if cfg!(any(shuttle, small_leaves, miri)) { 8 } else { 504 };
 
-/// Fresh keys that a reader sorts for itself; more make it bring them into order for all.
+/// Fresh keys at which an insertion brings them into order, before the run is full.
+///
+/// It copies some three hundred keys then. With more, bounds look at more keys one by one; with fewer, loads copy more: 32 make
+/// loads of 20 M a tenth slower, and bounds right after them a tenth faster than 128 should.
+const MANY_FRESH: usize = if cfg!(any(shuttle, small_leaves, miri)) { 4 } else { 128 };
+
+/// Fresh keys that a walk sorts for itself; more make it bring them into order for all.
 pub(super) const FEW_FRESH: usize = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 32 };
 
 /// Fresh keys that walks sort for themselves in all, before one brings them into order for all: about as much work.
 const MUCH_MERGED: usize = if cfg!(any(shuttle, small_leaves, miri)) { 4 } else { 256 };
 
-/// How far a guess of a key's rank is off, mostly: there are some 18^2 keys, so it is off by 7 on average if they are random.
-const STEP: usize = 12;
+/// Words that are looked at for the rank of a key: those of the line before its guess, of its own line, and of the next one.
+///
+/// A guess is off by three keys on average if they are random, and seldom by more than eight.
+const WINDOW: usize = if cfg!(any(shuttle, small_leaves, miri)) { 4 } else { 24 };
 
-/// Where a key is among others if all are spread evenly between the borders, without a division.
+/// Words of a line.
+const LINE: usize = 8;
+
+/// Where a key is among others, nearly, if they are spread evenly in each eighth of an interval.
 #[derive(Clone, Copy, Debug)]
 struct Spread {
+    /// What makes a place in the interval a fraction of it, without a division.
     factor: u64,
+    /// Half of how many keys are below each eighth, a byte for each.
+    knots: u64,
 }
 
 impl Spread {
-    /// That of `count` keys in an interval of which this is the last place.
-    fn of(last: u64, count: usize) -> Self {
-        // 2^64 / (last + 1), times the count; small intervals are counted as larger ones.
-        Self { factor: (u64::MAX / (last >> 10).saturating_add(1)).saturating_mul(count as u64) }
+    /// That of ascending keys in an interval.
+    fn of((low, last): (u64, u64), keys: &[u64]) -> Self {
+        // 2^64 / (last + 1), but for ten bits; small intervals are taken for larger ones.
+        let eighth = ((last - low) >> 10) / 8 + 1;
+        let factor = (1 << 61) / eighth;
+        let (mut knots, mut from) = (0, 0);
+        for knot in 1..8 {
+            let low = low.saturating_add(eighth.saturating_mul(knot << 10));
+            from += keys[from..].partition_point(|key| *key < low);
+            knots |= (from as u64 / 2) << (8 * knot);
+        }
+        Self { factor, knots }
     }
 
+    /// Where a place in the interval is among `count` keys.
     #[inline(always)]
-    fn guess(self, place: u64) -> usize {
-        ((u128::from(place >> 10) * u128::from(self.factor)) >> 64) as usize
+    fn guess(self, place: u64, count: usize) -> usize {
+        // As a fraction of 2^64.
+        let fraction = (place >> 10).wrapping_mul(self.factor);
+        let eighth = fraction >> 61;
+        let knots = self.knots >> (8 * eighth);
+        let below = (knots & 255) * 2;
+        let up_to = if eighth == 7 { count as u64 } else { (knots >> 8 & 255) * 2 };
+        let inside = (u128::from(fraction << 3) * u128::from(up_to.saturating_sub(below))) >> 64;
+        (below + inside as u64) as usize
+    }
+
+    /// The first of the words that are looked at for a key.
+    #[inline(always)]
+    fn window(self, place: u64, count: usize) -> usize {
+        self.guess(place, count).saturating_sub(LINE) / LINE * LINE
     }
 }
 
 /// Where the keys of a run are, as the list of runs remembers it: what there is to say before the run's first line has come.
 ///
-/// It may be that of the run that was there before. Lines are asked for by it, and nothing else.
+/// It may be that of the run that was there before, or of both. Lines are asked for by it, and nothing else.
 #[derive(Debug)]
-pub(super) struct Hint(AtomicU64);
+pub(super) struct Hint {
+    /// The number of sorted keys in the bits of `COUNT`; the others are the factor's, whose lowest ones do not matter.
+    factor: AtomicU64,
+    knots: AtomicU64,
+}
 
 impl Hint {
-    /// Bits of the number of sorted keys; the others are those of the factor, whose lowest ones do not matter.
+    /// Bits of the number of sorted keys.
     const COUNT: u64 = 511;
 
     pub(super) fn of(run: &Run) -> Self {
-        let hint = Self(AtomicU64::new(0));
+        let hint = Self { factor: AtomicU64::new(0), knots: AtomicU64::new(0) };
         hint.set(run);
         hint
     }
@@ -76,28 +119,30 @@ impl Hint {
     /// Describes another run.
     pub(super) fn set(&self, run: &Run) {
         // Relaxed: a guess.
-        self.0.store(run.spread.factor & !Self::COUNT | u64::from(run.sorted), Relaxed);
+        self.factor.store(run.spread.factor & !Self::COUNT | run.sorted() as u64, Relaxed);
+        self.knots.store(run.spread.knots, Relaxed);
     }
 
     pub(super) fn copy(&self) -> Self {
         // Relaxed: as above.
-        Self(AtomicU64::new(self.0.load(Relaxed)))
+        let [factor, knots] =
+            [&self.factor, &self.knots].map(|word| AtomicU64::new(word.load(Relaxed)));
+        Self { factor, knots }
     }
 
     /// Asks for the lines of a run of which a search for a key needs some: the first, those where the key should be, and those
     /// of fresh keys.
     #[inline(always)]
     pub(super) fn ask(&self, run: &Run, place: u64) {
-        // Relaxed: as above.
-        let hint = self.0.load(Relaxed);
         prefetch(run);
+        // Relaxed: as above.
+        let (factor, knots) = (self.factor.load(Relaxed), self.knots.load(Relaxed));
         let words = core::ptr::from_ref(run).wrapping_add(1).cast::<u64>();
-        let guess = Spread { factor: hint }.guess(place);
-        let fresh = (hint & Self::COUNT) as usize;
-        // A guess that is off by a line or two.
-        let near = [guess.saturating_sub(STEP), guess.saturating_sub(4), guess + 4, guess + STEP];
-        for at in near.into_iter().chain([fresh, fresh + 8]) {
-            prefetch(words.wrapping_add(at));
+        let fresh = (factor & Self::COUNT) as usize;
+        let from = Spread { factor, knots }.window(place, fresh);
+        for line in 0..3 {
+            prefetch(words.wrapping_add(from + line * LINE));
+            prefetch(words.wrapping_add(fresh + line * LINE));
         }
     }
 }
@@ -110,18 +155,39 @@ const _: () = assert!(MOST_WORDS as u64 <= Hint::COUNT);
 pub(super) struct Run {
     low: u64,
     last: u64,
-    sorted: u32,
     capacity: u32,
-    len: AtomicU64,
+    /// Whether a key came that was not above all others.
+    mixed: bool,
+    /// How many keys there are, and, in the upper half, how many of them are sorted.
+    count: AtomicU64,
     /// How many keys of the run were removed from the map since it was made.
-    removed: AtomicU64,
+    removed: AtomicU32,
     /// How many fresh keys walks have sorted since.
-    merged: AtomicU64,
+    merged: AtomicU32,
     spread: Spread,
     pub(super) version: Version,
 }
 
 const _: () = assert!(size_of::<Run>() == 64);
+
+/// How many keys of a run there are: sorted ones, and all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Count {
+    sorted: usize,
+    len: usize,
+}
+
+impl Count {
+    #[inline(always)]
+    fn word(self) -> u64 {
+        (self.sorted as u64) << 32 | self.len as u64
+    }
+
+    #[inline(always)]
+    fn of(word: u64) -> Self {
+        Self { sorted: (word >> 32) as usize, len: word as u32 as usize }
+    }
+}
 
 impl Run {
     /// Makes a run of sorted keys with room for more: for as many as are asked for, and what is left of its memory.
@@ -133,18 +199,18 @@ impl Run {
         heap: &Heap,
         (low, last): (u64, u64),
         keys: &[u64],
-        capacity: usize,
+        (capacity, mixed): (usize, bool),
     ) -> Result<Owned<Self>, AllocError> {
         debug_assert!(keys.is_sorted_by(|a, b| a < b) && keys.len() <= capacity, "R1");
         let run = Self {
             low,
             last,
-            sorted: keys.len() as u32,
             capacity: Self::whole(capacity) as u32,
-            len: AtomicU64::new(keys.len() as u64),
-            removed: AtomicU64::new(0),
-            merged: AtomicU64::new(0),
-            spread: Spread::of(last - low, keys.len()),
+            mixed,
+            count: AtomicU64::new(Count { sorted: keys.len(), len: keys.len() }.word()),
+            removed: AtomicU32::new(0),
+            merged: AtomicU32::new(0),
+            spread: Spread::of((low, last), keys),
             version: Version::default(),
         };
         let run = run.put(heap)?;
@@ -171,16 +237,21 @@ impl Run {
         self.capacity as usize
     }
 
+    #[inline(always)]
+    fn count(&self) -> Count {
+        // ORDER: Acquire, pairs with the Release store in `push`: the keys are there.
+        Count::of(self.count.load(Acquire))
+    }
+
     /// How many keys there are.
     #[inline(always)]
     pub(super) fn len(&self) -> usize {
-        // ORDER: Acquire, pairs with the Release store in `push`: the keys are there.
-        self.len.load(Acquire) as usize
+        self.count().len
     }
 
     #[inline(always)]
     pub(super) fn sorted(&self) -> usize {
-        self.sorted as usize
+        self.count().sorted
     }
 
     /// A key that is there.
@@ -195,19 +266,49 @@ impl Run {
     pub(super) fn push(&self, key: u64) -> bool {
         debug_assert!((self.low..=self.last).contains(&key), "R1");
         // Relaxed: only the holder of the lock stores it.
-        let len = self.len.load(Relaxed) as usize;
-        let Some(word) = self.words().get(len) else { return false };
+        let count = self.count.load(Relaxed);
+        let Some(word) = self.words().get(Count::of(count).len) else { return false };
         word.store(key, Relaxed);
-        // ORDER: Release, pairs with `len`.
-        self.len.store(len as u64 + 1, Release);
+        // ORDER: Release, pairs with `count`.
+        self.count.store(count + 1, Release);
         true
     }
 
-    /// Asks for the line where the next key goes.
+    /// Whether so many keys are fresh that they are to be brought into order.
+    #[inline(always)]
+    pub(super) fn has_many_fresh(&self) -> bool {
+        // Relaxed: for who holds the lock.
+        let Count { sorted, len } = Count::of(self.count.load(Relaxed));
+        len - sorted >= MANY_FRESH
+    }
+
+    /// Takes fresh keys for sorted ones if they came in order; tells whether they did. The caller holds the lock.
+    pub(super) fn extend(&self) -> bool {
+        let len = self.len();
+        let is_in_order = (self.sorted().max(1)..len).all(|at| self.key(at - 1) < self.key(at));
+        if is_in_order {
+            // ORDER: Release, as in `push`.
+            self.count.store(Count { sorted: len, len }.word(), Release);
+        }
+        is_in_order
+    }
+
+    /// Asks for the line where the next key goes, and for all if they are to be brought into order then.
     #[inline(always)]
     pub(super) fn ask_for_end(&self) {
         // Relaxed: a guess.
-        prefetch(self.words().as_ptr().wrapping_add(self.len.load(Relaxed) as usize));
+        let Count { sorted, len } = Count::of(self.count.load(Relaxed));
+        prefetch(self.words().as_ptr().wrapping_add(len));
+        if len + 1 - sorted == MANY_FRESH {
+            self.ask_for_all(len);
+        }
+    }
+
+    #[inline(never)]
+    fn ask_for_all(&self, len: usize) {
+        for at in (0..len).step_by(LINE) {
+            prefetch(self.words().as_ptr().wrapping_add(at));
+        }
     }
 
     /// Counts a key that was removed from the map; returns how many.
@@ -219,68 +320,52 @@ impl Run {
     /// Whether fresh keys are to be brought into order for who walks along the run.
     #[inline(always)]
     pub(super) fn is_to_be_settled(&self) -> bool {
-        let fresh = self.len() - self.sorted();
-        if fresh == 0 || fresh > FEW_FRESH {
-            return fresh > 0;
+        let Count { sorted, len } = self.count();
+        if len == sorted || len - sorted > FEW_FRESH {
+            return len > sorted;
         }
         // Relaxed: a figure to decide by; if one walk does not count, another will.
-        let merged = self.merged.load(Relaxed) as usize + fresh;
-        self.merged.store(merged as u64, Relaxed);
+        let merged = self.merged.load(Relaxed) as usize + len - sorted;
+        self.merged.store(merged as u32, Relaxed);
         merged > MUCH_MERGED
     }
 
-    /// The sorted keys, published with the run: Relaxed loads will do.
+    /// The sorted keys and the fresh ones, at one instant: Relaxed loads will do.
     #[inline(always)]
-    pub(super) fn sorted_words(&self) -> &[AtomicU64] {
-        &self.words()[..self.sorted()]
-    }
-
-    /// The fresh keys.
-    #[inline(always)]
-    pub(super) fn fresh(&self) -> impl Iterator<Item = u64> {
-        self.words()[self.sorted()..self.len()].iter().map(|word| word.load(Relaxed))
+    pub(super) fn parts(&self) -> (&[AtomicU64], &[AtomicU64]) {
+        let Count { sorted, len } = self.count();
+        self.words()[..len].split_at(sorted)
     }
 
     /// How many of the sorted keys are below `key`.
     ///
     /// Keys are mostly spread evenly enough to guess where one is, within a line or two.
     #[inline]
-    pub(super) fn rank(&self, key: u64) -> usize {
-        let count = self.sorted();
-        let words = &self.words()[..count];
-        let below = |at: usize| words[at].load(Relaxed) < key;
-        if count == 0 || !below(0) {
-            return 0;
-        }
-        let guess = self.spread.guess(key - self.low).min(count - 1);
-        let mut step = STEP;
-        let (from, to) = if below(guess) {
-            // All up to `from` are below; nothing is known from `to` on.
-            let mut from = guess;
-            while from + step < count && below(from + step) {
-                from += step;
-                step *= 2;
-            }
-            (from, count.min(from + step))
-        } else {
-            let mut to = guess;
-            while to > step && !below(to - step) {
-                to -= step;
-                step *= 2;
-            }
-            (to.saturating_sub(step), to)
+    pub(super) fn rank(&self, words: &[AtomicU64], key: u64) -> usize {
+        // Relaxed: published with the run.
+        let below = |word: &AtomicU64| word.load(Relaxed) < key;
+        let from = self.spread.window(key - self.low, words.len());
+        let from = from.min(words.len().saturating_sub(WINDOW));
+        let Some(window) = words[from..].first_chunk::<WINDOW>() else {
+            return words.partition_point(below);
         };
-        from + words[from..to].partition_point(|word| word.load(Relaxed) < key)
+        // Without a branch for each.
+        let inside = window.iter().map(|word| usize::from(below(word))).sum();
+        match inside {
+            0 => words[..from].partition_point(below),
+            WINDOW => from + WINDOW + words[from + WINDOW..].partition_point(below),
+            _ => from + inside,
+        }
     }
 
     /// How many of the sorted keys are behind a walk that is to begin at `from`: below it on the way up, or else, before it
     /// on the way down, at or below.
     #[inline(always)]
-    pub(super) fn split<const UP: bool>(&self, from: u64) -> usize {
+    pub(super) fn split<const UP: bool>(&self, words: &[AtomicU64], from: u64) -> usize {
         match from.checked_add(1) {
-            _ if UP => self.rank(from),
-            Some(above) => self.rank(above),
-            None => self.sorted(),
+            _ if UP => self.rank(words, from),
+            Some(above) => self.rank(words, above),
+            None => words.len(),
         }
     }
 
@@ -289,41 +374,46 @@ impl Run {
     pub(super) fn nearest<const UP: bool>(&self, from: u64) -> Option<u64> {
         // Keys on the wrong side are further away than the run's border.
         let distance = |key: u64| if UP { key.wrapping_sub(from) } else { from.wrapping_sub(key) };
-        let (at, words) = (self.split::<UP>(from), self.sorted_words());
+        let (words, fresh) = self.parts();
+        let at = self.split::<UP>(words, from);
         let sorted = if UP { words.get(at) } else { words[..at].last() };
         // Relaxed: published with the run.
         let sorted = sorted.map_or(u64::MAX, |word| distance(word.load(Relaxed)));
-        let least = self.fresh().fold(sorted, |least, key| least.min(distance(key)));
+        let least =
+            fresh.iter().fold(sorted, |least, word| least.min(distance(word.load(Relaxed))));
         let border = distance(if UP { self.last } else { self.low });
         (least <= border).then(|| if UP { from + least } else { from - least })
     }
 
     /// All keys, ascending, each once.
     pub(super) fn collect(&self) -> Vec<u64> {
-        let mut fresh: Vec<u64> = self.fresh().collect();
+        let (words, fresh) = self.parts();
+        let mut fresh: SmallVec<[u64; FEW_FRESH]> =
+            fresh.iter().map(|word| word.load(Relaxed)).collect();
         fresh.sort_unstable();
-        // Relaxed: published with the run.
-        let mut sorted = self.sorted_words().iter().map(|word| word.load(Relaxed));
-        let mut all = Vec::with_capacity(sorted.len() + fresh.len());
-        let mut next = sorted.next();
+        fresh.dedup();
+        let mut all = Vec::with_capacity(words.len() + fresh.len());
+        let mut at = 0;
         for key in fresh {
-            while let Some(before) = next.filter(|next| *next < key) {
-                all.push(before);
-                next = sorted.next();
-            }
-            if next != Some(key) && all.last() != Some(&key) {
+            let behind = &words[at..];
+            let below = behind.iter().position(|word| word.load(Relaxed) >= key);
+            let below = below.unwrap_or(behind.len());
+            all.extend(behind[..below].iter().map(|word| word.load(Relaxed)));
+            at += below;
+            // A key that came again is there already.
+            if behind.get(below).is_none_or(|word| word.load(Relaxed) != key) {
                 all.push(key);
             }
         }
-        all.extend(next);
-        all.extend(sorted);
+        all.extend(words[at..].iter().map(|word| word.load(Relaxed)));
         all
     }
 
-    /// Whether all fresh keys are above the sorted ones: keys come in ascending order.
+    /// Whether keys have come in ascending order.
     pub(super) fn ascends(&self) -> bool {
-        let sorted = self.sorted();
-        sorted > 0 && self.fresh().all(|key| key > self.key(sorted - 1))
+        let (sorted, fresh) = self.parts();
+        let Some(last) = sorted.last() else { return false };
+        !self.mixed && fresh.iter().all(|key| key.load(Relaxed) > last.load(Relaxed))
     }
 }
 
@@ -348,11 +438,15 @@ mod tests {
                 keys.sort_unstable();
                 keys.dedup();
                 let heap = Heap::new();
-                let run = Run::of(&heap, (0, u64::MAX), &keys, keys.len()).unwrap();
+                let run = Run::of(&heap, (0, u64::MAX), &keys, (keys.len(), false)).unwrap();
                 let near = keys.iter().flat_map(|k| [k.saturating_sub(1), *k, k.saturating_add(1)]);
                 for key in near.chain([0, u64::MAX, 1 << 40]) {
                     let below = keys.iter().filter(|k| **k < key).count();
-                    assert_eq!(run.get().rank(key), below, "{key} in {keys:?}");
+                    assert_eq!(
+                        run.get().rank(run.get().parts().0, key),
+                        below,
+                        "{key} in {keys:?}"
+                    );
                 }
             }
         }
@@ -361,7 +455,7 @@ mod tests {
     #[test]
     fn the_nearest_key_is_found_among_sorted_and_fresh_ones() {
         let heap = Heap::new();
-        let run = Run::of(&heap, (10, 99), &[13, 15, 90], 8).unwrap();
+        let run = Run::of(&heap, (10, 99), &[13, 15, 90], (8, false)).unwrap();
         for key in [70, 13, 99, 20] {
             assert!(run.get().push(key));
         }
@@ -375,9 +469,23 @@ mod tests {
     }
 
     #[test]
+    fn fresh_keys_become_sorted_ones_if_they_came_in_order() {
+        let heap = Heap::new();
+        let run = Run::of(&heap, (0, 99), &[3, 5], (8, false)).unwrap();
+        let run = run.get();
+        assert!(run.push(7) && run.push(9) && run.ascends());
+        assert!(run.extend());
+        assert_eq!((run.sorted(), run.len()), (4, 4));
+        assert!(run.push(8) && !run.ascends());
+        assert!(!run.extend());
+        assert_eq!((run.sorted(), run.len()), (4, 5));
+        assert_eq!(run.collect(), [3, 5, 7, 8, 9]);
+    }
+
+    #[test]
     fn all_keys_are_collected_once_in_order() {
         let heap = Heap::new();
-        let run = Run::of(&heap, (0, 99), &[3, 5, 9], 8).unwrap();
+        let run = Run::of(&heap, (0, 99), &[3, 5, 9], (8, false)).unwrap();
         for key in [7, 3, 99, 0, 7] {
             assert!(run.get().push(key));
         }

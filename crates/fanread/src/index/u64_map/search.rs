@@ -3,7 +3,6 @@
 use core::ops::Bound;
 
 use super::raw::read_value;
-use super::run::FEW_FRESH;
 use super::table::{Home, Look, Segment};
 use super::{Pinned, Range, Ref, U64Map};
 use crate::mem::word::{Read, Word};
@@ -179,16 +178,10 @@ impl<V> Pinned<'_, V> {
         if let Look::Value(word) = home.look() {
             return Some((from, Ref::new(read_value(word))));
         }
-        let mut run = run?;
-        if run.len() - run.sorted() > FEW_FRESH {
-            self.settle(run);
-            run = map.order.run(from, guard)?;
-        }
-        if let Some(key) = run.nearest::<UP>(from) {
-            map.home(key, guard)?.ask_next();
-            if let Some(read) = map.find(key, guard) {
-                return Some((key, Ref::new(read)));
-            }
+        if let Some(key) = run?.nearest::<UP>(from)
+            && let Some(read) = map.find(key, guard)
+        {
+            return Some((key, Ref::new(read)));
         }
         self.far::<UP>(from)
     }

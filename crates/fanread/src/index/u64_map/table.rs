@@ -74,8 +74,18 @@ impl Segment {
         let home = self.geometry.home(hash);
         let (bucket, version) = self.home_of(home);
         prefetch(bucket);
-        let spelling = self.geometry.spelling(home);
+        let spelling = self.spelling(home);
         Home { bucket, version, word: spelling.word(hash), mask: spelling.mask }
+    }
+
+    /// How a bucket writes hashes; in a large table with a branch fewer loads.
+    #[inline(always)]
+    fn spelling(&self, bucket: usize) -> Spelling {
+        if self.geometry.tells() {
+            Spelling::told::<Bucket>()
+        } else {
+            self.geometry.spelling(bucket)
+        }
     }
 
     /// Finds the value of a hash. No lock is taken, and nothing waited for.
@@ -86,8 +96,16 @@ impl Segment {
     pub(super) fn find(&self, hash: u64) -> Option<Word> {
         // Most are in their home.
         let home = self.geometry.home(hash);
+        if self.geometry.tells() {
+            self.find_as(hash, home, Spelling::told::<Bucket>())
+        } else {
+            self.find_as(hash, home, self.geometry.spelling(home))
+        }
+    }
+
+    #[inline(always)]
+    fn find_as(&self, hash: u64, home: usize, spelling: Spelling) -> Option<Word> {
         let (bucket, version) = self.home_of(home);
-        let spelling = self.geometry.spelling(home);
         let seen = version.begin();
         if let Some(slot) = bucket.slot(spelling.word(hash), spelling.mask) {
             let value = bucket.value(slot);
