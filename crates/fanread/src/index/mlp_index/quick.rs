@@ -144,6 +144,12 @@ impl<V> MlpIndex<V> {
         own.pair.into_iter().for_each(|bucket| prefetch(bucket));
         let above = self.above(tables, key)?;
         prefetch(above.1.pair[0]);
+        // Where keys lie on many levels nodes are many, and a line more costs less than a wait.
+        let has_many = others != 0;
+        if has_many {
+            prefetch(above.1.pair[1]);
+            self.ask_second_above(tables, key);
+        }
         // The next child, if nodes are dense: asked for before the node is known.
         let step = 1_u64.checked_shl(64 - 8 * most as u32).unwrap_or(0);
         let likely = if UP { key.wrapping_add(step) } else { key.wrapping_sub(step) };
@@ -212,8 +218,11 @@ impl<V> MlpIndex<V> {
         loop {
             let (level, prefix) = (node.depth() + 1, child_of(node.prefix, node.depth(), next));
             let home = tables.group(self.hash(level, prefix));
+            prefetch(home.pair[0]);
+            if has_many {
+                prefetch(home.pair[1]);
+            }
             if level < most || has_deeper {
-                prefetch(home.pair[0]);
                 prefetch(tables.node(home.hash).pair[0]);
             }
             let near = Self::nearest::<UP>(&home, (level, prefix), 0)?;
@@ -238,7 +247,8 @@ impl<V> MlpIndex<V> {
         let (mut versions, mut best, mut is_group) = ([None; 2], FirstOf::new(), false);
         for (seen_at, bucket) in versions.iter_mut().zip(home.pair) {
             let (may_be_away, seen) = look(bucket, |words| {
-                is_group |= words.first_under::<UP>((level, key), Self::HAS_VALUES, start, &mut best);
+                is_group |=
+                    words.first_under::<UP>((level, key), Self::HAS_VALUES, start, &mut best);
                 words.kinds.may_be_away(home.hash)
             })?;
             *seen_at = Some(seen);
@@ -332,8 +342,13 @@ impl<V: Send + Sync> MlpIndex<V> {
             home.pair.into_iter().for_each(|bucket| prefetch(bucket));
             homes[level] = Some(home);
         }
+        let has_many = self.levels().others != 0;
         if let Some((_, home)) = self.above(tables, key) {
             prefetch(home.pair[0]);
+            if has_many {
+                prefetch(home.pair[1]);
+                self.ask_second_above(tables, key);
+            }
         }
         for level in self.levels() {
             let Some(home) = homes[level] else { continue };

@@ -171,6 +171,10 @@ impl<V> MlpIndex<V> {
         if let Some(true) = Self::is_missing(&first.1, (first.0, key)) {
             return None;
         }
+        if let Some((_, home)) = self.above(tables, key) {
+            prefetch(home.pair[1]);
+        }
+        self.ask_second_above(tables, key);
         for (level, home) in asked.iter().map_while(|asked| asked.as_ref()) {
             if let Some(word) = Self::find_in(home.pair, key) {
                 return Some(read_value(word));
@@ -191,6 +195,14 @@ impl<V> MlpIndex<V> {
     pub(super) fn above<'g>(&self, tables: Tables<'g>, key: u64) -> Option<(usize, Home<'g>)> {
         let level = self.levels().first.checked_sub(1)?;
         Some((level, tables.node(self.hash(level, key))))
+    }
+
+    /// Asks for the node two levels above that of most keys.
+    #[inline(always)]
+    pub(super) fn ask_second_above(&self, tables: Tables<'_>, key: u64) {
+        if let Some(level) = self.levels().first.checked_sub(2) {
+            prefetch(tables.node(self.hash(level, key)).pair[0]);
+        }
     }
 
     /// The usual levels.
