@@ -132,9 +132,10 @@ impl<V> MlpIndex<V> {
     /// Takes effect when the first of the versions is compared: all buckets that the answer comes from were so then. These are the
     /// groups and nodes that were found; of what was not found nothing is said, since those say it (T1, T2).
     #[inline(always)]
-    pub(super) fn beside_quickly<'g, const UP: bool>(
+    #[expect(clippy::option_option, reason = "no answer is not the answer that there is none")]
+    pub(super) fn beside_quickly<const UP: bool>(
         &self,
-        tables: Tables<'g>,
+        tables: Tables<'_>,
         key: u64,
         included: bool,
     ) -> Option<Option<(u64, Word)>> {
@@ -262,6 +263,7 @@ impl<V> MlpIndex<V> {
     /// The node under the first bytes of a key, of which those before it are known; `None` inside if there is none, outside if
     /// a writer is in the way.
     #[inline(always)]
+    #[expect(clippy::option_option, reason = "a writer in the way is not the absence of a node")]
     fn node_under(home: Home<'_>, (level, key): (usize, u64)) -> Option<Option<Above<'_>>> {
         for (at, bucket) in home.pair.into_iter().enumerate() {
             let mut node = Packed::NONE;

@@ -266,6 +266,7 @@ impl<'a> Words<'a> {
     ///
     /// No branch on the keys: which of them it is cannot be guessed.
     #[inline(always)]
+    #[expect(clippy::needless_bitwise_bool, reason = "a lazy one is a branch")]
     pub(super) fn first_under<const UP: bool>(
         self,
         (level, key): (usize, u64),
