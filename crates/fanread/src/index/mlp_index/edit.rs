@@ -49,10 +49,24 @@ pub(super) struct Trail<'g> {
     seen: SmallVec<[(&'g Bucket, Seen); 8]>,
 }
 
-impl Trail<'_> {
+impl<'g> Trail<'g> {
     #[inline(always)]
     pub(super) fn new() -> Self {
         Self { seen: SmallVec::new() }
+    }
+
+    /// Notes the version of a bucket that somebody looked at.
+    #[inline(always)]
+    pub(super) fn note_one(&mut self, bucket: &'g Bucket, seen: Seen) {
+        self.seen.push((bucket, seen));
+    }
+
+    /// Notes the versions of a pair of buckets, those that somebody looked at.
+    #[inline(always)]
+    pub(super) fn note(&mut self, home: &Home<'g>, seen: [Option<Seen>; 2]) {
+        for (bucket, seen) in home.pair.into_iter().zip(seen) {
+            self.seen.extend(seen.map(|seen| (bucket, seen)));
+        }
     }
 
     /// Whether all that was read was so at one instant: now.

@@ -21,12 +21,12 @@
 //! The invariants are those of `edit.rs` (E1, E2) and `layout.rs` (B3, B4). PAPER: none; its table has one thread.
 
 use super::MlpIndex;
-use super::edit::lock_as_seen;
+use super::edit::{Trail, lock_as_seen};
 use super::insert::{Moved, Outcome};
 use super::layout::{GROUP, LEVELS, UNITS, Way, byte_of, child_of, same_prefix, units_of, word_of};
 use super::raw::{Bucket, Home, Tables};
 use super::search::Levels;
-use super::words::{Packed, Words};
+use super::words::{FirstOf, Packed, Words, place_of};
 use crate::api::Rule;
 use crate::arch::prefetch;
 use crate::mem::word::Word;
@@ -42,14 +42,30 @@ pub(super) struct Sight {
     at: Option<(usize, usize)>,
 }
 
-/// The nearest key in a group.
+/// The first key of a group from a place on.
 struct Nearest {
     /// The versions at which its buckets were looked at.
     seen: [Option<Seen>; 2],
-    /// The key and its value, if one is wanted.
+    /// The key and its value, if there is one.
     first: Option<(u64, Word)>,
     /// Whether there is any key, so that this is a group.
     is_group: bool,
+}
+
+/// A node, where it is and the version there.
+pub(super) struct Above<'g> {
+    pub(super) level: usize,
+    pub(super) home: Home<'g>,
+    pub(super) seen: Seen,
+    pub(super) node: Packed,
+}
+
+impl<'g> Above<'g> {
+    /// Its bucket.
+    #[inline(always)]
+    pub(super) fn bucket(&self) -> &'g Bucket {
+        self.home.pair[self.node.at.0]
+    }
 }
 
 /// Whether the buckets that were looked at are still what they were.
@@ -111,98 +127,173 @@ impl<V> MlpIndex<V> {
         Some(versions)
     }
 
-    /// The first entry from `key` on, or behind it, if that is in the key's group or in the next child's of the node above, and
-    /// both are on the level where most keys are; `None` if it is not so simple, or a writer is in the way.
+    /// The first entry from `key` on, or behind it, if there is one; `None` if it is not so simple, or a writer is in the way.
     ///
-    /// Takes effect when the last version is compared: all buckets that the answer comes from were so then.
-    #[inline]
-    pub(super) fn beside_quickly(
+    /// Takes effect when the first of the versions is compared: all buckets that the answer comes from were so then. These are the
+    /// groups and nodes that were found; of what was not found nothing is said, since those say it (T1, T2).
+    #[inline(always)]
+    #[expect(clippy::option_option, reason = "no answer is not the answer that there is none")]
+    pub(super) fn beside_quickly<const UP: bool>(
         &self,
         tables: Tables<'_>,
         key: u64,
-        way: Way,
         included: bool,
-    ) -> Option<(u64, Word)> {
-        let level = self.levels().first;
-        let own = tables.group(self.hash(level, key));
+    ) -> Option<Option<(u64, Word)>> {
+        let way = const { if UP { Way::Up } else { Way::Down } };
+        let Levels { first: most, others } = self.levels();
+        let own = tables.group(self.hash(most, key));
         own.pair.into_iter().for_each(|bucket| prefetch(bucket));
         let above = self.above(tables, key)?;
         prefetch(above.1.pair[0]);
+        // Where keys lie on many levels nodes are many, and a line more costs less than a wait.
+        let has_many = others != 0;
+        if has_many {
+            prefetch(above.1.pair[1]);
+            self.ask_second_above(tables, key);
+        }
         // The next child, if nodes are dense: asked for before the node is known.
-        let step = 1_u64.checked_shl(64 - 8 * level as u32).unwrap_or(0);
-        let likely = match way {
-            Way::Up => key.wrapping_add(step),
-            Way::Down => key.wrapping_sub(step),
-        };
-        prefetch(tables.group(self.hash(level, likely)).pair[0]);
-        let behind = |other| way.is_before(key, other) || (included && other == key);
-        let near = Self::nearest(&own, (level, key), way, behind)?;
+        let step = 1_u64.checked_shl(64 - 8 * most as u32).unwrap_or(0);
+        let likely = if UP { key.wrapping_add(step) } else { key.wrapping_sub(step) };
+        prefetch(tables.group(self.hash(most, likely)).pair[0]);
+        let has_deeper = others >> most != 0;
+        if has_deeper {
+            prefetch(tables.node(own.hash).pair[0]);
+        }
+        let start = place_of::<UP>(key).checked_add(u64::from(!included))?;
+        let near = Self::nearest::<UP>(&own, (most, key), start)?;
         if near.first.is_some() {
             // A group has all keys of its prefix, whatever is above it.
-            return near.first.filter(|_| holds(&own, near.seen));
+            return holds(&own, near.seen).then_some(near.first);
         }
-        let (node_home, node_seen, node) = self.node_above(tables, above, key)?;
-        let depth = node.depth();
-        if depth + 1 != level || !same_prefix(node.prefix, key, depth) {
-            return None;
-        }
-        let byte = byte_of(key, depth);
-        if !near.is_group && node.leads_to(key) {
-            return None;
-        }
-        let next = node.child_from(way, way.behind(byte))?;
-        let prefix = child_of(node.prefix, depth, next);
-        let home = tables.group(self.hash(level, prefix));
-        let next = Self::nearest(&home, (level, prefix), way, |_| true)?;
-        let node_holds = node_home.pair[node.at.0].version.end(node_seen);
-        let hold = node_holds.is_some_and(|now| !now.is_dead())
-            && holds(&own, near.seen)
-            && holds(&home, next.seen);
-        next.first.filter(|_| hold)
-    }
-
-    /// The first key of a group for which `wanted` holds.
-    #[inline(always)]
-    fn nearest(
-        home: &Home<'_>,
-        place: (usize, u64),
-        way: Way,
-        wanted: impl Fn(u64) -> bool,
-    ) -> Option<Nearest> {
-        let (mut first, mut is_group) = (None, false);
-        let seen = Self::visit(home, place, |_, words, slot| {
-            is_group = true;
-            let key = words.number(slot);
-            if wanted(key) && first.is_none_or(|(first, _)| way.is_before(key, first)) {
-                first = Some((key, words.value(slot, Self::HAS_VALUES)));
+        let mut trail = Trail::new();
+        let mut above = self.node_above(tables, above, key)?;
+        if near.is_group {
+            if above.node.depth() + 1 != most {
+                return None;
             }
-        })?;
-        Some(Nearest { seen, first, is_group })
+            trail.note(&own, near.seen);
+        } else {
+            // To where the path of the key ends: a group all of which is before it, or a node.
+            while above.node.leads_to(key) {
+                let level = above.node.depth() + 1;
+                let home = if level == most { own } else { tables.group(self.hash(level, key)) };
+                if level != most {
+                    let near = Self::nearest::<UP>(&home, (level, key), start)?;
+                    if near.first.is_some() {
+                        return holds(&home, near.seen).then_some(near.first);
+                    }
+                    if near.is_group {
+                        trail.note(&home, near.seen);
+                        break;
+                    }
+                }
+                above = Self::node_under(tables.node(home.hash), (level, key))??;
+            }
+        }
+        // Up to where there is a child behind the path.
+        let next = loop {
+            let node = &above.node;
+            trail.note_one(above.bucket(), above.seen);
+            let next = if same_prefix(node.prefix, key, node.depth()) {
+                node.child_from(way, way.behind(byte_of(key, node.depth())))
+            } else if way.is_before(key, node.prefix) {
+                node.child_from(way, way.before_all())
+            } else {
+                None
+            };
+            if let Some(next) = next {
+                break next;
+            }
+            let Some(level) = above.level.checked_sub(1) else {
+                return trail.holds().then_some(None);
+            };
+            let home = tables.node(self.hash(level, key));
+            let parent = self.node_above(tables, (level, home), key)?;
+            if parent.node.depth() + 1 != above.level {
+                return None;
+            }
+            above = parent;
+        };
+        // Down to the first key below that child.
+        let (mut node, mut next) = (above.node, next);
+        loop {
+            let (level, prefix) = (node.depth() + 1, child_of(node.prefix, node.depth(), next));
+            let home = tables.group(self.hash(level, prefix));
+            prefetch(home.pair[0]);
+            if has_many {
+                prefetch(home.pair[1]);
+            }
+            if level < most || has_deeper {
+                prefetch(tables.node(home.hash).pair[0]);
+            }
+            let near = Self::nearest::<UP>(&home, (level, prefix), 0)?;
+            if near.first.is_some() {
+                trail.note(&home, near.seen);
+                return trail.holds().then_some(near.first);
+            }
+            let below = Self::node_under(tables.node(home.hash), (level, prefix))??;
+            trail.note_one(below.bucket(), below.seen);
+            node = below.node;
+            next = node.child_from(way, way.before_all())?;
+        }
     }
 
-    /// Finds the node above a key, of those of `level` and of smaller ones the deepest, with its level, where it is and the
-    /// version there; `None` if there is none or a writer is in the way.
+    /// The first key of a group from a place on.
+    #[inline(always)]
+    fn nearest<const UP: bool>(
+        home: &Home<'_>,
+        (level, key): (usize, u64),
+        start: u64,
+    ) -> Option<Nearest> {
+        let (mut versions, mut best, mut is_group) = ([None; 2], FirstOf::new(), false);
+        for (seen_at, bucket) in versions.iter_mut().zip(home.pair) {
+            let (may_be_away, seen) = look(bucket, |words| {
+                is_group |=
+                    words.first_under::<UP>((level, key), Self::HAS_VALUES, start, &mut best);
+                words.kinds.may_be_away(home.hash)
+            })?;
+            *seen_at = Some(seen);
+            if !may_be_away {
+                break;
+            }
+        }
+        Some(Nearest { seen: versions, first: best.entry::<UP>(), is_group })
+    }
+
+    /// The node under the first bytes of a key, of which those before it are known; `None` inside if there is none, outside if
+    /// a writer is in the way.
+    #[inline(always)]
+    #[expect(clippy::option_option, reason = "a writer in the way is not the absence of a node")]
+    fn node_under(home: Home<'_>, (level, key): (usize, u64)) -> Option<Option<Above<'_>>> {
+        for (at, bucket) in home.pair.into_iter().enumerate() {
+            let mut node = Packed::NONE;
+            let ((is_found, may_be_away), seen) = look(bucket, |words| {
+                let is_found = words.find_node(&mut node, (level, key), at);
+                (is_found, words.kinds.may_be_away(home.hash))
+            })?;
+            if is_found {
+                return Some(Some(Above { level, home, seen, node }));
+            }
+            if !may_be_away {
+                break;
+            }
+        }
+        Some(None)
+    }
+
+    /// Finds the node above a key, of those of `level` and of smaller ones the deepest; `None` if there is none or a writer is in
+    /// the way.
     #[inline(always)]
     pub(super) fn node_above<'g>(
         &self,
         tables: Tables<'g>,
         (level, home): (usize, Home<'g>),
         key: u64,
-    ) -> Option<(Home<'g>, Seen, Packed)> {
+    ) -> Option<Above<'g>> {
         let (mut level, mut home) = (level, home);
         loop {
-            for (at, bucket) in home.pair.into_iter().enumerate() {
-                let mut node = Packed::NONE;
-                let ((is_found, may_be_away), seen) = look(bucket, |words| {
-                    let is_found = words.find_node(&mut node, (level, key), at);
-                    (is_found, words.kinds.may_be_away(home.hash))
-                })?;
-                if is_found {
-                    return Some((home, seen, node));
-                }
-                if !may_be_away {
-                    break;
-                }
+            if let Some(above) = Self::node_under(home, (level, key))? {
+                return Some(above);
             }
             level = level.checked_sub(1)?;
             home = tables.node(self.hash(level, key));
@@ -211,14 +302,10 @@ impl<V> MlpIndex<V> {
 
     /// The deepest node above a key, as far as that is known without a look at unusual levels; as `node_above`.
     #[inline(always)]
-    pub(super) fn node_over<'g>(
-        &self,
-        tables: Tables<'g>,
-        key: u64,
-    ) -> Option<(Home<'g>, Seen, Packed)> {
+    pub(super) fn node_over<'g>(&self, tables: Tables<'g>, key: u64) -> Option<Above<'g>> {
         let found = self.node_above(tables, self.above(tables, key)?, key)?;
         let Levels { first, others } = self.levels();
-        if !found.2.leads_to(key) || others >> first == 0 {
+        if !found.node.leads_to(key) || others >> first == 0 {
             return Some(found);
         }
         // Not a group: so a node on the level of most keys, or further down.
@@ -257,8 +344,13 @@ impl<V: Send + Sync> MlpIndex<V> {
             home.pair.into_iter().for_each(|bucket| prefetch(bucket));
             homes[level] = Some(home);
         }
+        let has_many = self.levels().others != 0;
         if let Some((_, home)) = self.above(tables, key) {
             prefetch(home.pair[0]);
+            if has_many {
+                prefetch(home.pair[1]);
+                self.ask_second_above(tables, key);
+            }
         }
         for level in self.levels() {
             let Some(home) = homes[level] else { continue };
@@ -270,8 +362,8 @@ impl<V: Send + Sync> MlpIndex<V> {
         if let Rule::Same(_) = rule {
             return None;
         }
-        let (home, seen, node) = self.node_over(tables, key)?;
-        self.add_below(tables, (&home, seen), &node, &homes, leaf)
+        let above = self.node_over(tables, key)?;
+        self.add_below(tables, &above, &homes, leaf)
     }
 
     /// Adds a key to a group that is there, or changes its value.
@@ -323,12 +415,11 @@ impl<V: Send + Sync> MlpIndex<V> {
     fn add_below(
         &self,
         tables: Tables<'_>,
-        (home, seen): (&Home<'_>, Seen),
-        node: &Packed,
+        above: &Above<'_>,
         homes: &[Option<Home<'_>>; LEVELS + 1],
         (key, value): (u64, Word),
     ) -> Option<Outcome> {
-        let depth = node.depth();
+        let (node, depth) = (&above.node, above.node.depth());
         if !same_prefix(node.prefix, key, depth) || node.leads_to(key) {
             return None;
         }
@@ -338,11 +429,11 @@ impl<V: Send + Sync> MlpIndex<V> {
         }
         let level = depth + 1;
         let leaf_home = homes[level].unwrap_or_else(|| tables.group(self.hash(level, key)));
-        if !home.segment.is_open() || !leaf_home.segment.is_open() {
+        if !above.home.segment.is_open() || !leaf_home.segment.is_open() {
             return None;
         }
-        let bucket = home.pair[node.at.0];
-        let mut parent = lock_as_seen(bucket, seen)?;
+        let bucket = above.bucket();
+        let mut parent = lock_as_seen(bucket, above.seen)?;
         let mut spot = self.spot(leaf_home, lock(leaf_home.pair[0])?, None)?;
         // Both are announced before one is made.
         parent.begin_change();

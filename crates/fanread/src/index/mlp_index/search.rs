@@ -171,6 +171,10 @@ impl<V> MlpIndex<V> {
         if let Some(true) = Self::is_missing(&first.1, (first.0, key)) {
             return None;
         }
+        if let Some((_, home)) = self.above(tables, key) {
+            prefetch(home.pair[1]);
+        }
+        self.ask_second_above(tables, key);
         for (level, home) in asked.iter().map_while(|asked| asked.as_ref()) {
             if let Some(word) = Self::find_in(home.pair, key) {
                 return Some(read_value(word));
@@ -180,7 +184,7 @@ impl<V> MlpIndex<V> {
             }
         }
         let node = self.node_over(tables, key);
-        if node.is_some_and(|(_, _, node)| !node.leads_to(key)) {
+        if node.is_some_and(|above| !above.node.leads_to(key)) {
             return None;
         }
         self.find_anywhere(key, guard)
@@ -191,6 +195,14 @@ impl<V> MlpIndex<V> {
     pub(super) fn above<'g>(&self, tables: Tables<'g>, key: u64) -> Option<(usize, Home<'g>)> {
         let level = self.levels().first.checked_sub(1)?;
         Some((level, tables.node(self.hash(level, key))))
+    }
+
+    /// Asks for the node two levels above that of most keys.
+    #[inline(always)]
+    pub(super) fn ask_second_above(&self, tables: Tables<'_>, key: u64) {
+        if let Some(level) = self.levels().first.checked_sub(2) {
+            prefetch(tables.node(self.hash(level, key)).pair[0]);
+        }
     }
 
     /// The usual levels.
@@ -572,34 +584,40 @@ fn first_of(group: &Group, way: Way, wanted: impl Fn(u64) -> bool) -> Option<(u6
 
 impl<V> Pinned<'_, V> {
     /// The first entry from a bound on, in one direction.
-    fn beside(&self, bound: Bound<u64>, way: Way) -> Option<(u64, Ref<'_, V>)> {
-        let (key, included) = match (bound, way) {
-            (Bound::Included(key), _) => (key, true),
-            (Bound::Excluded(key), _) => (key, false),
-            (Bound::Unbounded, Way::Up) => (0, true),
-            (Bound::Unbounded, Way::Down) => (u64::MAX, true),
+    #[inline]
+    fn beside<const UP: bool>(&self, bound: Bound<u64>) -> Option<(u64, Ref<'_, V>)> {
+        let (key, included) = match bound {
+            Bound::Included(key) => (key, true),
+            Bound::Excluded(key) => (key, false),
+            Bound::Unbounded => (if UP { 0 } else { u64::MAX }, true),
         };
-        let quickly = self
-            .map
-            .tables(&self.guard)
-            .and_then(|tables| self.map.beside_quickly(tables, key, way, included));
-        let (key, word) = match quickly {
+        let tables = self.map.tables(&self.guard)?;
+        let found = match self.map.beside_quickly::<UP>(tables, key, included) {
             Some(found) => found,
-            None => self.map.steady(&self.guard, |tables, view| {
-                self.map.neighbour(tables, view, key, way, included)
-            })??,
+            None => self.beside_anyhow(key, if UP { Way::Up } else { Way::Down }, included),
         };
+        let (key, word) = found?;
         Some((key, Ref::new(read_value(word))))
+    }
+
+    /// As `beside`, however long it takes.
+    #[cold]
+    fn beside_anyhow(&self, key: u64, way: Way, included: bool) -> Option<(u64, Word)> {
+        self.map
+            .steady(&self.guard, |tables, view| {
+                self.map.neighbour(tables, view, key, way, included)
+            })
+            .flatten()
     }
 
     /// The first entry at or above a bound.
     pub(super) fn first_from(&self, bound: Bound<u64>) -> Option<(u64, Ref<'_, V>)> {
-        self.beside(bound, Way::Up)
+        self.beside::<true>(bound)
     }
 
     /// The last entry at or below a bound.
     pub(super) fn last_up_to(&self, bound: Bound<u64>) -> Option<(u64, Ref<'_, V>)> {
-        self.beside(bound, Way::Down)
+        self.beside::<false>(bound)
     }
 }
 

@@ -5,6 +5,8 @@
 //!
 //! The invariants are those of `layout.rs`. PAPER: section 4.3, "Bucketized Cuckoo Hashing".
 
+use core::hint::select_unpredictable;
+
 use super::layout::{
     Children, Entry, GROUP, Kind, Kinds, LEVELS, MEDIUM, Node, SLOTS, SMALL, UNITS, Way, byte_of,
     number_of, prefix_of, same_prefix, units_of,
@@ -162,6 +164,33 @@ impl Packed {
     }
 }
 
+/// The place of a key on the way up or down: what comes first has the smaller one.
+#[inline(always)]
+pub(super) fn place_of<const UP: bool>(key: u64) -> u64 {
+    if UP { key } else { !key }
+}
+
+/// The first of some entries, on the way up or down.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FirstOf {
+    place: u64,
+    value: Word,
+    is_any: bool,
+}
+
+impl FirstOf {
+    #[inline(always)]
+    pub(super) fn new() -> Self {
+        Self { place: u64::MAX, value: core::ptr::null_mut(), is_any: false }
+    }
+
+    /// The key and its value, if there is one.
+    #[inline(always)]
+    pub(super) fn entry<const UP: bool>(self) -> Option<(u64, Word)> {
+        self.is_any.then_some((place_of::<UP>(self.place), self.value))
+    }
+}
+
 /// Whether one of the lowest `count` bytes of a word, one to eight, is `byte`.
 #[inline(always)]
 fn first_bytes_have(word: u64, count: usize, byte: u8) -> bool {
@@ -230,6 +259,35 @@ impl<'a> Words<'a> {
                 leaf(slot);
             }
         }
+    }
+
+    /// Finds the first key from the place `start` on, of those that share their first `level` bytes with `key`, if it comes before
+    /// what was found so far; tells whether there is any key, be it before `start`.
+    ///
+    /// No branch on the keys: which of them it is cannot be guessed.
+    #[inline(always)]
+    #[expect(clippy::needless_bitwise_bool, reason = "a lazy one is a branch")]
+    pub(super) fn first_under<const UP: bool>(
+        self,
+        (level, key): (usize, u64),
+        has_values: bool,
+        start: u64,
+        first: &mut FirstOf,
+    ) -> bool {
+        let (mut is_group, mut is_better, mut at) = (false, false, 0);
+        for slot in 0..if has_values { UNITS } else { SLOTS } {
+            let number = self.number(slot);
+            let is_there = self.kinds.is_leaf_of(slot, level) & same_prefix(number, key, level);
+            let place = place_of::<UP>(number);
+            is_group |= is_there;
+            let takes = is_there & (place >= start) & (place <= first.place);
+            is_better |= takes;
+            first.place = select_unpredictable(takes, place, first.place);
+            at = select_unpredictable(takes, slot, at);
+        }
+        first.is_any |= is_better;
+        first.value = select_unpredictable(is_better, self.value(at, has_values), first.value);
+        is_group
     }
 
     /// Adds the keys of this bucket, a group's first or second, that share their first `level` bytes with `key`.
