@@ -34,9 +34,9 @@ pub(super) const MOST_WORDS: usize = if cfg!(any(shuttle, small_leaves, miri)) {
 
 /// Fresh keys at which an insertion brings them into order, before the run is full.
 ///
-/// It copies some three hundred keys then. With more, bounds look at more keys one by one; with fewer, loads copy more: 32 make
-/// loads of 20 M a tenth slower, and bounds right after them a tenth faster than 128 should.
-const MANY_FRESH: usize = if cfg!(any(shuttle, small_leaves, miri)) { 4 } else { 128 };
+/// It copies some three hundred keys then. With more, bounds look at more keys one by one: with 128 those right after a load of 20 M
+/// are a tenth slower. With fewer, loads copy more: 32 make that load a tenth slower.
+const MANY_FRESH: usize = if cfg!(any(shuttle, small_leaves, miri)) { 4 } else { 64 };
 
 /// Fresh keys that a walk sorts for itself; more make it bring them into order for all.
 pub(super) const FEW_FRESH: usize = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 32 };
