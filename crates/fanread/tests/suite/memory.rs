@@ -47,8 +47,9 @@ fn a_sleeping_reader_stops_no_split_and_its_memory_comes_back() {
         reader.join().unwrap();
         retained
     });
-    // The memory is not lost: much more churn is served from what had to be kept.
-    assert!(churn(60) <= retained, "memory grew after the reader was gone");
+    // The memory is not lost: much more churn is served from what had to be kept, but for a few pieces of other sizes. If it were,
+    // there would be four times as much.
+    assert!(churn(60) <= retained + retained / 16, "memory grew after the reader was gone");
     assert!(map.memory_usage().idle_bytes > 0);
     map.pin().check().unwrap();
 }
