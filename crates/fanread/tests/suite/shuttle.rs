@@ -16,6 +16,16 @@ fn schedules() -> usize {
     effort::amount("FANREAD_SCHEDULES", 10_000)
 }
 
+/// Runs a scene under many schedules of both kinds.
+fn explore_scene(scene: impl Fn() + Send + Sync + Copy + 'static) {
+    let mut config = Config::new();
+    config.stack_size = 1 << 18;
+    let half = schedules() / 2;
+    Runner::new(RandomScheduler::new(half), config.clone()).run(scene);
+    Runner::new(PctScheduler::new(4, half), config).run(scene);
+    effort::done("schedules", NAME, 2 * half as u64);
+}
+
 /// What one thread does.
 #[derive(Clone, Copy, Debug)]
 enum Do {
@@ -75,16 +85,8 @@ impl Scenario {
 
     /// Runs the scenario under many schedules, with the value in the leaf and with the value in a record.
     fn explore(self) {
-        let mut config = Config::new();
-        config.stack_size = 1 << 18;
-        let half = schedules() / 2;
-        let random = || RandomScheduler::new(half);
-        let few_switches = || PctScheduler::new(4, half);
-        Runner::new(random(), config.clone()).run(move || self.run::<u64>());
-        Runner::new(few_switches(), config.clone()).run(move || self.run::<u64>());
-        Runner::new(random(), config.clone()).run(move || self.run::<Box<u64>>());
-        Runner::new(few_switches(), config).run(move || self.run::<Box<u64>>());
-        effort::done("schedules", NAME, 4 * half as u64);
+        explore_scene(move || self.run::<u64>());
+        explore_scene(move || self.run::<Box<u64>>());
     }
 }
 

@@ -16,7 +16,8 @@
 //! this rests on is locked, so it is so while the words are stored, and nothing else has to be looked at again.
 //!
 //! A bound is mostly in the key's group, or in the group of the next child of the node above. All three are asked for at once,
-//! the third one before it is known: where most keys are on one level, the next byte is mostly a child's.
+//! the third one before it is known: where most keys are on one level, the next byte is mostly a child's. Else the search goes down
+//! to where the key's path ends, up to the first node with a child behind it, and down to the first key there.
 //!
 //! The invariants are those of `edit.rs` (E1, E2) and `layout.rs` (B3, B4). PAPER: none; its table has one thread.
 

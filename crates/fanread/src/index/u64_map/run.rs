@@ -6,9 +6,9 @@
 //!          0                     sorted                      len   capacity
 //! ```
 //!
-//! A run only ever gets more fresh keys; what else is to change makes a new one. So its keys may be read by anyone who has
-//! seen its length. A key may be there twice, and need not be in the map any more. The insertion that leaves the 128th fresh key
-//! brings all into order, if the run is not full before.
+//! A run only ever gets more fresh keys, and counts them among the sorted ones if they came in order; what else is to change makes
+//! a new one. So its keys may be read by anyone who has seen how many there are. A key may be there twice, and need not be in the
+//! map any more. The insertion that leaves the 64th fresh key brings all into order, if the run is not full before.
 //!
 //! # Invariants
 //!

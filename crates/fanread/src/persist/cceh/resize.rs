@@ -176,8 +176,7 @@ impl<M: Medium> Map<M> {
         let halves = name.halves();
         let mut drafts = [self.draft(halves[0])?, self.draft(halves[1])?];
         let mut others = [Vec::new(), Vec::new()];
-        // Not a loop over them: this way the compiler makes two loops of it, over buckets and slots.
-        self.entries(block, name).for_each(|entry| {
+        for entry in self.entries(block, name) {
             let half = usize::from(!halves[0].covers(entry.hash));
             let draft = &mut drafts[half];
             let home = self.geometry.bucket(entry.hash);
@@ -188,7 +187,7 @@ impl<M: Medium> Map<M> {
             } else {
                 others[half].push(entry);
             }
-        });
+        }
         for (half, others) in others.into_iter().enumerate() {
             if others.into_iter().all(|entry| self.place_away(&mut drafts[half], entry)) {
                 continue;

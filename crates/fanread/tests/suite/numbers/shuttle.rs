@@ -60,10 +60,5 @@ fn a_bound_tells_what_came_next_at_one_instant() {
         }
         writer.join().unwrap();
     };
-    let mut config = Config::new();
-    config.stack_size = 1 << 18;
-    let half = schedules() / 2;
-    Runner::new(RandomScheduler::new(half), config.clone()).run(scene);
-    Runner::new(PctScheduler::new(4, half), config).run(scene);
-    effort::done("schedules", NAME, 2 * half as u64);
+    explore_scene(scene);
 }

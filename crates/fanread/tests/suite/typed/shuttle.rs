@@ -1,15 +1,5 @@
 // Included for each map on keys of any type by `maps/mod.rs`, behind `../shuttle.rs`.
 
-/// Runs a scene under many schedules of both kinds.
-fn explore_scene(scene: impl Fn() + Send + Sync + Copy + 'static) {
-    let mut config = Config::new();
-    config.stack_size = 1 << 18;
-    let half = schedules() / 2;
-    Runner::new(RandomScheduler::new(half), config.clone()).run(scene);
-    Runner::new(PctScheduler::new(4, half), config).run(scene);
-    effort::done("schedules", NAME, 2 * half as u64);
-}
-
 fn key(n: u64) -> Box<[u8]> {
     n.to_be_bytes().into()
 }
