@@ -277,11 +277,11 @@ pub(crate) struct Churned<V> {
     seed: u64,
 }
 
-/// Keys from one key of the test to the next. With 64 a leaf holds at most one of them.
-const SPREAD: u32 = 64;
+/// Keys from one key of the test to the next: as many as a leaf holds.
+const SPREAD: u32 = if cfg!(small_leaves) { 8 } else { 64 };
 
 /// Keys that are filled or emptied together: two or three leaves.
-const STRETCH: u32 = 128;
+const STRETCH: u32 = 2 * SPREAD;
 
 impl<V: Value> Churned<V> {
     pub(crate) fn new(entries: &BTreeMap<u32, u64>, spelling: Spelling, seed: u64) -> Self {

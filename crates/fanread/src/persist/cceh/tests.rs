@@ -2,6 +2,8 @@
 //! opened, and has to be the map before the call in flight, or after it.
 
 mod checkpoints;
+#[cfg(shuttle)]
+mod scenes;
 mod strings;
 #[cfg(shuttle)]
 mod together;
@@ -634,7 +636,7 @@ fn histories_of_threads_are_linearizable_while_segments_split_and_merge() {
     for policy in POLICIES {
         let plan = Plan { threads: 4, keys: 16, seed: effort::seed(4), ..Plan::new(histories) };
         let stats = run(&plan, |initial| {
-            let map = Map::create(Mapped::memory(true).unwrap(), tiny(policy, 1)).unwrap();
+            let map = Map::create(Mapped::memory(false).unwrap(), tiny(policy, 1)).unwrap();
             let shared = Shared(map);
             for (number, value) in initial {
                 shared.0.insert(shared.key(*number), *value).unwrap();
@@ -678,119 +680,5 @@ fn keys_that_stay_are_found_and_walked_over_while_others_come_and_go() {
         });
         map.check().unwrap();
         assert_eq!(contents(&map), stays.map(|key| (key, !key)).collect());
-    }
-}
-
-#[cfg(shuttle)]
-mod scenes {
-    use super::*;
-    use shuttle::{Config, MaxSteps, Runner, scheduler};
-    use std::sync::Arc;
-
-    /// Runs a scene under both schedulers.
-    pub(super) fn schedules(scene: impl Fn() + Send + Sync + Clone + 'static) {
-        let count = effort::amount("FANREAD_SCHEDULES", 2000);
-        let config = || {
-            let mut config = Config::new();
-            // Maps have their arrays of chunks in them, and these are moved.
-            config.stack_size = 1 << 18;
-            // States of crashes are opened in the scene too.
-            config.max_steps = MaxSteps::None;
-            config
-        };
-        Runner::new(scheduler::RandomScheduler::new(count), config()).run(scene.clone());
-        Runner::new(scheduler::PctScheduler::new(4, count), config()).run(scene);
-        effort::done("schedules", "cceh", 2 * count as u64);
-    }
-
-    /// A map of small segments, one of which is about to split, or, together with its neighbour, to merge.
-    fn start(policy: SplitPolicy, count: u64) -> (Arc<Map<Mapped>>, Vec<u64>) {
-        let map = Map::create(Mapped::memory(true).unwrap(), tiny(policy, 1)).unwrap();
-        // All in one bucket of the segments whose hashes begin with 1: four of them fill it.
-        let keys: Vec<_> = (0..6).map(|n: u64| map.spelling.key(n << 60 | 1 << 63)).collect();
-        keys[..count as usize]
-            .iter()
-            .for_each(|key| assert!(map.insert(*key, 1).unwrap().is_none()));
-        (Arc::new(map), keys)
-    }
-
-    fn splits(policy: SplitPolicy) {
-        schedules(move || {
-            let (map, keys) = start(policy, 4);
-            let writer = |at: usize| {
-                let (map, key) = (map.clone(), keys[at]);
-                shuttle::thread::spawn(move || assert_eq!(map.insert(key, 2).unwrap(), None))
-            };
-            let reader = {
-                let (map, keys) = (map.clone(), keys.clone());
-                shuttle::thread::spawn(move || {
-                    assert!(keys[..4].iter().all(|key| map.get(*key) == Some(1)));
-                    let first = map.get(keys[4]);
-                    assert!(map.get(keys[4]) >= first, "what was seen stays");
-                })
-            };
-            let writers = [writer(4), writer(5)];
-            writers.into_iter().for_each(|writer| writer.join().unwrap());
-            reader.join().unwrap();
-            map.check().unwrap();
-            assert_eq!(contents(&map).len(), 6);
-        });
-    }
-
-    #[test]
-    fn shuttle_a_slot_used_again_gives_no_foreign_value() {
-        schedules(|| {
-            let (map, keys) = start(SplitPolicy::InPlace, 3);
-            let writer = {
-                let (map, keys) = (map.clone(), keys.clone());
-                shuttle::thread::spawn(move || {
-                    assert_eq!(map.remove(keys[0]), Some(1));
-                    assert_eq!(map.insert(keys[4], 2).unwrap(), None);
-                    assert_eq!(map.remove(keys[4]), Some(2));
-                    assert_eq!(map.insert(keys[0], 3).unwrap(), None);
-                })
-            };
-            assert!([None, Some(1), Some(3)].contains(&map.get(keys[0])));
-            assert!([None, Some(2)].contains(&map.get(keys[4])));
-            writer.join().unwrap();
-            map.check().unwrap();
-        });
-    }
-
-    #[test]
-    fn shuttle_readers_and_writers_beside_a_split_in_place() {
-        splits(SplitPolicy::InPlace);
-    }
-
-    #[test]
-    fn shuttle_readers_and_writers_beside_a_split_by_copies() {
-        splits(SplitPolicy::CopyOnWrite);
-    }
-
-    #[test]
-    fn shuttle_readers_and_writers_beside_a_merge() {
-        schedules(|| {
-            let (map, keys) = start(SplitPolicy::InPlace, 6);
-            keys[1..4].iter().for_each(|key| assert_eq!(map.remove(*key), Some(1)));
-            let remover = {
-                let (map, key) = (map.clone(), keys[4]);
-                shuttle::thread::spawn(move || assert_eq!(map.remove(key), Some(1)))
-            };
-            let writer = {
-                let (map, key) = (map.clone(), keys[1]);
-                shuttle::thread::spawn(move || assert_eq!(map.insert(key, 3).unwrap(), None))
-            };
-            let reader = {
-                let (map, keys) = (map.clone(), keys.clone());
-                shuttle::thread::spawn(move || {
-                    for _ in 0..2 {
-                        assert_eq!((map.get(keys[0]), map.get(keys[5])), (Some(1), Some(1)));
-                    }
-                })
-            };
-            [remover, writer, reader].into_iter().for_each(|thread| thread.join().unwrap());
-            map.check().unwrap();
-            assert_eq!(contents(&map).len(), 3);
-        });
     }
 }

@@ -8,7 +8,7 @@ use crate::persist::cceh::strings::Strings;
 const LINES: usize = 2048;
 
 /// A key of a number: one in eight is longer than a cell of a small map.
-fn text(number: u64) -> Vec<u8> {
+pub(super) fn text(number: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     if number > 0 {
         bytes.extend_from_slice(&number.to_le_bytes());
@@ -19,7 +19,7 @@ fn text(number: u64) -> Vec<u8> {
 }
 
 /// A value of a number: some are empty, some take several blocks of a small map.
-fn body(number: u64) -> Vec<u8> {
+pub(super) fn body(number: u64) -> Vec<u8> {
     let mut bytes = text(number);
     if number.is_multiple_of(6) {
         bytes.extend((0..number % 5 * 130).map(|n| (n ^ number) as u8));
@@ -31,7 +31,7 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-fn body_number(bytes: &[u8]) -> u64 {
+pub(super) fn body_number(bytes: &[u8]) -> u64 {
     assert_eq!(bytes, body(number(bytes)), "a value is whole");
     number(bytes)
 }
@@ -416,7 +416,7 @@ fn histories_of_threads_with_strings_are_linearizable() {
     for options in [twins(SplitPolicy::InPlace, 4), tiny(SplitPolicy::CopyOnWrite, 1)] {
         let plan = Plan { threads: 4, keys: 16, seed: effort::seed(4), ..Plan::new(histories) };
         let stats = run(&plan, |initial| {
-            let shared = Shared(Strings::create(Mapped::memory(true).unwrap(), options).unwrap());
+            let shared = Shared(Strings::create(Mapped::memory(false).unwrap(), options).unwrap());
             for (number, value) in initial {
                 shared.0.insert(&text((*number).into()), &body(*value)).unwrap();
             }

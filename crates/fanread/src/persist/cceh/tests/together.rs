@@ -168,7 +168,7 @@ fn crash_together<S: Subject + Send + Sync + 'static>(of: &str, before: u64, liv
             let together = Together::new(policy, is_ordered, before, lives.clone());
             let seed = Arc::new(AtomicU64::new(effort::seed(1)));
             let opened = opened.clone();
-            schedules(move || {
+            schedules(of, move || {
                 let seed = seed.fetch_add(1, Ordering::Relaxed);
                 opened.fetch_add(together.run::<S>(seed), Ordering::Relaxed);
             });
