@@ -6,6 +6,7 @@
 #   ci/fuzz.sh maps               those named
 #   ci/fuzz.sh build              only compiles them
 #
+#   key_order     any bytes as encoded keys of every type
 #   maps          operations on every map, with tiny leaves, compared with std's BTreeMap
 #   persist_open  damaged files of persistent maps
 #   table_reader  damaged table files, starting from files that RocksDB wrote
@@ -17,7 +18,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(maps persist_open table_reader)
+[ ${#targets[@]} -gt 0 ] || targets=(key_order maps persist_open table_reader)
 
 if ! cargo +nightly --version >/dev/null 2>&1; then
   command -v rustup >/dev/null || { echo "ci/fuzz.sh: install rustup (https://rustup.rs)" >&2; exit 2; }

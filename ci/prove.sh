@@ -177,7 +177,7 @@ share() { # of a thousand parts of the time, in seconds
 }
 ! wanted fuzz || {
   # Maps have the most to try.
-  for each in maps/90 persist_open/40 table_reader/40; do
+  for each in maps/70 persist_open/25 table_reader/25 key_order/50; do
     seed=$(seed_of "fuzz" "$each")
     FANREAD_FUZZ_SECONDS=$(share "${each#*/}") attempt "fuzz-${each%/*}" "$seed" ../../ci/fuzz.sh "${each%/*}"
     echo "ci/prove.sh: fuzz ${each%/*}: $(share "${each#*/}") seconds"

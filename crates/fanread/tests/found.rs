@@ -34,3 +34,8 @@ fn damaged_files_of_maps_are_refused_or_opened() {
 fn files_that_are_no_tables_are_refused_or_answer() {
     replay("table_reader", |_| true, fuzzed::tables::run);
 }
+
+#[test]
+fn bytes_that_are_no_keys_are_refused_or_in_order() {
+    replay("key_order", |_| true, fuzzed::key_order::run);
+}
