@@ -158,8 +158,8 @@ share() { # of a thousand parts of the time, in seconds
 }
 ! wanted schedules || {
   export FANREAD_SCHEDULES=200
-  repeat "$(share 200)" schedules "$scenes"
-  repeat "$(share 30)" unit-schedules "$unit_scenes" shuttle_
+  repeat "$(share 120)" schedules "$scenes"
+  repeat "$(share 110)" unit-schedules "$unit_scenes" shuttle_
 }
 ! wanted histories || {
   export FANREAD_HISTORIES=300
@@ -222,7 +222,7 @@ git diff --quiet HEAD || commit=$commit+
 
 if [ -n "$record" ] && [ ${#failures[@]} -eq 0 ]; then
   {
-    printf '    %s %s %s' "$(date -u +%F)" "$commit" "$minutes"
+    printf '    %s %s %s' "$(date -u +%F)" "$commit" $(((run_in + 59) / 60))
     awk '{ sum[$1 "/" $2] += $3 } END { for (name in sum) printf "%s=%.0f\n", name, sum[name] }' "$FANREAD_COUNTS" | sort | awk '{ printf " %s", $1 } END { print "" }'
   } >>"$record"
   sums "$record" >"$out/sums"
