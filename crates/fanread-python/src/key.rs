@@ -435,12 +435,12 @@ fn int_of(py: Python<'_>, number: i128) -> PyResult<Bound<'_, PyAny>> {
     }
 }
 
-/// The number that is encoded; `i128::MAX` or `MIN` for one that has more than 64 bits.
+/// The number that is encoded; 2^64 or -2^64 for one that is further from zero.
 pub(crate) fn number(bytes: &[u8]) -> i128 {
     let Some((header, magnitude)) = bytes.split_first() else { return 0 };
     let negative = *header < ZERO;
     if magnitude.len() > 8 {
-        return if negative { i128::MIN } else { i128::MAX };
+        return if negative { -(1 << 64) } else { 1 << 64 };
     }
     let flip = if negative { u8::MAX } else { 0 };
     let number = magnitude.iter().fold(0, |number: u64, byte| number << 8 | u64::from(byte ^ flip));
