@@ -17,7 +17,8 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::key;
+use crate::body::{Word, number_of};
+use crate::key::{self, Key};
 use crate::map::SortedMapBase;
 
 /// What an iterator yields.
@@ -105,6 +106,50 @@ unsafe impl Send for Lent {}
 // SAFETY: as above.
 unsafe impl Sync for Lent {}
 
+/// Copies of entries that lie behind each other in a map.
+#[derive(Default)]
+pub(crate) struct Copied {
+    /// Where words count from, if keys are words.
+    first: Option<i64>,
+    /// All bytes of keys.
+    keys: Vec<u8>,
+    /// The word of each key, or where its bytes end; and its value.
+    entries: Vec<(u64, Lent)>,
+}
+
+impl Copied {
+    /// Forgets what was there.
+    pub(crate) fn begin(&mut self, first: Option<i64>) {
+        self.keys.clear();
+        self.entries.clear();
+        self.first = first;
+    }
+
+    /// Adds an entry whose key is a word.
+    #[inline]
+    pub(crate) fn add(&mut self, word: u64, value: &Word) {
+        // SAFETY: the pointer of a reference is not null.
+        let lent = Lent(unsafe { core::ptr::NonNull::new_unchecked(value.as_ptr()) });
+        self.entries.push((word, lent));
+    }
+
+    #[inline]
+    pub(crate) fn add_bytes(&mut self, key: &[u8], value: &Word) {
+        self.keys.extend_from_slice(key);
+        self.add(self.keys.len() as u64, value);
+    }
+
+    #[inline]
+    fn key(&self, at: usize) -> Key<'_> {
+        let word = self.entries[at].0;
+        if let Some(first) = self.first {
+            return Key::Number(number_of(first, word));
+        }
+        let before = if at > 0 { self.entries[at - 1].0 } else { 0 };
+        Key::Bytes(&self.keys[before as usize..word as usize])
+    }
+}
+
 /// An iterator over a SortedMap, in the order of its keys.
 #[pyclass(module = "fanread._fanread")]
 pub struct SortedMapIterator {
@@ -116,12 +161,9 @@ pub struct SortedMapIterator {
     left: usize,
     sizes: u64,
     changes: u64,
-    /// Keys of the copied entries, one behind the other; where each ends; and their values.
-    keys: Vec<u8>,
-    copied: Vec<(usize, Lent)>,
-    /// How many of them were yielded, and how many bytes of keys these had.
+    copied: Copied,
+    /// How many of them were yielded.
     yielded: usize,
-    at: usize,
     chunk: usize,
 }
 
@@ -142,48 +184,24 @@ impl SortedMapIterator {
             left,
             sizes,
             changes,
-            keys: Vec::new(),
-            copied: Vec::new(),
+            copied: Copied::default(),
             yielded: 0,
-            at: 0,
             chunk: COPIED.0,
         }
     }
 
-    /// Goes on behind the last key that was yielded.
-    fn settle(&mut self) {
-        if self.yielded > 0 {
-            let before = if self.yielded > 1 { self.copied[self.yielded - 2].0 } else { 0 };
-            self.ends.go_on(&self.keys[before..self.at], self.reverse);
-        }
-        self.keys.clear();
-        self.copied.clear();
-        (self.yielded, self.at) = (0, 0);
-    }
-
-    /// Copies the next entries.
+    /// Copies the next entries, from behind the last key that was yielded.
     fn copy(&mut self, py: Python<'_>, owner: &SortedMapBase) {
-        self.settle();
+        if let Some(last) = self.yielded.checked_sub(1) {
+            let mut short = [0; 2];
+            self.ends.go_on(self.copied.key(last).bytes(&mut short), self.reverse);
+        }
+        self.yielded = 0;
         self.changes = owner.history().1;
         let wanted = self.chunk.min(self.left);
         self.chunk = (self.chunk * 4).min(COPIED.1);
-        let (keys, copied) = (&mut self.keys, &mut self.copied);
-        let ends = self.ends.as_slices();
-        let reverse = self.reverse;
-        owner.with(py, |map| {
-            let range = map.range(ends);
-            let mut add = |key: &[u8], word: &crate::map::Word| {
-                keys.extend_from_slice(key);
-                // SAFETY: the pointer of a reference is not null.
-                let lent = Lent(unsafe { core::ptr::NonNull::new_unchecked(word.as_ptr()) });
-                copied.push((keys.len(), lent));
-            };
-            if reverse {
-                range.rev().take(wanted).for_each(|(key, word)| add(&key, &word));
-            } else {
-                range.take(wanted).for_each(|(key, word)| add(&key, &word));
-            }
-        });
+        let (ends, copied) = (&self.ends, &mut self.copied);
+        owner.with(py, |body| body.copy(ends, self.reverse, wanted, copied));
     }
 }
 
@@ -218,11 +236,11 @@ impl SortedMapIterator {
         if sizes != self.sizes {
             return Err(PyRuntimeError::new_err("SortedMap changed size during iteration"));
         }
-        if changes != self.changes || self.yielded == self.copied.len() {
+        if changes != self.changes || self.yielded == self.copied.entries.len() {
             let owner = owner.clone_ref(py);
             self.copy(py, owner.get());
         }
-        let Some((end, lent)) = self.copied.get(self.yielded) else {
+        let Some((_, lent)) = self.copied.entries.get(self.yielded) else {
             self.owner = None;
             return Ok(None);
         };
@@ -230,8 +248,7 @@ impl SortedMapIterator {
         let Some(kind) = owner.get().kind() else { return Ok(None) };
         // SAFETY: nothing has changed since the word was copied, so the map owns its reference (C1).
         let value = unsafe { Bound::from_borrowed_ptr(py, lent.0.as_ptr()) };
-        let key = &self.keys[self.at..*end];
-        self.at = *end;
+        let key = self.copied.key(self.yielded);
         self.yielded += 1;
         self.left -= 1;
         if self.what == What::Values {

@@ -95,14 +95,58 @@ const ZERO: u8 = 0x80;
 /// Header of a number whose length follows.
 const LONG: u8 = 0xff;
 
-/// Where encodings are made that are not bytes of the object itself.
-///
-/// They are made in place, and stay there, and a short one is written as whole words: what is loaded right after it was stored in
-/// other pieces has to wait for the cache.
-#[derive(Default)]
-pub(crate) struct Room {
-    short: [u64; 2],
-    long: Vec<u8>,
+/// A key as maps take it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Key<'k> {
+    /// An encoding.
+    Bytes(&'k [u8]),
+    /// An int from -2^63 to 2^64 - 1, which is encoded where it has to be ([`Key::bytes`]).
+    Number(i128),
+}
+
+/// A key that owns its bytes.
+#[derive(Debug)]
+pub(crate) enum OwnedKey {
+    Bytes(Vec<u8>),
+    Number(i128),
+}
+
+impl OwnedKey {
+    #[inline]
+    pub(crate) fn as_key(&self) -> Key<'_> {
+        match self {
+            Self::Bytes(bytes) => Key::Bytes(bytes),
+            Self::Number(number) => Key::Number(*number),
+        }
+    }
+}
+
+impl<'k> Key<'k> {
+    /// The encoding, made in `short` if there is none yet.
+    ///
+    /// In place, and as whole words: what is loaded right after it was stored in other pieces has to wait for the cache.
+    #[inline]
+    pub(crate) fn bytes<'s>(self, short: &'s mut [u64; 2]) -> &'s [u8]
+    where
+        'k: 's,
+    {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Number(number) => encode_small(number.unsigned_abs() as u64, number < 0, short),
+        }
+    }
+
+    /// A copy of the encoding.
+    pub(crate) fn to_vec(self) -> Vec<u8> {
+        self.bytes(&mut [0; 2]).to_vec()
+    }
+
+    pub(crate) fn to_owned(self) -> OwnedKey {
+        match self {
+            Self::Bytes(bytes) => OwnedKey::Bytes(bytes.to_vec()),
+            Self::Number(number) => OwnedKey::Number(number),
+        }
+    }
 }
 
 /// Why an object has no encoding of a kind.
@@ -119,25 +163,25 @@ impl From<PyErr> for NoKey {
     }
 }
 
-/// Encodes an object as a key of a kind. The bytes are those of the object, or in `room`.
+/// Makes an object a key of a kind. Its bytes are those of the object, or in `room`.
 #[inline]
 pub(crate) fn encode<'k>(
     kind: Kind,
     key: &'k Bound<'_, PyAny>,
-    room: &'k mut Room,
-) -> Result<&'k [u8], NoKey> {
+    room: &'k mut Vec<u8>,
+) -> Result<Key<'k>, NoKey> {
     match kind {
-        Kind::Str => encode_str(key, room),
+        Kind::Str => encode_str(key, room).map(Key::Bytes),
         Kind::Int => encode_int(key, room),
         Kind::Bytes => match key.cast::<PyBytes>() {
-            Ok(bytes) => Ok(bytes.as_bytes()),
+            Ok(bytes) => Ok(Key::Bytes(bytes.as_bytes())),
             Err(_) => Err(NoKey::OtherKind),
         },
     }
 }
 
 #[inline]
-fn encode_str<'k>(key: &'k Bound<'_, PyAny>, room: &'k mut Room) -> Result<&'k [u8], NoKey> {
+fn encode_str<'k>(key: &'k Bound<'_, PyAny>, room: &'k mut Vec<u8>) -> Result<&'k [u8], NoKey> {
     if !Kind::Str.is_of(key) {
         return Err(NoKey::OtherKind);
     }
@@ -153,7 +197,10 @@ fn encode_str<'k>(key: &'k Bound<'_, PyAny>, room: &'k mut Room) -> Result<&'k [
 
 /// A str that UTF-8 has no bytes for.
 #[cold]
-fn encode_surrogates<'k>(text: &Bound<'_, PyAny>, room: &'k mut Room) -> Result<&'k [u8], NoKey> {
+fn encode_surrogates<'k>(
+    text: &Bound<'_, PyAny>,
+    room: &'k mut Vec<u8>,
+) -> Result<&'k [u8], NoKey> {
     let py = text.py();
     if let Some(raised) = PyErr::take(py)
         && !raised.is_instance_of::<PyUnicodeEncodeError>(py)
@@ -170,13 +217,13 @@ fn encode_surrogates<'k>(text: &Bound<'_, PyAny>, room: &'k mut Room) -> Result<
         );
         Bound::from_owned_ptr_or_err(py, encoded)?
     };
-    room.long.clear();
-    room.long.extend_from_slice(encoded.cast::<PyBytes>().map_err(PyErr::from)?.as_bytes());
-    Ok(&room.long)
+    room.clear();
+    room.extend_from_slice(encoded.cast::<PyBytes>().map_err(PyErr::from)?.as_bytes());
+    Ok(room)
 }
 
 #[inline]
-fn encode_int<'k>(key: &Bound<'_, PyAny>, room: &'k mut Room) -> Result<&'k [u8], NoKey> {
+fn encode_int<'k>(key: &Bound<'_, PyAny>, room: &'k mut Vec<u8>) -> Result<Key<'k>, NoKey> {
     if !Kind::Int.is_of(key) {
         return Err(NoKey::OtherKind);
     }
@@ -184,18 +231,18 @@ fn encode_int<'k>(key: &Bound<'_, PyAny>, room: &'k mut Room) -> Result<&'k [u8]
     // SAFETY: the object is an int.
     let number = unsafe { ffi::PyLong_AsLongLongAndOverflow(key.as_ptr(), &raw mut overflow) };
     if overflow < 0 {
-        return encode_large(key, true, room);
+        return encode_large(key, true, room).map(Key::Bytes);
     }
     if overflow > 0 {
         // SAFETY: the object is an int.
         let number = unsafe { ffi::PyLong_AsUnsignedLongLong(key.as_ptr()) };
         // What is larger is the largest number, and an exception, which is of no use.
         if number == u64::MAX && PyErr::take(key.py()).is_some() {
-            return encode_large(key, false, room);
+            return encode_large(key, false, room).map(Key::Bytes);
         }
-        return Ok(encode_small(number, false, &mut room.short));
+        return Ok(Key::Number(number.into()));
     }
-    Ok(encode_small(number.unsigned_abs(), number < 0, &mut room.short))
+    Ok(Key::Number(number.into()))
 }
 
 /// The encoding of a number with a magnitude of 64 bits.
@@ -218,7 +265,7 @@ fn encode_small(magnitude: u64, negative: bool, short: &mut [u64; 2]) -> &[u8] {
 fn encode_large<'k>(
     key: &Bound<'_, PyAny>,
     negative: bool,
-    room: &'k mut Room,
+    room: &'k mut Vec<u8>,
 ) -> Result<&'k [u8], NoKey> {
     let py = key.py();
     // A subclass may say anything of its size; a sum is a plain int.
@@ -226,7 +273,7 @@ fn encode_large<'k>(
     let magnitude = if negative { plain.neg()? } else { plain };
     let bits: usize = magnitude.call_method0(intern!(py, "bit_length"))?.extract()?;
     let bytes = bits.div_ceil(8);
-    let encoded = &mut room.long;
+    let encoded = room;
     encoded.clear();
     if bytes <= SHORT_MAGNITUDE {
         encoded.push(ZERO + bytes as u8);
@@ -256,8 +303,8 @@ fn encode_large<'k>(
 pub(crate) fn encode_strictly<'k>(
     kind: Kind,
     key: &'k Bound<'_, PyAny>,
-    room: &'k mut Room,
-) -> PyResult<&'k [u8]> {
+    room: &'k mut Vec<u8>,
+) -> PyResult<Key<'k>> {
     encode(kind, key, room).map_err(|no_key| match no_key {
         NoKey::OtherKind => other_kind(kind, key),
         NoKey::Raised(raised) => raised,
@@ -300,8 +347,8 @@ pub(crate) fn first_kind(key: &Bound<'_, PyAny>) -> PyResult<Kind> {
 pub(crate) fn encode_sought<'k>(
     kind: Option<Kind>,
     key: &'k Bound<'_, PyAny>,
-    room: &'k mut Room,
-) -> PyResult<Option<&'k [u8]>> {
+    room: &'k mut Vec<u8>,
+) -> PyResult<Option<Key<'k>>> {
     let Some(same) = kind.filter(|kind| kind.is_of(key)) else {
         return encode_stranger(kind, key, room);
     };
@@ -319,8 +366,8 @@ pub(crate) fn encode_sought<'k>(
 fn encode_stranger<'k>(
     kind: Option<Kind>,
     key: &Bound<'_, PyAny>,
-    room: &'k mut Room,
-) -> PyResult<Option<&'k [u8]>> {
+    room: &'k mut Vec<u8>,
+) -> PyResult<Option<Key<'k>>> {
     key.hash()?;
     if kind == Some(Kind::Int)
         && let Ok(float) = key.cast::<PyFloat>()
@@ -346,8 +393,12 @@ fn encode_stranger<'k>(
 pub(crate) fn decode<'py>(
     py: Python<'py>,
     kind: Kind,
-    bytes: &[u8],
+    key: Key<'_>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let bytes = match key {
+        Key::Bytes(bytes) => bytes,
+        Key::Number(number) => return int_of(py, number),
+    };
     let len = bytes.len().cast_signed();
     match kind {
         Kind::Bytes => {
@@ -371,22 +422,43 @@ pub(crate) fn decode<'py>(
     }
 }
 
+/// The int of a number from -2^63 to 2^64 - 1.
+#[inline]
+fn int_of(py: Python<'_>, number: i128) -> PyResult<Bound<'_, PyAny>> {
+    // SAFETY: both make a new object of a number, or return null and set an exception.
+    unsafe {
+        let int = match i64::try_from(number) {
+            Ok(number) => ffi::PyLong_FromLongLong(number),
+            Err(_) => ffi::PyLong_FromUnsignedLongLong(number as u64),
+        };
+        Bound::from_owned_ptr_or_err(py, int)
+    }
+}
+
+/// The number that is encoded; 2^64 or -2^64 for one that is further from zero.
+pub(crate) fn number(bytes: &[u8]) -> i128 {
+    let Some((header, magnitude)) = bytes.split_first() else { return 0 };
+    let negative = *header < ZERO;
+    if magnitude.len() > 8 {
+        return if negative { -(1 << 64) } else { 1 << 64 };
+    }
+    let flip = if negative { u8::MAX } else { 0 };
+    let number = magnitude.iter().fold(0, |number: u64, byte| number << 8 | u64::from(byte ^ flip));
+    if negative { -i128::from(number) } else { number.into() }
+}
+
 fn decode_int<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     let Some((header, magnitude)) = bytes.split_first() else {
         return Err(PyTypeError::new_err("not the encoding of an int"));
     };
     let negative = *header < ZERO;
     if magnitude.len() <= 8 {
-        let flip = if negative { u8::MAX } else { 0 };
-        let number =
-            magnitude.iter().fold(0, |number: u64, byte| number << 8 | u64::from(byte ^ flip));
-        if let Ok(signed) = i64::try_from(number) {
-            let signed = if negative { -signed } else { signed };
-            // SAFETY: makes a new object of a number, or returns null and sets an exception.
-            return unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromLongLong(signed)) };
+        let number = number(bytes);
+        if number >= i64::MIN.into() {
+            return int_of(py, number);
         }
-        let number = number.into_pyobject(py)?.into_any();
-        return if negative { number.neg() } else { Ok(number) };
+        // A negative number of 64 bits.
+        return (number.unsigned_abs() as u64).into_pyobject(py)?.into_any().neg();
     }
     let is_long = *header == LONG || *header == !LONG;
     let magnitude = if is_long { &magnitude[2..] } else { magnitude };

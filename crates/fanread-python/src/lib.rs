@@ -2,7 +2,8 @@
 //!
 //! | file | what |
 //! | --- | --- |
-//! | `key.rs` | keys of a `SortedMap`: objects as byte strings |
+//! | `key.rs` | keys of a `SortedMap`: objects as byte strings, or as numbers |
+//! | `body.rs` | what it keeps its entries in |
 //! | `map.rs` | the base of `SortedMap`; the rest of it is in `python/fanread/_sorted_map.py` |
 //! | `cursor.rs` | its iterators |
 //! | `u64_map.rs`, `arrays.rs` | `U64Map`; arrays of numpy |
@@ -30,6 +31,7 @@
 #![allow(clippy::missing_errors_doc, reason = "docstrings say what is raised, in Python's words")]
 
 mod arrays;
+mod body;
 mod bytes_map;
 mod cursor;
 mod error;

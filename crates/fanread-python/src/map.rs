@@ -1,4 +1,4 @@
-//! The base of `SortedMap`: what has to be fast, on an [`OrderedMap`] from encoded keys to objects.
+//! The base of `SortedMap`: what has to be fast, on a [`Body`] that maps keys to objects.
 //!
 //! A value is the pointer to its object, kept as a plain word beside the key: a lookup follows no box. The word has no drop glue, so
 //! the map counts nothing; this file does.
@@ -20,8 +20,6 @@ use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize};
 use std::cell::RefCell;
 
-use fanread::OrderedMap;
-use fanread::ordered_map::Pinned;
 use pyo3::PyTraverseError;
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::gc::PyVisit;
@@ -29,38 +27,15 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyIterator, PyList, PyString, PyTuple, PyType};
 
+use crate::body::Body;
 use crate::cursor::{Ends, SortedMapIterator, What};
 use crate::error::{EmptyMapError, KeyKindError, guarded, of_insert, of_load};
-use crate::key::{self, Kind, Room};
-
-/// A reference that a map owns.
-pub(crate) type Word = ManuallyDrop<Py<PyAny>>;
-
-/// Takes over the reference of a word that is in no map any more.
-///
-/// # Safety
-///
-/// The word was taken out of a map, and nobody else takes it over.
-unsafe fn owned(word: &Word) -> Py<PyAny> {
-    // SAFETY: the word's reference was the map's (G2), and is the caller's now.
-    ManuallyDrop::into_inner(unsafe { core::ptr::read(word) })
-}
-
-/// Copies the pointer of a reference for a map, without a reference of its own.
-///
-/// # Safety
-///
-/// Either the copy is forgotten, or what it was copied from.
-unsafe fn copy_of(value: &Py<PyAny>) -> Word {
-    // SAFETY: bits of a `Py` are moved into a `ManuallyDrop`, which drops nothing; the caller sees to the rest.
-    ManuallyDrop::new(unsafe { core::ptr::read(value) })
-}
+use crate::key::{self, Key, Kind, OwnedKey};
 
 /// A map of any objects, ordered by keys of one kind. Use fanread.SortedMap.
 #[pyclass(frozen, subclass, module = "fanread._fanread")]
 pub struct SortedMapBase {
-    /// In a box: Python aligns objects to 16 bytes, and a map wants 64.
-    map: UnsafeCell<Box<OrderedMap<Word>>>,
+    body: UnsafeCell<Body>,
     kind: AtomicU8,
     /// Whether the kind was given, not found.
     fixed: AtomicBool,
@@ -76,11 +51,16 @@ unsafe impl Sync for SortedMapBase {}
 impl SortedMapBase {
     /// Uses the map (G1).
     #[inline]
-    pub(crate) fn with<R>(&self, _py: Python<'_>, work: impl FnOnce(&Pinned<'_, Word>) -> R) -> R {
+    pub(crate) fn with<R>(&self, _py: Python<'_>, work: impl FnOnce(&Body) -> R) -> R {
         // SAFETY: the interpreter is attached and stays so, as nothing in `work` detaches; the map is replaced where nobody uses it,
         // and nothing in `work` gets there (G1). What `work` returns borrows nothing of the map.
-        let map = unsafe { &*self.map.get() };
-        work(&map.pin())
+        work(unsafe { &*self.body.get() })
+    }
+
+    /// Puts another body in the place of the map's, which is returned. The caller sees to the references.
+    fn replace(&self, _py: Python<'_>, body: Body) -> Body {
+        // SAFETY: the interpreter is attached, and nobody uses the map: uses end before any other code runs (G1).
+        core::mem::replace(unsafe { &mut *self.body.get() }, body)
     }
 
     #[inline]
@@ -122,9 +102,9 @@ impl SortedMapBase {
     #[inline]
     fn find(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
         let py = key.py();
-        let mut room = Room::default();
-        let Some(bytes) = key::encode_sought(self.kind(), key, &mut room)? else { return Ok(None) };
-        Ok(self.with(py, |map| map.get(bytes).map(|word| word.clone_ref(py))))
+        let mut room = Vec::new();
+        let Some(key) = key::encode_sought(self.kind(), key, &mut room)? else { return Ok(None) };
+        Ok(self.with(py, |body| body.get(py, key)))
     }
 
     /// Maps a key to a value, and returns what that replaces.
@@ -132,18 +112,17 @@ impl SortedMapBase {
     fn put(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
         let py = key.py();
         let kind = self.kind_for(key)?;
-        let mut room = Room::default();
-        let bytes = key::encode_strictly(kind, key, &mut room)?;
+        let mut room = Vec::new();
+        let encoded = key::encode_strictly(kind, key, &mut room)?;
         // Encoding may create objects, and so run anything, this map's `clear` for one.
         if self.kind().is_some_and(|now| now != kind) {
             return self.put(key, value);
         }
-        let word = ManuallyDrop::new(value.clone().unbind());
-        let old = self.with(py, |map| match map.try_insert(bytes, word) {
-            // SAFETY: the map has given the word up.
-            Ok(old) => Ok(old.map(|word| unsafe { owned(&word) })),
-            Err(error) => Err(of_insert(error)),
-        });
+        if self.entries() == 0 || !self.with(py, |body| body.takes(encoded)) {
+            self.prepare(py, encoded)?;
+        }
+        let value = value.clone().unbind();
+        let old = self.with(py, |body| body.insert(encoded, value).map_err(of_insert));
         match old {
             Ok(old) => {
                 self.kind.store(kind as u8, Relaxed);
@@ -157,11 +136,23 @@ impl SortedMapBase {
         }
     }
 
-    /// Removes an encoded key, and returns its value.
+    /// Sees to it that the map's body takes a key. No entry changes, and no reference.
+    #[cold]
+    fn prepare(&self, py: Python<'_>, key: Key<'_>) -> PyResult<()> {
+        let new = self.with(py, |body| {
+            if self.entries() == 0 { Ok(body.begun(key)) } else { body.moved(key).map(Some) }
+        });
+        // The word that comes back is a copy, and forgotten; so are those in the body that goes.
+        if let Some(new) = new.map_err(|error| of_insert(error).0)? {
+            drop(self.replace(py, new));
+        }
+        Ok(())
+    }
+
+    /// Removes a key, and returns its value.
     #[inline]
-    fn take(&self, py: Python<'_>, bytes: &[u8]) -> Option<Py<PyAny>> {
-        // SAFETY: the map has given the word up.
-        let taken = self.with(py, |map| map.remove(bytes).map(|word| unsafe { owned(&word) }));
+    fn take(&self, py: Python<'_>, key: Key<'_>) -> Option<Py<PyAny>> {
+        let taken = self.with(py, |body| body.remove(key));
         if taken.is_some() {
             self.count(-1);
         }
@@ -170,8 +161,7 @@ impl SortedMapBase {
 
     /// Empties the map at once, then gives up what was in it.
     fn clear_map(&self, py: Python<'_>) {
-        // SAFETY: the interpreter is attached, and nobody uses the map: uses end before any other code runs (G1).
-        let old = core::mem::take(unsafe { &mut *self.map.get() });
+        let old = self.replace(py, Body::default());
         let entries = self.entries().cast_signed();
         if entries != 0 {
             self.count(-entries);
@@ -188,19 +178,19 @@ impl SortedMapBase {
             key::first_kind(key)?;
             return Ok(None);
         };
-        Ok(Some(key::encode_strictly(kind, key, &mut Room::default())?.to_vec()))
+        Ok(Some(key::encode_strictly(kind, key, &mut Vec::new())?.to_vec()))
     }
 
-    /// Copies an entry's key, and takes a new reference to its value.
+    /// The objects of an entry.
     fn entry(
         &self,
         py: Python<'_>,
-        find: impl FnOnce(&Pinned<'_, Word>) -> Option<(Vec<u8>, Py<PyAny>)>,
+        found: Option<(OwnedKey, Py<PyAny>)>,
     ) -> PyResult<Option<(Py<PyAny>, Py<PyAny>)>> {
-        let Some((bytes, value)) = self.with(py, find) else { return Ok(None) };
+        let Some((key, value)) = found else { return Ok(None) };
         let kind =
             self.kind().ok_or_else(|| PyRuntimeError::new_err("a map with entries has no kind"))?;
-        Ok(Some((key::decode(py, kind, &bytes)?.unbind(), value)))
+        Ok(Some((key::decode(py, kind, key.as_key())?.unbind(), value)))
     }
 
     /// The entry next to a key.
@@ -210,33 +200,32 @@ impl SortedMapBase {
         up: bool,
         inclusive: bool,
     ) -> PyResult<Option<(Py<PyAny>, Py<PyAny>)>> {
-        let py = key.py();
-        let Some(edge) = self.edge(key)? else { return Ok(None) };
-        self.entry(py, |map| {
-            let bound = if inclusive { Edge::Included(&*edge) } else { Edge::Excluded(&*edge) };
-            let found = if up { map.lower_bound(bound) } else { map.upper_bound(bound) };
-            found.map(|(key, word)| (key.to_vec(), word.clone_ref(py)))
-        })
+        let (py, mut room) = (key.py(), Vec::new());
+        let Some(kind) = self.kind() else {
+            key::first_kind(key)?;
+            return Ok(None);
+        };
+        let key = key::encode_strictly(kind, key, &mut room)?;
+        let edge = if inclusive { Edge::Included(key) } else { Edge::Excluded(key) };
+        self.entry(py, self.with(py, |body| body.next_to(py, edge, up)))
     }
 
     /// The key that has so many others before it. Walks there from the nearer end.
-    pub(crate) fn key_at(&self, py: Python<'_>, rank: usize) -> Option<Vec<u8>> {
+    fn key_at(&self, py: Python<'_>, rank: usize) -> Option<OwnedKey> {
         let len = self.entries();
-        self.with(py, |map| {
-            let mut all = map.iter();
-            let found = if rank < len / 2 {
-                all.nth(rank)
-            } else {
-                all.nth_back(len.checked_sub(rank + 1)?)
-            };
-            found.map(|(key, _)| key.to_vec())
-        })
+        self.with(py, |body| body.key_at(rank, len))
     }
 
     /// How many keys are before one, or up to it.
-    fn rank(&self, py: Python<'_>, edge: &[u8], inclusive: bool) -> usize {
-        let end = if inclusive { Edge::Included(edge) } else { Edge::Excluded(edge) };
-        self.with(py, |map| map.range((Edge::Unbounded, end)).count())
+    fn rank(&self, key: &Bound<'_, PyAny>, inclusive: bool) -> PyResult<usize> {
+        let mut room = Vec::new();
+        let Some(kind) = self.kind() else {
+            key::first_kind(key)?;
+            return Ok(0);
+        };
+        let end = key::encode_strictly(kind, key, &mut room)?;
+        let end = if inclusive { Edge::Included(end) } else { Edge::Excluded(end) };
+        Ok(self.with(key.py(), |body| body.rank(end)))
     }
 
     /// The rank that an index of Python's means.
@@ -249,8 +238,8 @@ impl SortedMapBase {
             .ok_or_else(|| PyIndexError::new_err("list index out of range"))
     }
 
-    /// The encoding of the key at an index.
-    fn key_at_index(&self, py: Python<'_>, index: isize) -> PyResult<Vec<u8>> {
+    /// The key at an index.
+    fn key_at_index(&self, py: Python<'_>, index: isize) -> PyResult<OwnedKey> {
         let rank = self.rank_of_index(index)?;
         self.key_at(py, rank).ok_or_else(|| PyIndexError::new_err("list index out of range"))
     }
@@ -261,34 +250,31 @@ const NESTED: usize = 32;
 
 thread_local! {
     /// How many maps this thread is giving up, and those that wait because these were too many.
-    static GIVING_UP: RefCell<(usize, Vec<OrderedMap<Word>>)> = const { RefCell::new((0, Vec::new())) };
+    static GIVING_UP: RefCell<(usize, Vec<Body>)> = const { RefCell::new((0, Vec::new())) };
 }
 
 /// Gives up all references of a map that nobody has any more.
 ///
 /// That may give up another map, and so on; not on the stack for ever, though: from some depth on the outermost call does it.
-fn give_up(py: Python<'_>, map: Box<OrderedMap<Word>>) {
-    if map.is_empty() {
+fn give_up(py: Python<'_>, body: Body) {
+    if body.is_empty() {
         return;
     }
     let depth = GIVING_UP.with_borrow_mut(|(depth, waiting)| {
         if *depth >= NESTED {
-            waiting.push(*map);
+            waiting.push(body);
             return None;
         }
         *depth += 1;
-        Some((*depth, map))
+        Some((*depth, body))
     });
-    let Some((depth, mut map)) = depth else { return };
+    let Some((depth, mut body)) = depth else { return };
     loop {
-        for (_, word) in &map.pin() {
-            // SAFETY: the map is going, and each of its words is taken over once.
-            drop(unsafe { owned(&word) }.into_bound(py));
-        }
+        body.give_up(|value| drop(value.into_bound(py)));
         let next =
             GIVING_UP.with_borrow_mut(|(_, waiting)| if depth == 1 { waiting.pop() } else { None });
         match next {
-            Some(next) => *map = next,
+            Some(next) => body = next,
             None => break,
         }
     }
@@ -297,9 +283,9 @@ fn give_up(py: Python<'_>, map: Box<OrderedMap<Word>>) {
 
 impl Drop for SortedMapBase {
     fn drop(&mut self) {
-        let map = core::mem::take(self.map.get_mut());
+        let body = core::mem::take(self.body.get_mut());
         // Without an interpreter there is nothing to give back to.
-        let _ = Python::try_attach(|py| give_up(py, map));
+        let _ = Python::try_attach(|py| give_up(py, body));
     }
 }
 
@@ -309,7 +295,7 @@ impl SortedMapBase {
     #[pyo3(signature = (*_args, **_kwargs))]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
         Self {
-            map: UnsafeCell::default(),
+            body: UnsafeCell::default(),
             kind: AtomicU8::new(0),
             fixed: AtomicBool::new(false),
             len: AtomicUsize::new(0),
@@ -320,15 +306,11 @@ impl SortedMapBase {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // SAFETY: a collection runs with the interpreter attached, and nothing that `visit` does is code of Python's (G1).
-        let map = unsafe { &*self.map.get() };
-        if map.is_empty() {
+        let body = unsafe { &*self.body.get() };
+        if body.is_empty() {
             return Ok(());
         }
-        for (_, word) in &map.pin() {
-            let value: &Py<PyAny> = &word;
-            visit.call(value)?;
-        }
-        Ok(())
+        body.each(|value| visit.call(value))
     }
 
     fn __clear__(&self, py: Python<'_>) {
@@ -340,11 +322,11 @@ impl SortedMapBase {
     }
 
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let mut room = Room::default();
-        let Some(bytes) = key::encode_sought(self.kind(), key, &mut room)? else {
+        let (py, mut room) = (key.py(), Vec::new());
+        let Some(key) = key::encode_sought(self.kind(), key, &mut room)? else {
             return Ok(false);
         };
-        Ok(self.with(key.py(), |map| map.contains_key(bytes)))
+        Ok(self.with(py, |body| body.contains(key)))
     }
 
     fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
@@ -360,9 +342,9 @@ impl SortedMapBase {
     }
 
     fn __delitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
-        let mut room = Room::default();
-        let bytes = key::encode_sought(self.kind(), key, &mut room)?;
-        match bytes.and_then(|bytes| self.take(key.py(), bytes)) {
+        let mut room = Vec::new();
+        let sought = key::encode_sought(self.kind(), key, &mut room)?;
+        match sought.and_then(|sought| self.take(key.py(), sought)) {
             Some(value) => {
                 drop(value);
                 Ok(())
@@ -404,9 +386,9 @@ impl SortedMapBase {
         key: &Bound<'py, PyAny>,
         default: &Bound<'py, PyTuple>,
     ) -> PyResult<Py<PyAny>> {
-        let mut room = Room::default();
-        let bytes = key::encode_sought(self.kind(), key, &mut room)?;
-        if let Some(value) = bytes.and_then(|bytes| self.take(key.py(), bytes)) {
+        let mut room = Vec::new();
+        let sought = key::encode_sought(self.kind(), key, &mut room)?;
+        if let Some(value) = sought.and_then(|sought| self.take(key.py(), sought)) {
             return Ok(value);
         }
         match default.get_item(0) {
@@ -423,9 +405,9 @@ impl SortedMapBase {
         let Some(kind) = self.kind().filter(|_| self.entries() > 0) else {
             return Err(EmptyMapError::new_err("popitem(): dictionary is empty"));
         };
-        let bytes = self.key_at_index(py, index)?;
-        let key = key::decode(py, kind, &bytes)?.unbind();
-        match self.take(py, &bytes) {
+        let found = self.key_at_index(py, index)?;
+        let key = key::decode(py, kind, found.as_key())?.unbind();
+        match self.take(py, found.as_key()) {
             Some(value) => Ok((key, value)),
             None => Err(PyKeyError::new_err(key)),
         }
@@ -436,11 +418,9 @@ impl SortedMapBase {
     /// Raises IndexError if there is no such index. Costs a walk from the nearer end.
     #[pyo3(signature = (index = -1), text_signature = "($self, index=-1)")]
     fn peekitem(&self, py: Python<'_>, index: isize) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
-        let bytes = self.key_at_index(py, index)?;
-        let found = self.entry(py, |map| {
-            let value = map.get(&bytes)?.clone_ref(py);
-            Some((bytes.clone(), value))
-        })?;
+        let key = self.key_at_index(py, index)?;
+        let value = self.with(py, |body| body.get(py, key.as_key()));
+        let found = self.entry(py, value.map(|value| (key, value)))?;
         found.ok_or_else(|| PyIndexError::new_err("list index out of range"))
     }
 
@@ -475,23 +455,21 @@ impl SortedMapBase {
 
     /// Return how many keys are below value: where it would be inserted. Counts them.
     fn bisect_left(&self, value: &Bound<'_, PyAny>) -> PyResult<usize> {
-        Ok(self.edge(value)?.map_or(0, |edge| self.rank(value.py(), &edge, false)))
+        self.rank(value, false)
     }
 
     /// Return how many keys are up to value. Counts them.
     fn bisect_right(&self, value: &Bound<'_, PyAny>) -> PyResult<usize> {
-        Ok(self.edge(value)?.map_or(0, |edge| self.rank(value.py(), &edge, true)))
+        self.rank(value, true)
     }
 
     /// The rank of a key that is there.
     fn _rank_of(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
         let py = key.py();
-        let mut room = Room::default();
-        let Some(bytes) = key::encode_sought(self.kind(), key, &mut room)? else { return Ok(None) };
-        if !self.with(py, |map| map.contains_key(bytes)) {
-            return Ok(None);
-        }
-        Ok(Some(self.rank(py, bytes, false)))
+        let mut room = Vec::new();
+        let Some(key) = key::encode_sought(self.kind(), key, &mut room)? else { return Ok(None) };
+        let rank = |body: &Body| body.contains(key).then(|| body.rank(Edge::Excluded(key)));
+        Ok(self.with(py, rank))
     }
 
     fn __iter__(slf: &Bound<'_, Self>) -> SortedMapIterator {
@@ -548,11 +526,15 @@ impl SortedMapBase {
     ) -> PyResult<SortedMapIterator> {
         let (map, py) = (slf.get(), slf.py());
         let count = stop.min(map.entries()).saturating_sub(start);
+        let edge = |rank| {
+            map.key_at(py, rank)
+                .map_or(Edge::Unbounded, |key| Edge::Included(key.as_key().to_vec()))
+        };
         let mut ends = Ends::all();
         if count > 0 && reverse {
-            ends.end = map.key_at(py, start + count - 1).map_or(Edge::Unbounded, Edge::Included);
+            ends.end = edge(start + count - 1);
         } else if count > 0 {
-            ends.start = map.key_at(py, start).map_or(Edge::Unbounded, Edge::Included);
+            ends.start = edge(start);
         }
         Ok(SortedMapIterator::new(slf.clone().unbind(), What::of(what)?, reverse, ends, count))
     }
@@ -571,20 +553,19 @@ impl SortedMapBase {
     /// Raises NotSortedError if a key is not above the one before it; the map is empty then.
     fn _load_sorted(&self, pairs: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = pairs.py();
-        let (mut kind, mut room) = (self.kind(), Room::default());
-        let mut entries: Vec<(Box<[u8]>, Py<PyAny>)> = Vec::new();
+        let (mut kind, mut room) = (self.kind(), Vec::new());
+        let mut entries: Vec<(OwnedKey, Py<PyAny>)> = Vec::new();
         for (index, pair) in PyIterator::from_object(pairs)?.enumerate() {
             let (key, value) = split(&pair?, index)?;
             let kind = match kind {
                 Some(kind) => kind,
                 None => *kind.insert(key::first_kind(&key)?),
             };
-            entries.push((key::encode_strictly(kind, &key, &mut room)?.into(), value.unbind()));
+            let key = key::encode_strictly(kind, &key, &mut room)?.to_owned();
+            entries.push((key, value.unbind()));
         }
         // The map gets copies of the pointers; who owns the references is decided when it is made.
-        // SAFETY: each copy is forgotten, or takes the place of what it was copied from.
-        let copies = entries.iter().map(|(key, value)| (key, unsafe { copy_of(value) }));
-        let loaded = guarded(|| OrderedMap::from_sorted(copies))?.map_err(of_load)?;
+        let loaded = guarded(|| Body::from_sorted(&entries))?.map_err(of_load)?;
         if self.entries() != 0 || kind.is_none() || self.kind().is_some_and(|now| Some(now) != kind)
         {
             let empty = entries.is_empty();
@@ -599,8 +580,7 @@ impl SortedMapBase {
             // The map's copy owns it now.
             core::mem::forget(value);
         }
-        // SAFETY: the interpreter is attached, and nobody uses the map (G1).
-        let old = core::mem::replace(unsafe { &mut *self.map.get() }, Box::new(loaded));
+        let old = self.replace(py, loaded);
         self.kind.store(kind.map_or(0, |kind| kind as u8), Relaxed);
         self.count(len.cast_signed());
         give_up(py, old);
@@ -650,9 +630,8 @@ impl SortedMapBase {
     /// Bytes of memory that the map takes, keys included; the objects that are its values are not.
     #[getter]
     fn nbytes(&self) -> usize {
-        // SAFETY: an attached method; `memory_usage` runs no code of Python's (G1).
-        let map = unsafe { &*self.map.get() };
-        map.memory_usage().total_bytes()
+        // SAFETY: an attached method; counting runs no code of Python's (G1).
+        unsafe { &*self.body.get() }.bytes()
     }
 
     fn __sizeof__(&self) -> usize {

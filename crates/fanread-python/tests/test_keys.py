@@ -1,5 +1,9 @@
 """Keys: every object comes back as an equal one, in Python's own order."""
 
+import bisect
+import itertools
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,6 +57,53 @@ def test_ints_at_the_edges_of_each_length():
     )
     made = SortedMap((edge, None) for edge in reversed(edges))
     assert list(made) == edges
+
+
+# Ints of one window of 2^64 are kept as words: from -2^63 at first, then from 0. All others are kept as bytes.
+FORMS = {
+    "empty": [],
+    "words from -2^63": [-(2**63), -7, 0, 5, 2**63 - 1],
+    "words from 0": [0, 5, 2**63, 2**64 - 1],
+    "bytes": [-(2**64), -(2**63) - 1, -7, 0, 5, 2**63, 2**64, 10**30],
+}
+EDGES = sorted({sign * (number + off) for number in (0, 6, 2**63, 2**64, 10**30) for sign in (-1, 1) for off in (-1, 0, 1)})
+
+
+@pytest.mark.parametrize("keys", FORMS.values(), ids=FORMS)
+def test_every_edge_of_every_form(keys):
+    for made in (SortedMap((key, key) for key in keys), SortedMap.from_sorted((key, key) for key in keys)):
+        for edge in EDGES:
+            at, behind = bisect.bisect_left(keys, edge), bisect.bisect_right(keys, edge)
+            assert (edge in made, made.get(edge)) == (edge in keys, edge if edge in keys else None)
+            assert (made.bisect_left(edge), made.bisect_right(edge)) == (at, behind)
+            pairs = [(key, key) for key in keys]
+            assert made.ceiling(edge) == next(iter(pairs[at:]), None)
+            assert made.higher(edge) == next(iter(pairs[behind:]), None)
+            assert made.lower(edge) == next(reversed(pairs[:at]), None)
+            assert made.floor(edge) == next(reversed(pairs[:behind]), None)
+            assert made.pop(edge, None) == (edge if edge in keys else None)
+            if edge in keys:
+                made[edge] = edge
+        for low, high in itertools.product(EDGES, EDGES):
+            inside = keys[bisect.bisect_left(keys, low) : bisect.bisect_right(keys, high)]
+            assert list(made.irange(low, high)) == inside
+            assert list(made.irange(low, high, reverse=True)) == inside[::-1]
+            assert list(made.irange_values(low, high, (False, False))) == [key for key in inside if key not in (low, high)]
+
+
+@given(st.permutations([key for keys in FORMS.values() for key in keys]))
+def test_a_map_takes_another_form_and_keeps_all(keys):
+    made, model = SortedMap(), {}
+    for key in keys:
+        made[key] = model[key] = str(key)
+        assert list(made.items()) == sorted(model.items())
+    for key in keys[::2]:
+        made.pop(key, None)
+        model.pop(key, None)
+        assert list(made.items()) == sorted(model.items())
+    made.clear()
+    made[7] = 8
+    assert list(made.items()) == [(7, 8)]
 
 
 def test_subclasses_of_key_types_are_what_they_equal():

@@ -1,6 +1,7 @@
 """References are counted right: every object that goes into a map is given up exactly once."""
 
 import gc
+import subprocess
 import sys
 import weakref
 
@@ -64,6 +65,61 @@ def test_each_call_keeps_the_count():
     assert held() == 1000
     del walk
     assert held() == 0
+
+
+def test_another_form_keeps_the_count():
+    value = Value()
+    start = sys.getrefcount(value)
+    made = SortedMap((n, value) for n in range(1000))
+    assert sys.getrefcount(value) - start == 1000
+    walk = iter(made.values())
+    next(walk)
+    for further in (2**63, -1, 2**64):
+        made[further] = value
+    with pytest.raises(RuntimeError, match="changed size"):
+        next(walk)
+    assert sys.getrefcount(value) - start == 1003
+    assert made.pop(2**64) is made[999] is value
+    made.clear()
+    assert sys.getrefcount(value) - start == 0
+    made = SortedMap.from_sorted((n, value) for n in (1, 2, 2**63))
+    made[-1] = value
+    assert sys.getrefcount(value) - start == 4
+    del made, walk
+    assert sys.getrefcount(value) == start
+
+
+WITHOUT_MEMORY = """
+import resource, sys
+from fanread import SortedMap
+count = 300_000
+value = object()
+start = sys.getrefcount(value)
+made = SortedMap((n * 7919, value) for n in range(count))
+walk = iter(made)
+next(walk)
+soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (4 << 20), hard))
+try:
+    made[-(10**30)] = value
+except MemoryError:
+    pass
+else:
+    sys.exit("there was memory")
+resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+assert len(made) == count and sys.getrefcount(value) - start == count
+assert [0, *walk] == list(made) == [n * 7919 for n in range(count)]
+made[-(10**30)] = value
+assert next(iter(made)) == -(10**30) and len(made) == count + 1
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits memory as Linux does")
+def test_another_form_for_which_there_is_no_memory_changes_nothing():
+    done = subprocess.run([sys.executable, "-c", WITHOUT_MEMORY], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_refused_write_keeps_nothing():
