@@ -44,6 +44,10 @@ const FIRST: u64 = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 512 };
 /// come all behind its last entry.
 pub(super) const PATIENCE: u32 = if cfg!(any(shuttle, small_leaves, miri)) { 1 } else { 8 };
 
+/// The place of a node that is so many levels higher than [`LEVEL`] + 1 is looked for from the directory as well, in which
+/// one entry in eight is as high. What is higher still is one node in 128, and looked for from the head.
+pub(super) const ABOVE: usize = 3;
+
 /// No node is smaller.
 const MIN_NODE_BYTES: usize = 16;
 
@@ -80,6 +84,7 @@ pub(super) struct Hint {
     pub(super) unit: Unit,
     pub(super) behind: Link,
     common: Common,
+    index: usize,
 }
 
 impl Directory {
@@ -153,7 +158,13 @@ impl Directory {
             let block = self.signs.in_block(
                 block,
                 |from| key.word(from),
-                |at, same| sought.compare_all(map.memory.node(self.nodes[at]).key(), same),
+                |at, same| {
+                    // One of the two is where the search goes on.
+                    map.memory.ask_tall(self.nodes[at - 1], LEVEL);
+                    let own = map.memory.node(self.nodes[at]).key();
+                    own.ask();
+                    sought.compare_all(own, same)
+                },
             );
             (block.index, !block.is_met, block.common)
         } else {
@@ -169,7 +180,7 @@ impl Directory {
         };
         let next = self.nodes.get(at + 1).filter(|_| is_behind).copied();
         let common = if next.is_some() { common } else { Common { next: 0, ..common } };
-        Some(Hint { unit: *self.nodes.get(at)?, behind: Link::to(next), common })
+        Some(Hint { unit: *self.nodes.get(at)?, behind: Link::to(next), common, index: at })
     }
 }
 
@@ -415,11 +426,35 @@ impl<K: SkipKey, V> SkipList<K, V> {
     /// What the directory has found, if it can still be used.
     #[inline(always)]
     pub(super) fn near_of(&self, hint: Hint) -> Option<Near<'_, K, V>> {
-        let Hint { unit, behind, common } = hint;
+        let Hint { unit, behind, common, .. } = hint;
         let node = self.memory.node(unit);
         // What is removed leads to what was behind it long ago.
         let is_off = node.tower().at(LEVEL).load().is_marked();
         (!is_off).then_some(Near { node, behind, common })
+    }
+
+    /// A node of the directory with a lower key that has a height, which is above [`LEVEL`] by 1 to [`ABOVE`]: mostly the last
+    /// one. What is behind it on its highest level is not known.
+    pub(super) fn hint_tall<'g, Q>(
+        &'g self,
+        guard: &'g Guard,
+        sought: &Sought<'_, Q>,
+        height: usize,
+    ) -> Option<Near<'g, K, V>>
+    where
+        K: Borrow<Q>,
+        Q: SkipKey + ?Sized,
+    {
+        let directory = self.directory(guard)?;
+        let last = directory.before(self, sought)?.index;
+        // One in two is as high, or one in four, or one in eight.
+        let first = last.saturating_sub(3 << (height - LEVEL - 1));
+        let nodes = &directory.nodes[first..=last];
+        nodes.iter().for_each(|unit| self.memory.ask(*unit));
+        let nodes = nodes.iter().rev().map(|unit| self.memory.node(*unit));
+        let node = nodes.into_iter().find(|node| node.state().is_linked_above(height - 2))?;
+        let is_off = node.tower().at(height - 1).load().is_marked();
+        (!is_off).then_some(Near { node, behind: Link::END, common: Common::NONE })
     }
 
     /// Counts a node that its maker has linked, before anybody may give it up.

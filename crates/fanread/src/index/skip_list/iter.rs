@@ -203,16 +203,13 @@ where
             None => !is_behind_end(node, end, 0),
         };
         let level = self.back_level.min(self.map.levels() - 1);
-        let from = match back {
-            Some(back) => {
-                let target = Target::<K>::start(Bound::Included(back.key()));
-                let near = self.map.near_bound::<K>(self.pinned, Bound::Included(back.key()));
-                self.map.descend::<false, K>(near, level, &target).before
-            }
-            None => {
-                let near = self.map.near_bound(self.pinned, end);
-                self.map.descend::<false, Q>(near, level, &Target::end(end)).before
-            }
+        let from = if let Some(back) = back {
+            let bound = Bound::Included(back.key());
+            let near = self.map.near_bound::<K>(self.pinned, bound);
+            self.map.descend::<false, K>(near, level, &Target::start(bound)).before
+        } else {
+            let near = self.map.near_bound(self.pinned, end);
+            self.map.descend::<false, Q>(near, level, &Target::end(end)).before
         };
         let mut noted = std::collections::VecDeque::new();
         let mut next = from;

@@ -7,7 +7,7 @@
 //! * **M2** A piece that a reader came to by links is not freed while he is pinned: it is retired only when no link of a
 //!   node that can be reached leads to it (`docs/design/skip-list.md` says why none does), and freed when all who were
 //!   pinned then have gone.
-//! * **M3** Key, value and window of a node, and value, kind of a version, do not change. The other words are atomics.
+//! * **M3** Key and value of a node, and value, kind of a version, do not change. The other words are atomics.
 //! * **M4** The value of a node belongs to it until its chain no longer leads there; then it is retired by itself.
 
 #![expect(unsafe_code, reason = "views of shared memory; every block cites its invariant")]
@@ -333,8 +333,25 @@ impl<'g, K: SkipKey, V> Node<'g, K, V> {
         if !K::KEEPS_PREFIX {
             return Window(0);
         }
-        // SAFETY: as in `key`.
-        unsafe { self.at.add(Parts::<K, V>::WINDOW).cast().read() }
+        // Relaxed: each one that was ever stored shows the key.
+        Window(self.window_word().load(Relaxed))
+    }
+
+    #[inline(always)]
+    fn window_word(self) -> &'g AtomicU32 {
+        debug_assert!(K::KEEPS_PREFIX);
+        // SAFETY: inside a node of keys that keep a prefix (`Parts`), aligned to 4, an atomic (M3), and alive for 'g (M2).
+        unsafe { self.at.add(Parts::<K, V>::WINDOW).cast().as_ref() }
+    }
+
+    /// Lets the window begin elsewhere.
+    #[inline]
+    pub(super) fn move_window(self, from: usize) {
+        if K::KEEPS_PREFIX {
+            let window = Window::new(from, |at| self.key().word(at));
+            // Relaxed: as above.
+            self.window_word().store(window.0, Relaxed);
+        }
     }
 
     #[inline(always)]
@@ -616,7 +633,7 @@ impl<K: SkipKey, V> Memory<K, V> {
             }
             let at = node.at;
             if K::KEEPS_PREFIX {
-                at.add(Parts::<K, V>::WINDOW).cast::<Window>().write(window);
+                at.add(Parts::<K, V>::WINDOW).cast().write(AtomicU32::new(window.0));
             }
             let place = at.add(Parts::<K, V>::KEY);
             if const { key_in_place::<K>() } {

@@ -112,6 +112,24 @@ impl<K: SkipKey, V> SkipList<K, V> {
         self.hint(&pinned.guard, sought)
     }
 
+    /// A node before what is sought that is on as many levels as a node of a height, which is more than are below the level
+    /// of the directory.
+    fn near_tall<'g, Q>(
+        &'g self,
+        pinned: &'g Pinned<'_, K, V>,
+        sought: &Sought<'_, Q>,
+        height: usize,
+    ) -> Option<Near<'g, K, V>>
+    where
+        K: Borrow<Q>,
+        Q: SkipKey + ?Sized,
+    {
+        if !const { K::HAS_PREFIX && Q::HAS_PREFIX } {
+            return None;
+        }
+        self.hint_tall(&pinned.guard, sought, height)
+    }
+
     /// How a node compares that a search meets on a level behind the tower it stands at; `next` is the first one it knows that
     /// is not before, and on this level too.
     ///
@@ -137,12 +155,23 @@ impl<K: SkipKey, V> SkipList<K, V> {
         let least = common.least();
         let found = sought.glance(node, least).unwrap_or_else(|| {
             self.ask_keys_below(tower, level, node);
-            sought.compare(node.key(), least)
+            let found = sought.compare(node.key(), least);
+            Self::renew_window(node, least);
+            found
         });
         if found.0 == Ordering::Less && least > 0 && self.is_off(next, level) {
             return sought.compare(node.key(), 0);
         }
         found
+    }
+
+    /// Moves the window of a node on that has not told how it compares with what has so many bytes in common with the keys
+    /// around: behind these it shows what tells keys apart in a map that has grown. Never back, for searches that know less.
+    #[inline(always)]
+    fn renew_window(node: Node<'_, K, V>, common: usize) {
+        if node.window().from() < common.min(0xff) {
+            node.move_window(common);
+        }
     }
 
     /// Whether a node is marked on a level.
@@ -315,9 +344,15 @@ impl<K: SkipKey, V> SkipList<K, V> {
         Q: SkipKey + ?Sized,
     {
         let sought = Sought::new(key);
-        let mut is_near = at_least <= directory::LEVEL + 1;
+        let mut is_near = at_least <= directory::LEVEL + 1 + directory::ABOVE;
         loop {
-            let from = if is_near { self.near(pinned, &sought) } else { None };
+            let from = if !is_near {
+                None
+            } else if at_least > directory::LEVEL + 1 {
+                self.near_tall(pinned, &sought, at_least)
+            } else {
+                self.near(pinned, &sought)
+            };
             if let Some(found) = self.try_neighbours(&sought, from, at_least) {
                 return found;
             }
@@ -339,9 +374,10 @@ impl<K: SkipKey, V> SkipList<K, V> {
         Q: SkipKey + ?Sized,
     {
         let (mut level, mut tower) = match from {
-            Some(near) => (directory::LEVEL + 1, self.begin_at(near)),
+            Some(near) => (at_least.max(directory::LEVEL + 1), self.begin_at(near)),
             None => (self.levels().max(at_least), self.head()),
         };
+        let first = level - 1;
         let mut found = Neighbours {
             before: [tower.at(0); LEVELS],
             after: [Link::END; LEVELS],
@@ -388,7 +424,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
                 }
                 (tower, common.before) = (node.tower(), same);
                 (place, next) = (tower.at(level), behind);
-                if level == directory::LEVEL && from.is_some() {
+                if level == first && from.is_some() {
                     patience -= 1;
                     if patience == 0 {
                         return None;
