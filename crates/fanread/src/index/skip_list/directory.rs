@@ -450,7 +450,9 @@ impl<K: SkipKey, V> SkipList<K, V> {
         // One in two is as high, or one in four, or one in eight.
         let first = last.saturating_sub(3 << (height - LEVEL - 1));
         let nodes = &directory.nodes[first..=last];
-        nodes.iter().for_each(|unit| self.memory.ask(*unit));
+        for unit in nodes {
+            self.memory.ask(*unit);
+        }
         let nodes = nodes.iter().rev().map(|unit| self.memory.node(*unit));
         let node = nodes.into_iter().find(|node| node.state().is_linked_above(height - 2))?;
         let is_off = node.tower().at(height - 1).load().is_marked();

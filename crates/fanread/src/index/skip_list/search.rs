@@ -133,9 +133,8 @@ impl<K: SkipKey, V> SkipList<K, V> {
     /// How a node compares that a search meets on a level behind the tower it stands at; `next` is the first one it knows that
     /// is not before, and on this level too.
     ///
-    /// What lies between the two begins as both do. Whether this node does is known if `next` is not marked afterwards: then
-    /// it is linked, and no link of what is before leads past it (`docs/design/skip-list.md`). Of a node that is past it only
-    /// `Less` may be wrong.
+    /// What lies between the two begins as both do. This node does if `next` is not marked now: then it is linked, and no link
+    /// of what is before leads past it (`docs/design/skip-list.md`). Else nothing is known.
     #[inline(always)]
     fn compare_between<Q>(
         &self,
@@ -152,17 +151,16 @@ impl<K: SkipKey, V> SkipList<K, V> {
         if !const { K::KEEPS_PREFIX && Q::HAS_PREFIX } {
             return sought.compare(node.key(), 0);
         }
-        let least = common.least();
-        let found = sought.glance(node, least).unwrap_or_else(|| {
+        let mut least = common.least();
+        if least > 0 && self.is_off(next, level) {
+            least = 0;
+        }
+        sought.glance(node, least).unwrap_or_else(|| {
             self.ask_keys_below(tower, level, node);
             let found = sought.compare(node.key(), least);
             Self::renew_window(node, least);
             found
-        });
-        if found.0 == Ordering::Less && least > 0 && self.is_off(next, level) {
-            return sought.compare(node.key(), 0);
-        }
-        found
+        })
     }
 
     /// Moves the window of a node on that has not told how it compares with what has so many bytes in common with the keys
@@ -523,22 +521,18 @@ impl<'g, 'q, K: SkipKey + Borrow<Q>, V, Q: SkipKey + ?Sized> Search<'g, 'q, K, V
         if !const { K::KEEPS_PREFIX && Q::HAS_PREFIX } {
             return Some(self.sought.compare(node.key(), 0));
         }
-        let common = self.common.least();
-        let mut found = self.sought.glance(node, common);
+        let mut common = self.common.least();
+        if common > 0 && self.map.is_off(self.rejected.unit(), self.level) {
+            common = 0;
+        }
+        let found = self.sought.glance(node, common);
         if found.is_none() && !self.is_asked {
             node.key().ask();
             self.is_asked = true;
             return None;
         }
         self.is_asked = false;
-        if found.is_none_or(|(order, _)| order == Ordering::Less) {
-            // As in `compare_between`.
-            let is_off = common > 0 && self.map.is_off(self.rejected.unit(), self.level);
-            if is_off || found.is_none() {
-                found = Some(self.sought.compare(node.key(), if is_off { 0 } else { common }));
-            }
-        }
-        found
+        Some(found.unwrap_or_else(|| self.sought.compare(node.key(), common)))
     }
 
     /// Goes on with what was waited for in the directory; tells whether there is more to wait for.
