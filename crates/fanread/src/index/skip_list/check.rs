@@ -3,7 +3,9 @@
 use core::cmp::Ordering;
 
 use super::key::SkipKey;
-use super::layout::{BUILT, DEAD, LEVELS, Link, Newest, Older, PENDING, PRUNING, SWEPT, Stamp};
+use super::layout::{
+    BUILT, DEAD, LEVELS, Link, Newest, Older, PENDING, PRUNING, SWEPT, Stamp, Window,
+};
 use super::raw::Node;
 use super::{Pinned, SkipList};
 use crate::api::Broken;
@@ -26,8 +28,9 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
                 return Err(Broken::new("S1", "two keys of level 0 do not ascend"));
             }
             last = Some(node);
-            if K::KEEPS_PREFIX && node.prefix() != node.key().prefix() {
-                return Err(Broken::new("S1", "a prefix is not the one of the key"));
+            let window = Window::new(node.window().from(), |from| node.key().word(from));
+            if K::KEEPS_PREFIX && node.window() != window {
+                return Err(Broken::new("S1", "a window shows another key"));
             }
             for (level, next) in next.iter_mut().enumerate().take(node.state().height()) {
                 if next.unit() != Some(node.unit()) {

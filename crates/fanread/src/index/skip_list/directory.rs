@@ -11,7 +11,11 @@
 //! * **D1** A node that a directory names, or one that is being made may name, is not freed: a tall node that is taken out
 //!   of the map waits on the list of the dead until the directory has been replaced that was made before.
 
-use super::key::SkipKey;
+use core::borrow::Borrow;
+use core::cmp::Ordering;
+use core::ops::Range;
+
+use super::key::{Common, SkipKey, Sought, WORDS_END, common_bytes, same_bytes};
 use super::layout::{LEVELS, Link, Unit};
 use super::raw::{Node, Posted};
 use super::{Garbage, Pinned, SkipList};
@@ -40,95 +44,285 @@ const FIRST: u64 = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 512 };
 /// come all behind its last entry.
 pub(super) const PATIENCE: u32 = if cfg!(any(shuttle, small_leaves, miri)) { 1 } else { 8 };
 
+/// The place of a node that is so many levels higher than [`LEVEL`] + 1 is looked for from the directory as well, in which
+/// one entry in eight is as high. What is higher still is one node in 128, and looked for from the head.
+pub(super) const ABOVE: usize = 3;
+
 /// No node is smaller.
 const MIN_NODE_BYTES: usize = 16;
 
 /// How many entries with the prefix that is looked for may come before the place of a key.
 const FAR: usize = 4;
 
-/// The array.
-#[derive(Debug)]
-pub(super) struct Directory {
-    /// Every [`BLOCK`]-th prefix.
-    tops: Vec<u64>,
-    prefixes: Vec<u64>,
-    /// The second prefixes, of keys of which nodes keep the first.
-    seconds: Vec<u64>,
-    nodes: Vec<Unit>,
-}
-
 /// Entries of the directory that are asked for at once: four lines of prefixes and two of nodes. The array of every 32nd one
 /// stays in a core's own cache.
 const BLOCK: usize = 32;
 
+/// The array.
+#[derive(Debug, Default)]
+pub(super) struct Directory {
+    /// Every [`BLOCK`]-th prefix.
+    tops: Vec<u64>,
+    prefixes: Vec<u64>,
+    /// In place of prefixes, of keys of which nodes keep a window.
+    signs: Signs,
+    nodes: Vec<Unit>,
+}
+
+/// Where in the directory the place of a key is, and what it has in common with the entries around the block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Block {
+    index: usize,
+    common: Common,
+    /// Whether the next entry has the very key.
+    is_met: bool,
+}
+
+/// The last node with a lower key, and the next one of the directory if that one is behind.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hint {
+    pub(super) unit: Unit,
+    pub(super) behind: Link,
+    common: Common,
+    index: usize,
+}
+
 impl Directory {
-    fn new(prefixes: Vec<u64>, seconds: Vec<u64>, nodes: Vec<Unit>) -> Self {
-        Self { tops: prefixes.iter().copied().step_by(BLOCK).collect(), prefixes, seconds, nodes }
+    /// The last node with a lower key, and the next one if its key is higher.
+    #[inline(always)]
+    fn before<K, V, Q>(&self, map: &SkipList<K, V>, sought: &Sought<'_, Q>) -> Option<Hint>
+    where
+        K: SkipKey + Borrow<Q>,
+        Q: SkipKey + ?Sized,
+    {
+        self.in_block(map, self.block(map, sought)?, sought)
     }
 
-    /// The last node with lower prefixes, and the next one if its prefixes are higher. Only where many keys have the first
-    /// one it asks for the `second`.
+    /// The block of the last node with a lower key, which is asked for.
     #[inline(always)]
-    fn before(&self, prefix: u64, second: impl Fn() -> u64) -> Option<(Unit, Link)> {
-        self.in_block(self.block(prefix)?, prefix, second)
-    }
-
-    /// The block of the last node with a lower prefix, which is asked for.
-    #[inline(always)]
-    pub(super) fn block(&self, prefix: u64) -> Option<usize> {
-        let block = self.tops.partition_point(|other| *other < prefix).checked_sub(1)?;
-        let (prefixes, nodes) = self.entries(block);
+    pub(super) fn block<K, V, Q>(
+        &self,
+        map: &SkipList<K, V>,
+        sought: &Sought<'_, Q>,
+    ) -> Option<Block>
+    where
+        K: SkipKey + Borrow<Q>,
+        Q: SkipKey + ?Sized,
+    {
+        if K::KEEPS_PREFIX {
+            let key = sought.key();
+            let block = self.signs.block(
+                |from| key.word(from),
+                |at, same| sought.compare_all(map.memory.node(self.nodes[at]).key(), same),
+            )?;
+            self.ask_nodes(block.index * FAN, FAN);
+            return Some(block);
+        }
+        let prefix = sought.key().prefix();
+        let index = self.tops.partition_point(|other| *other < prefix).checked_sub(1)?;
+        let prefixes = self.prefixes_of(index);
         for at in (0..prefixes.len()).step_by(8) {
             arch::prefetch(&raw const prefixes[at]);
         }
-        for at in (0..nodes.len()).step_by(16) {
-            arch::prefetch(&raw const nodes[at]);
-        }
-        Some(block)
+        self.ask_nodes(index * BLOCK, BLOCK);
+        Some(Block { index, common: Common::NONE, is_met: false })
     }
 
     #[inline(always)]
-    fn entries(&self, block: usize) -> (&[u64], &[Unit]) {
-        let (from, to) = (block * BLOCK, ((block + 1) * BLOCK).min(self.nodes.len()));
-        (&self.prefixes[from..to], &self.nodes[from..to])
+    fn ask_nodes(&self, from: usize, count: usize) {
+        let nodes = &self.nodes[from..(from + count).min(self.nodes.len())];
+        for at in (0..nodes.len()).step_by(16) {
+            arch::prefetch(&raw const nodes[at]);
+        }
+    }
+
+    #[inline(always)]
+    fn prefixes_of(&self, block: usize) -> &[u64] {
+        &self.prefixes[block * BLOCK..((block + 1) * BLOCK).min(self.prefixes.len())]
     }
 
     /// What [`before`](Self::before) finds, in its block.
     #[inline(always)]
-    pub(super) fn in_block(
+    pub(super) fn in_block<K, V, Q>(
         &self,
-        block: usize,
-        prefix: u64,
-        second: impl Fn() -> u64,
-    ) -> Option<(Unit, Link)> {
-        let (prefixes, nodes) = self.entries(block);
-        let at = prefixes.partition_point(|other| *other < prefix).checked_sub(1)?;
-        if self.prefixes.get(block * BLOCK + at + FAR).is_some_and(|other| *other == prefix) {
-            // Too many keys begin like this one for the search to go along them.
-            return self.in_run(block * BLOCK + at + 1, prefix, second());
-        }
-        let is_behind = prefixes.get(at + 1).is_some_and(|other| *other > prefix);
-        let next = nodes.get(at + 1).filter(|_| is_behind).copied();
-        Some((*nodes.get(at)?, Link::to(next)))
+        map: &SkipList<K, V>,
+        block: Block,
+        sought: &Sought<'_, Q>,
+    ) -> Option<Hint>
+    where
+        K: SkipKey + Borrow<Q>,
+        Q: SkipKey + ?Sized,
+    {
+        let (at, is_behind, common) = if K::KEEPS_PREFIX {
+            let key = sought.key();
+            let block = self.signs.in_block(
+                block,
+                |from| key.word(from),
+                |at, same| {
+                    // One of the two is where the search goes on.
+                    map.memory.ask_tall(self.nodes[at - 1], LEVEL);
+                    let own = map.memory.node(self.nodes[at]).key();
+                    own.ask();
+                    sought.compare_all(own, same)
+                },
+            );
+            (block.index, !block.is_met, block.common)
+        } else {
+            let (start, prefix) = (block.index * BLOCK, sought.key().prefix());
+            let prefixes = self.prefixes_of(block.index);
+            let at = start + prefixes.partition_point(|other| *other < prefix).checked_sub(1)?;
+            if self.prefixes.get(at + FAR).is_some_and(|other| *other == prefix) {
+                // Too many keys begin like this one for the search to go along them.
+                return None;
+            }
+            let is_behind = prefixes.get(at - start + 1).is_some_and(|other| *other > prefix);
+            (at, is_behind, Common::NONE)
+        };
+        let next = self.nodes.get(at + 1).filter(|_| is_behind).copied();
+        let common = if next.is_some() { common } else { Common { next: 0, ..common } };
+        Some(Hint { unit: *self.nodes.get(at)?, behind: Link::to(next), common, index: at })
     }
 }
 
-impl Directory {
-    /// As [`before`](Self::before), among the entries from `start` on that have a prefix.
-    #[inline(never)]
-    fn in_run(&self, start: usize, prefix: u64, second: u64) -> Option<(Unit, Link)> {
-        let block = self.tops.partition_point(|other| *other <= prefix).checked_sub(1)?;
-        let (prefixes, _) = self.entries(block);
-        let end = block * BLOCK + prefixes.partition_point(|other| *other <= prefix);
-        let seconds = self.seconds.get(start..end)?;
-        let at = seconds.partition_point(|other| *other < second);
-        if seconds.get(at + FAR).is_some_and(|other| *other == second) {
+/// How many signs make a block.
+const FAN: usize = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 32 };
+
+/// Ranks of signs, at most. More than 32 blocks of the highest one would be gone along one by one.
+const RANKS: usize = 5;
+
+/// What tells byte strings apart that ascend; see the module.
+#[derive(Debug, Default)]
+struct Signs {
+    /// One for each string, one for every [`FAN`]-th, and so on.
+    ranks: [Rank; RANKS],
+}
+
+#[derive(Debug, Default)]
+struct Rank {
+    /// How many bytes each string has in common with the one before in this rank, up to [`WORDS_END`].
+    common: Vec<u16>,
+    /// The word of each string behind these.
+    words: Vec<u64>,
+    /// The lowest number since that was put into the rank below, and that was not here.
+    lowest: usize,
+}
+
+const _: () = assert!(WORDS_END <= u16::MAX as usize);
+
+impl Signs {
+    fn with_capacity(count: usize) -> Self {
+        let mut signs = Self::default();
+        signs.ranks[0].common.reserve_exact(count);
+        signs.ranks[0].words.reserve_exact(count);
+        signs.ranks.iter_mut().for_each(|rank| rank.lowest = WORDS_END);
+        signs
+    }
+
+    /// Adds a string that has so many bytes in common with the one before.
+    fn push(&mut self, mut common: usize, word: impl Fn(usize) -> u64) {
+        let mut index = 0;
+        for rank in &mut self.ranks {
+            rank.lowest = rank.lowest.min(common);
+            if index % FAN > 0 {
+                break;
+            }
+            index = rank.words.len();
+            common = core::mem::replace(&mut rank.lowest, WORDS_END);
+            rank.common.push(common as u16);
+            rank.words.push(word(common));
+        }
+    }
+
+    /// The block of the last string before the one that is looked for, which has these words; none if there is none before.
+    /// `compare` compares a string of the array as a whole, of which so many bytes are known to be the same.
+    #[inline(always)]
+    fn block(
+        &self,
+        word: impl Fn(usize) -> u64,
+        compare: impl Fn(usize, usize) -> (Ordering, usize),
+    ) -> Option<Block> {
+        let few = |rank: &Rank| rank.words.len() <= FAN;
+        let top = self.ranks.iter().position(few).unwrap_or(RANKS - 1);
+        let mut at = Block { index: 0, common: Common::NONE, is_met: false };
+        // The first string of a block is before, as those of the ranks above were.
+        let end =
+            if top > 0 { self.ranks[top].words.len() } else { 1.min(self.ranks[0].words.len()) };
+        if self.along(top, 0..end, &mut at, &word, &compare) == 0 {
             return None;
         }
-        // Without one in the run it is the entry before that.
-        let is_behind = seconds.get(at).is_some_and(|other| *other > second);
-        let next = self.nodes.get(start + at).filter(|_| is_behind).copied();
-        Some((*self.nodes.get((start + at).checked_sub(1)?)?, Link::to(next)))
+        for rank in (1..top).rev() {
+            self.along(rank, self.rest_of(rank, at.index), &mut at, &word, &compare);
+        }
+        let rest = self.rest_of(0, at.index);
+        let Rank { common: numbers, words, .. } = &self.ranks[0];
+        for at in rest.clone().step_by(8).chain(rest.clone().next_back()) {
+            arch::prefetch(&raw const words[at]);
+        }
+        if let (Some(first), Some(last)) = (numbers.get(rest.start), numbers.get(rest.end - 1)) {
+            arch::prefetch(first);
+            arch::prefetch(last);
+        }
+        Some(at)
+    }
+
+    /// The last string of a block that is before.
+    #[inline(always)]
+    fn in_block(
+        &self,
+        mut at: Block,
+        word: impl Fn(usize) -> u64,
+        compare: impl Fn(usize, usize) -> (Ordering, usize),
+    ) -> Block {
+        self.along(0, self.rest_of(0, at.index), &mut at, &word, &compare);
+        at
+    }
+
+    /// The signs of a block, but for the first one.
+    #[inline(always)]
+    fn rest_of(&self, rank: usize, block: usize) -> Range<usize> {
+        block * FAN + 1..((block + 1) * FAN).min(self.ranks[rank].words.len())
+    }
+
+    /// Goes along some strings of a rank, of which the one before these has `at.common.before` bytes in common with what is
+    /// looked for, to the last one that is before. Returns where the first one is that is not, or the end.
+    #[inline(always)]
+    fn along(
+        &self,
+        rank: usize,
+        range: Range<usize>,
+        at: &mut Block,
+        word: &impl Fn(usize) -> u64,
+        compare: &impl Fn(usize, usize) -> (Ordering, usize),
+    ) -> usize {
+        let Rank { common: numbers, words, .. } = &self.ranks[rank];
+        let mut next = range.start;
+        while next < range.end {
+            let shared = usize::from(numbers[next]);
+            if shared > at.common.before {
+                // It differs from what is looked for where the one before does.
+                next += 1;
+                continue;
+            }
+            let (order, same) = if shared < at.common.before {
+                // It differs from the one before where that one does not differ.
+                (Ordering::Greater, shared)
+            } else {
+                let (own, sought) = (words[next], word(shared));
+                if own == sought || shared == WORDS_END {
+                    compare(next * FAN.pow(rank as u32), shared)
+                } else {
+                    (own.cmp(&sought), shared + same_bytes(own, sought))
+                }
+            };
+            if order != Ordering::Less {
+                (at.common.next, at.is_met) = (same, order == Ordering::Equal);
+                break;
+            }
+            at.common.before = same.min(WORDS_END);
+            next += 1;
+        }
+        at.index = next.saturating_sub(1);
+        next
     }
 }
 
@@ -164,8 +358,10 @@ impl Tall {
     /// Bytes of the array.
     pub(super) fn bytes(&self, guard: &Guard) -> usize {
         self.directory.get(guard).map_or(0, |directory| {
-            let words = directory.prefixes.capacity() + directory.seconds.capacity();
-            words * size_of::<u64>() + directory.nodes.capacity() * size_of::<Unit>()
+            let Directory { prefixes, signs, nodes, .. } = directory;
+            let words = prefixes.capacity() + signs.ranks[0].words.capacity();
+            let units = nodes.capacity() * size_of::<Unit>();
+            words * size_of::<u64>() + signs.ranks[0].common.capacity() * size_of::<u16>() + units
         })
     }
 }
@@ -194,6 +390,8 @@ impl Drop for Busy<'_> {
 pub(super) struct Near<'g, K, V> {
     pub(super) node: Node<'g, K, V>,
     pub(super) behind: Link,
+    /// What the key that is looked for has in common with the two, if the directory knows.
+    pub(super) common: Common,
 }
 
 impl<K, V> Clone for Near<'_, K, V> {
@@ -211,23 +409,54 @@ impl<K: SkipKey, V> SkipList<K, V> {
         self.tall.directory.get(guard)
     }
 
-    /// The last node of the directory with lower prefixes.
+    /// The last node of the directory with a lower key.
     #[inline(always)]
-    pub(super) fn hint<'g>(
+    pub(super) fn hint<'g, Q>(
         &'g self,
         guard: &'g Guard,
-        prefix: u64,
-        second: impl Fn() -> u64,
-    ) -> Option<Near<'g, K, V>> {
-        self.near_of(self.directory(guard)?.before(prefix, second)?)
+        sought: &Sought<'_, Q>,
+    ) -> Option<Near<'g, K, V>>
+    where
+        K: Borrow<Q>,
+        Q: SkipKey + ?Sized,
+    {
+        self.near_of(self.directory(guard)?.before(self, sought)?)
     }
 
     /// What the directory has found, if it can still be used.
     #[inline(always)]
-    pub(super) fn near_of(&self, (unit, behind): (Unit, Link)) -> Option<Near<'_, K, V>> {
+    pub(super) fn near_of(&self, hint: Hint) -> Option<Near<'_, K, V>> {
+        let Hint { unit, behind, common, .. } = hint;
         let node = self.memory.node(unit);
         // What is removed leads to what was behind it long ago.
-        (!node.tower().at(LEVEL).load().is_marked()).then_some(Near { node, behind })
+        let is_off = node.tower().at(LEVEL).load().is_marked();
+        (!is_off).then_some(Near { node, behind, common })
+    }
+
+    /// A node of the directory with a lower key that has a height, which is above [`LEVEL`] by 1 to [`ABOVE`]: mostly the last
+    /// one. What is behind it on its highest level is not known.
+    pub(super) fn hint_tall<'g, Q>(
+        &'g self,
+        guard: &'g Guard,
+        sought: &Sought<'_, Q>,
+        height: usize,
+    ) -> Option<Near<'g, K, V>>
+    where
+        K: Borrow<Q>,
+        Q: SkipKey + ?Sized,
+    {
+        let directory = self.directory(guard)?;
+        let last = directory.before(self, sought)?.index;
+        // One in two is as high, or one in four, or one in eight.
+        let first = last.saturating_sub(3 << (height - LEVEL - 1));
+        let nodes = &directory.nodes[first..=last];
+        for unit in nodes {
+            self.memory.ask(*unit);
+        }
+        let nodes = nodes.iter().rev().map(|unit| self.memory.node(*unit));
+        let node = nodes.into_iter().find(|node| node.state().is_linked_above(height - 2))?;
+        let is_off = node.tower().at(height - 1).load().is_marked();
+        (!is_off).then_some(Near { node, behind: Link::END, common: Common::NONE })
     }
 
     /// Counts a node that its maker has linked, before anybody may give it up.
@@ -286,26 +515,36 @@ impl<K: SkipKey, V> SkipList<K, V> {
         // Relaxed: as above. Room for all, and for some that come meanwhile.
         let count = usize::try_from(self.tall.count.load(Relaxed)).unwrap_or(0);
         let room = (count + count / 64).min(self.memory.used_bytes() / MIN_NODE_BYTES);
-        let (mut prefixes, mut nodes) = (Vec::with_capacity(room), Vec::with_capacity(room));
-        let mut seconds = Vec::with_capacity(if K::KEEPS_PREFIX { room } else { 0 });
+        let mut made = Directory {
+            tops: Vec::new(),
+            prefixes: Vec::with_capacity(if K::KEEPS_PREFIX { 0 } else { room }),
+            signs: Signs::with_capacity(if K::KEEPS_PREFIX { room } else { 0 }),
+            nodes: Vec::with_capacity(room),
+        };
         let mut ahead = Along { old: directory.get(&pinned.guard), at: 0 };
+        let mut last: Option<&K> = None;
         let mut next = self.head().at(LEVEL).load();
         while let Some(unit) = next.unit() {
             let node = self.memory.node(unit);
+            ahead.step(self, unit);
             next = node.tower().at(LEVEL).load();
-            if !next.is_marked() {
-                let prefix = node.full_prefix();
-                prefixes.push(prefix);
-                nodes.push(unit);
-                let second = ahead.step(self, unit, prefix);
-                if K::KEEPS_PREFIX {
-                    seconds.push(second.unwrap_or_else(|| node.key().second_prefix()));
-                }
+            if next.is_marked() {
+                continue;
+            }
+            made.nodes.push(unit);
+            if K::KEEPS_PREFIX {
+                // D1: the last one is not freed.
+                let key = node.key();
+                let common = last.replace(key).map_or(0, |last| common_bytes(last, key, 0));
+                made.signs.push(common, |from| key.word(from));
+            } else {
+                made.prefixes.push(node.key().prefix());
             }
         }
+        made.tops = made.prefixes.iter().copied().step_by(BLOCK).collect();
         // Relaxed: as above.
-        limit.store((nodes.len() as u64 * 3 / 2).max(FIRST), Relaxed);
-        let old = directory.replace(Some(Box::new(Directory::new(prefixes, seconds, nodes))));
+        limit.store((made.nodes.len() as u64 * 3 / 2).max(FIRST), Relaxed);
+        let old = directory.replace(Some(Box::new(made)));
         let gone = core::mem::take(&mut busy.gone);
         drop(busy);
         let gone = gone.into_iter().map(Garbage::Node);
@@ -323,39 +562,102 @@ struct Along<'g> {
 }
 
 impl Along<'_> {
-    /// Goes on to a node of a prefix, and returns its second prefix if the old directory has it.
+    /// Goes on to a node.
     #[inline]
-    fn step<K: SkipKey, V>(
-        &mut self,
-        map: &SkipList<K, V>,
-        unit: Unit,
-        prefix: u64,
-    ) -> Option<u64> {
-        let old = self.old?;
-        while old.prefixes.get(self.at).is_some_and(|other| *other < prefix) {
+    fn step<K: SkipKey, V>(&mut self, map: &SkipList<K, V>, unit: Unit) {
+        let Some(old) = self.old else { return };
+        while let Some(at) = old.nodes.get(self.at) {
+            // What was removed is not met. Nodes that came since are met in between.
+            let is_met = *at == unit;
+            if !is_met && !map.memory.node(*at).tower().at(LEVEL).load().is_marked() {
+                break;
+            }
             self.pass(old, map);
+            if is_met {
+                break;
+            }
         }
-        // Others with the prefix come later, or are gone.
-        let to = (self.at + RUN / 2).min(old.nodes.len());
-        let found = self.at + old.nodes[self.at..to].iter().position(|other| *other == unit)?;
-        while self.at <= found {
-            self.pass(old, map);
-        }
-        Some(old.seconds.get(found).copied().unwrap_or(0))
     }
 
-    /// Passes an entry, and asks for nodes that come later: those of the old directory, and such as came in between since.
+    /// Passes an entry, and asks for nodes that come later: those of the old directory, and such as came in between since;
+    /// first for the nodes, and then for their keys.
     #[inline]
     fn pass<K: SkipKey, V>(&mut self, old: &Directory, map: &SkipList<K, V>) {
         self.at += 1;
-        if let Some(far) = old.nodes.get(self.at + RUN) {
-            map.memory.ask_tall(*far, LEVEL);
-        }
+        let node = |ahead: usize| old.nodes.get(self.at + ahead).copied();
         // It is on the level, or was when it was taken out of it (D1).
-        if let Some(near) = old.nodes.get(self.at + RUN / 2)
-            && let Some(next) = map.memory.node(*near).tower().at(LEVEL).load().unit()
+        let behind = |unit: Unit| map.memory.node(unit).tower().at(LEVEL).load().unit();
+        if let Some(far) = node(2 * RUN) {
+            map.memory.ask_tall(far, LEVEL);
+        }
+        if let Some(near) = node(RUN) {
+            if K::KEEPS_PREFIX {
+                map.memory.node(near).key().ask();
+            }
+            if let Some(next) = behind(near) {
+                map.memory.ask_tall(next, LEVEL);
+            }
+        }
+        if K::KEEPS_PREFIX
+            && let Some(next) = node(RUN / 2).and_then(behind)
         {
-            map.memory.ask_tall(next, LEVEL);
+            map.memory.node(next).key().ask();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signs_lead_to_the_last_string_before() {
+        // Of few letters, so that they begin alike in many ways; ends are as NULs.
+        let mut seed = 1_u64;
+        let mut random = |below: u64| {
+            seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (seed >> 33) % below
+        };
+        let count = if cfg!(miri) { 40 } else { 3_000 };
+        for longest in [3, 12, 40, 2_000] {
+            let mut make = || {
+                let common = random(longest) as usize;
+                let mut string = vec![b'a'; common];
+                string.extend(
+                    (0..random(12)).map(|_| [0, b'a', b'a', b'b', 0xff][random(5) as usize]),
+                );
+                string
+            };
+            let mut strings: Vec<Vec<u8>> = (0..count).map(|_| make()).collect();
+            strings.sort();
+            strings.dedup();
+            for count in [0, 1, 2, FAN, FAN + 1, FAN * FAN, strings.len()] {
+                let strings = &strings[..count.min(strings.len())];
+                let mut signs = Signs::with_capacity(strings.len());
+                for (at, string) in strings.iter().enumerate() {
+                    let before = at.checked_sub(1).map(|before| &strings[before]);
+                    let common = before.map_or(0, |before| common_bytes(before, string, 0));
+                    signs.push(common, |from| string.word(from));
+                }
+                for string in (0..count)
+                    .map(|at| strings.get(at).cloned().unwrap_or_default())
+                    .chain((0..200).map(|_| make()))
+                {
+                    let sought = Sought::new(&string);
+                    let word = |from| string.word(from);
+                    let compare = |at: usize, same| sought.compare_all(&strings[at], same);
+                    let found = signs.block(word, compare);
+                    let found = found.map(|block| signs.in_block(block, word, compare));
+                    let wanted = strings.partition_point(|other| *other < string).checked_sub(1);
+                    assert_eq!(found.map(|found| found.index), wanted);
+                    let Some(Block { index: at, common, is_met }) = found else { continue };
+                    assert_eq!(common.before, common_bytes(&strings[at], &string, 0));
+                    let string = &string;
+                    let next = strings.get(at + 1).map_or(0, |next| common_bytes(next, &string, 0));
+                    assert!(next == WORDS_END || common.next <= next);
+                    assert_eq!(is_met, strings.get(at + 1) == Some(string));
+                }
+            }
         }
     }
 }

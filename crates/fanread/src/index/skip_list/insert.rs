@@ -68,8 +68,9 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
         mut value: V,
         rule: Rule,
     ) -> Result<Written<'g, V>, InsertError<V>> {
+        let height = self.draw_height(pinned.thread);
         loop {
-            let (near, found) = self.neighbours(pinned, &key, 0);
+            let (near, found) = self.neighbours(pinned, &key, height);
             if let Some(node) = found {
                 match self.replace(pinned, node, value, rule)? {
                     Replaced::Done(written) => return Ok(written),
@@ -81,7 +82,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
             if let Rule::Same(_) = rule {
                 return Ok(Written::Refused(None, value));
             }
-            let fresh = match self.create(pinned, key, value) {
+            let fresh = match self.create(pinned, height, near.window_from(height), key, value) {
                 Ok(fresh) => fresh,
                 Err((error, _, value)) => return Err(out_of_memory(error, value)),
             };
@@ -122,7 +123,8 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
         value: V,
         near: Neighbours<'g>,
     ) {
-        if let Ok(fresh) = self.create(pinned, key, value) {
+        let height = self.draw_height(pinned.thread);
+        if let Ok(fresh) = self.create(pinned, height, 0, key, value) {
             let _ = self.publish(pinned, fresh, near);
         }
     }
@@ -131,10 +133,12 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
     fn create<'g>(
         &'g self,
         pinned: &Pinned<'_, K, V>,
+        height: usize,
+        from: usize,
         key: K,
         value: V,
     ) -> Result<Fresh<'g, K, V>, (AllocError, K, V)> {
-        let (_, has_grown, made) = self.make_node(pinned.thread, key, value);
+        let (has_grown, made) = self.make_node(pinned.thread, height, from, key, value);
         let fresh = Fresh { map: self, thread: pinned.thread, node: made?, is_published: false };
         if has_grown {
             // Before the next time: what readers held back may be free by now.

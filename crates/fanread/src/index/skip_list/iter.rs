@@ -13,10 +13,9 @@ use core::ops::{Bound, RangeBounds, RangeFull};
 
 use super::ahead::Ahead;
 use super::directory::Near;
-use super::key::SkipKey;
+use super::key::{SkipKey, Sought, Target, common_bytes};
 use super::layout::Stamp;
 use super::raw::Node;
-use super::search::Sought;
 use super::{Pinned, Ref, SkipList};
 
 /// The highest level of a search backwards.
@@ -61,6 +60,8 @@ pub struct Range<'g, K: SkipKey, V, Q: ?Sized, B> {
     /// The last node that was handed out from the back.
     seen_back: Option<Node<'g, K, V>>,
     is_at_start: bool,
+    /// How many bytes the two bounds have in common.
+    common: usize,
     query: PhantomData<fn(&Q)>,
 }
 
@@ -78,6 +79,7 @@ impl<'g, K: SkipKey, V, Q: ?Sized, B> Range<'g, K, V, Q, B> {
             back_level: 0,
             seen_back: None,
             is_at_start: false,
+            common: 0,
             query: PhantomData,
         }
     }
@@ -117,42 +119,50 @@ where
 {
     match start {
         Bound::Unbounded => false,
-        Bound::Included(key) => Sought::new(key).compare(node) == Ordering::Less,
-        Bound::Excluded(key) => Sought::new(key).compare(node) != Ordering::Greater,
+        Bound::Included(key) => node.key().borrow() < key,
+        Bound::Excluded(key) => node.key().borrow() <= key,
     }
 }
 
-/// Whether a key is behind an upper bound.
+/// Whether a key is behind an upper bound, as far as its node says, if it begins with so many bytes as that does or is behind
+/// it.
 #[inline(always)]
-fn is_behind_end<K, V, Q>(node: Node<'_, K, V>, end: Bound<&Q>) -> bool
+fn seems_behind_end<K, V, Q>(node: Node<'_, K, V>, end: Bound<&Q>, common: usize) -> bool
 where
     K: SkipKey + Borrow<Q>,
     Q: SkipKey + ?Sized,
 {
     match end {
         Bound::Unbounded => false,
-        Bound::Included(key) => Sought::new(key).compare(node) == Ordering::Greater,
-        Bound::Excluded(key) => Sought::new(key).compare(node) != Ordering::Less,
+        Bound::Included(key) | Bound::Excluded(key) if K::KEEPS_PREFIX => {
+            let found = Sought::new(key).glance(node, common);
+            found.is_some_and(|(order, _)| order == Ordering::Greater)
+        }
+        _ => is_behind_end(node, end, 0),
     }
 }
 
-/// The prefix of a bound, if it says anything.
+/// Whether a key is behind an upper bound; of `common` as above.
 #[inline(always)]
-fn prefix_of<Q: SkipKey + ?Sized>(bound: Bound<&Q>) -> Option<u64> {
-    match bound {
-        Bound::Unbounded => None,
-        Bound::Included(key) | Bound::Excluded(key) => Sought::new(key).prefix(),
+fn is_behind_end<K, V, Q>(node: Node<'_, K, V>, end: Bound<&Q>, common: usize) -> bool
+where
+    K: SkipKey + Borrow<Q>,
+    Q: SkipKey + ?Sized,
+{
+    if K::KEEPS_PREFIX && seems_behind_end(node, end, common) {
+        return true;
     }
-}
-
-fn order(is_before: bool) -> Ordering {
-    if is_before { Ordering::Less } else { Ordering::Greater }
+    match end {
+        Bound::Unbounded => false,
+        Bound::Included(key) => node.key().borrow() > key,
+        Bound::Excluded(key) => node.key().borrow() >= key,
+    }
 }
 
 /// How the keys of two nodes compare.
 #[inline(always)]
 fn compare<K: SkipKey, V>(a: Node<'_, K, V>, b: Node<'_, K, V>) -> Ordering {
-    a.prefix().cmp(&b.prefix()).then_with(|| a.key().cmp(b.key()))
+    a.key().cmp(b.key())
 }
 
 impl<'g, K, V, Q, B> Range<'g, K, V, Q, B>
@@ -171,11 +181,16 @@ where
 
     /// The first node of the range.
     fn first(&mut self) -> Option<Node<'g, K, V>> {
-        let start = self.bounds.start_bound();
+        let (start, end) = (self.bounds.start_bound(), self.bounds.end_bound());
         let from = self.map.near_bound(self.pinned, start);
-        let at = self.map.descend::<false>(from, prefix_of(start), 0, |node| {
-            order(is_before_start(node, start))
-        });
+        let at = self.map.descend::<false, Q>(from, 0, &Target::start(start));
+        if K::KEEPS_PREFIX {
+            let key = |bound| match bound {
+                Bound::Unbounded => None,
+                Bound::Included(key) | Bound::Excluded(key) => Some(key),
+            };
+            self.common = key(start).zip(key(end)).map_or(0, |(a, b)| common_bytes(a, b, 0));
+        }
         self.ahead.begin(at.look);
         at.next
     }
@@ -183,17 +198,19 @@ where
     /// Notes the nodes before those that were noted last. Leaves none if there are none.
     fn note(&mut self) {
         let (back, end) = (self.back, self.bounds.end_bound());
-        let is_before = |node| match back {
-            Some(back) => compare(node, back) == Ordering::Less,
-            None => !is_behind_end(node, end),
+        let is_before = |node: Node<'g, K, V>| match back {
+            Some(back) => node.unit() != back.unit() && compare(node, back) == Ordering::Less,
+            None => !is_behind_end(node, end, 0),
         };
         let level = self.back_level.min(self.map.levels() - 1);
-        let near = match back {
-            Some(back) => self.map.near::<K>(self.pinned, &Sought::new(back.key())),
-            None => self.map.near_bound(self.pinned, end),
+        let from = if let Some(back) = back {
+            let bound = Bound::Included(back.key());
+            let near = self.map.near_bound::<K>(self.pinned, bound);
+            self.map.descend::<false, K>(near, level, &Target::start(bound)).before
+        } else {
+            let near = self.map.near_bound(self.pinned, end);
+            self.map.descend::<false, Q>(near, level, &Target::end(end)).before
         };
-        let from =
-            self.map.descend::<false>(near, None, level, |node| order(is_before(node))).before;
         let mut noted = std::collections::VecDeque::new();
         let mut next = from;
         if from.is_none() {
@@ -236,17 +253,17 @@ where
                 Front::At(node) => self.behind(node),
                 Front::End => return None,
             };
-            let end = self.bounds.end_bound();
+            let (end, common) = (self.bounds.end_bound(), self.common);
             let next = next.filter(|node| {
                 let met = self.seen_back.is_some_and(|back| compare(*node, back) != Ordering::Less);
-                !met && !is_behind_end(*node, end)
+                !met && !is_behind_end(*node, end, common)
             });
             let Some(node) = next else {
                 self.front = Front::End;
                 return None;
             };
             self.front = Front::At(node);
-            self.ahead.step(self.map, node, |node| is_behind_end(node, end));
+            self.ahead.step(self.map, node, |node| seems_behind_end(node, end, common));
             if let Some(value) = self.value(node) {
                 return Some((node.key(), value));
             }
@@ -324,9 +341,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
         Q: SkipKey + ?Sized,
     {
         let from = self.near_bound(pinned, start);
-        let at_start = self.descend::<false>(from, prefix_of(start), 0, |node| {
-            order(is_before_start(node, start))
-        });
+        let at_start = self.descend::<false, Q>(from, 0, &Target::start(start));
         let mut next = at_start.next;
         while let Some(node) = next {
             let value = if at == NOW { self.value(node) } else { self.value_at(node, at) };

@@ -1,16 +1,18 @@
 //! The bytes of a node and of a version, and the words in them.
 //!
 //! ```text
-//! node     | value | state | key | prefix | link 0 | link 1 | ... |       in units of 8 bytes
+//! node     | value | state | key | window | link 0 | link 1 | ... |       in units of 8 bytes
 //! version  | begin | end | first | older, kind | value |
 //! ```
 //!
 //! * `value`: a value of at most 8 bytes that needs no dropping, as a word; a larger one that needs none, as it is; of any
 //!   other type the address of a box. Absent for values without bytes.
-//! * `key`: the key, or the address of a box if it is large. `prefix` only for keys whose bytes are elsewhere.
+//! * `key`: the key, or the address of a box if it is large.
+//! * `window`: 4 bytes, only for keys whose bytes are elsewhere: three of them, and where they begin.
 //! * `link`: 4 bytes each, as many as the tower is high; the first ones share the line of the key.
 //!
 //! ```text
+//! window   bytes of the key (24) | where they begin (8)
 //! link     unit of the next node (31 bits) | is this node removed from this level (1)
 //! state    height (5) | built | swept | pruning | pending | dead | kind (2) | stamp or link (52)
 //! ```
@@ -23,6 +25,8 @@
 //! | `ChainGone` | that it is removed; when, is in the version before | the unit of that one |
 //!
 //! A stamp of 0 stands for one that is still to be taken (`versions.rs`).
+
+use core::cmp::Ordering;
 
 /// Levels of a tower, at most. Nodes have at least 4 units, so there are at most 2^29, and half of those of a level are on
 /// the next one.
@@ -80,6 +84,35 @@ impl Link {
     #[inline(always)]
     pub(super) fn unmarked(self) -> Self {
         Self(self.0 & !MARK)
+    }
+}
+
+/// What a node keeps of a key whose bytes are elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Window(pub(super) u32);
+
+impl Window {
+    const BYTES: usize = 3;
+
+    /// The window that begins at `from`, or where the last one does that can be named.
+    #[inline(always)]
+    pub(super) fn new(from: usize, word: impl Fn(usize) -> u64) -> Self {
+        let from = from.min(0xff);
+        Self((word(from) >> 40) as u32 * 0x100 + from as u32)
+    }
+
+    /// Where it begins.
+    #[inline(always)]
+    pub(super) fn from(self) -> usize {
+        (self.0 & 0xff) as usize
+    }
+
+    /// How its bytes compare with the first ones of a word, and how many are the same.
+    #[inline(always)]
+    pub(super) fn compare(self, word: u64) -> (Ordering, usize) {
+        let (own, other) = (self.0 >> 8, (word >> 40) as u32);
+        let same = ((own ^ other) << 8).leading_zeros() as usize / 8;
+        (own.cmp(&other), same.min(Self::BYTES))
     }
 }
 

@@ -62,8 +62,9 @@ pub use crate::api::Broken;
 use crate::mem::boxed::Boxed;
 use directory::{Directory, Tall};
 pub use iter::{Iter, Range};
+use key::common_bytes;
 pub use key::{Plain, SkipKey};
-use layout::{BUILT, DEAD, LEVELS, Link, Newest, Older, Unit};
+use layout::{BUILT, DEAD, LEVELS, Link, Newest, Older, Unit, Window};
 pub use methods::IntoIter;
 use pieces::Pieces;
 use raw::{Memory, Node};
@@ -237,7 +238,11 @@ impl<K: SkipKey, V> SkipList<K, V> {
                 result = Err(LoadError::NotAscending { index });
                 break;
             }
-            let (height, _, made) = map.make_node(0, key, value);
+            let height = map.draw_height(0);
+            // Of the next key nothing is known yet.
+            let end = ends.get(height).copied().flatten().filter(|_| K::KEEPS_PREFIX);
+            let from = end.map_or(0, |end| common_bytes(map.memory.node(end).key(), &key, 0));
+            let (_, made) = map.make_node(0, height, from, key, value);
             let node = match made {
                 Ok(node) => node,
                 Err((error, ..)) => {
@@ -307,18 +312,31 @@ impl<K: SkipKey, V> SkipList<K, V> {
         }
     }
 
-    /// Makes a node that is not published, of a height that is drawn. Tells whether fresh memory was taken.
-    fn make_node(&self, thread: usize, key: K, value: V) -> (usize, bool, Made<'_, K, V>) {
-        // Before the lock: it is user code.
-        let prefix = if K::KEEPS_PREFIX { key.prefix() } else { 0 };
-        let mut shard = self.shards.lock(thread);
-        let mut height = shard.free.height(self.seed).min(self.levels() + 1).min(LEVELS);
-        if height > 8 {
-            // A node above all others shortens no search. What is used again must not be as high as ever was drawn.
-            height = height.min(self.len().max(1).ilog2() as usize + 2).max(8);
+    /// Draws the height of a node.
+    fn draw_height(&self, thread: usize) -> usize {
+        let height = self.shards.lock(thread).free.height(self.seed);
+        let height = height.min(self.levels() + 1).min(LEVELS);
+        if height <= 8 {
+            return height;
         }
-        let made = self.memory.create_node(&mut shard.free.pieces, height, prefix, key, value);
-        (height, shard.free.pieces.has_grown(), made)
+        // A node above all others shortens no search. What is used again must not be as high as ever was drawn.
+        height.min(self.len().max(1).ilog2() as usize + 2).max(8)
+    }
+
+    /// Makes a node that is not published, whose window is to begin at `from`. Tells whether fresh memory was taken.
+    fn make_node(
+        &self,
+        thread: usize,
+        height: usize,
+        from: usize,
+        key: K,
+        value: V,
+    ) -> (bool, Made<'_, K, V>) {
+        // Before the lock: it is user code.
+        let window = Window::new(from, |at| if K::KEEPS_PREFIX { key.word(at) } else { 0 });
+        let mut shard = self.shards.lock(thread);
+        let made = self.memory.create_node(&mut shard.free.pieces, height, window, key, value);
+        (shard.free.pieces.has_grown(), made)
     }
 
     /// Takes what has been unlinked. No user code runs; [`recycle`](Self::recycle) is to follow when all is done that must

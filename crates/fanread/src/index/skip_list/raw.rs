@@ -7,13 +7,13 @@
 //! * **M2** A piece that a reader came to by links is not freed while he is pinned: it is retired only when no link of a
 //!   node that can be reached leads to it (`docs/design/skip-list.md` says why none does), and freed when all who were
 //!   pinned then have gone.
-//! * **M3** Key, value and prefix of a node, and value, kind of a version, do not change. The other words are atomics.
+//! * **M3** Key and value of a node, and value, kind of a version, do not change. The other words are atomics.
 //! * **M4** The value of a node belongs to it until its chain no longer leads there; then it is retired by itself.
 
 #![expect(unsafe_code, reason = "views of shared memory; every block cites its invariant")]
 #![expect(
     clippy::cast_ptr_alignment,
-    reason = "all parts of a node begin at a multiple of 8 bytes"
+    reason = "the parts of a node begin at a multiple of 8 bytes, of 4 if they have 4"
 )]
 
 use core::marker::PhantomData;
@@ -21,7 +21,7 @@ use core::mem::{align_of, needs_drop, size_of};
 use core::ptr::NonNull;
 
 use super::key::SkipKey;
-use super::layout::{First, LEVELS, Link, Older, State, Unit};
+use super::layout::{First, LEVELS, Link, Older, State, Unit, Window};
 use super::pieces::{Nodes, Pieces};
 use crate::arch;
 use crate::mem::boxed::{Boxed, boxed, unboxed};
@@ -84,20 +84,20 @@ struct Parts<K, V>(PhantomData<(K, V)>);
 impl<K: SkipKey, V> Parts<K, V> {
     const STATE: usize = value_bytes::<V>();
     const KEY: usize = Self::STATE + size_of::<u64>();
-    const PREFIX: usize = Self::KEY
+    const WINDOW: usize = Self::KEY
         + if key_in_place::<K>() {
             size_of::<K>().next_multiple_of(size_of::<u64>())
         } else {
             size_of::<Word>()
         };
-    const TOWER: usize = Self::PREFIX + if K::KEEPS_PREFIX { size_of::<u64>() } else { 0 };
+    const TOWER: usize = Self::WINDOW + if K::KEEPS_PREFIX { size_of::<Window>() } else { 0 };
 
     fn units(height: usize) -> u64 {
         (Self::TOWER + height * size_of::<u32>()).div_ceil(Nodes::UNIT_BYTES) as u64
     }
 
     /// What a search reads of a node: what it compares, and the first links.
-    const HOT: usize = if K::KEEPS_PREFIX { Self::PREFIX } else { Self::KEY };
+    const HOT: usize = if K::KEEPS_PREFIX { Self::WINDOW } else { Self::KEY };
 
     /// Whether what a search reads of a node lies in one line, if the node begins at a unit.
     fn is_good(unit: u64, height: usize) -> bool {
@@ -309,7 +309,7 @@ impl<'g, K: SkipKey, V> Node<'g, K, V> {
 
     #[inline(always)]
     pub(super) fn tower(self) -> Tower<'g> {
-        // SAFETY: the tower begins inside the node, aligned to 8.
+        // SAFETY: the tower begins inside the node, aligned to 4.
         let base = unsafe { self.at.add(Parts::<K, V>::TOWER).cast() };
         Tower { base, height: LEVELS, lives: PhantomData }
     }
@@ -327,20 +327,31 @@ impl<'g, K: SkipKey, V> Node<'g, K, V> {
         }
     }
 
-    /// The prefix of the key.
+    /// What the node keeps of the key, if it keeps anything.
     #[inline(always)]
-    pub(super) fn full_prefix(self) -> u64 {
-        if K::KEEPS_PREFIX { self.prefix() } else { self.key().prefix() }
+    pub(super) fn window(self) -> Window {
+        if !K::KEEPS_PREFIX {
+            return Window(0);
+        }
+        // Relaxed: each one that was ever stored shows the key.
+        Window(self.window_word().load(Relaxed))
     }
 
-    /// The prefix of the key, if nodes keep one.
     #[inline(always)]
-    pub(super) fn prefix(self) -> u64 {
-        if !K::KEEPS_PREFIX {
-            return 0;
+    fn window_word(self) -> &'g AtomicU32 {
+        debug_assert!(K::KEEPS_PREFIX);
+        // SAFETY: inside a node of keys that keep a prefix (`Parts`), aligned to 4, an atomic (M3), and alive for 'g (M2).
+        unsafe { self.at.add(Parts::<K, V>::WINDOW).cast().as_ref() }
+    }
+
+    /// Lets the window begin elsewhere.
+    #[inline]
+    pub(super) fn move_window(self, from: usize) {
+        if K::KEEPS_PREFIX {
+            let window = Window::new(from, |at| self.key().word(at));
+            // Relaxed: as above.
+            self.window_word().store(window.0, Relaxed);
         }
-        // SAFETY: as in `key`.
-        unsafe { self.at.add(Parts::<K, V>::PREFIX).cast::<u64>().read() }
     }
 
     #[inline(always)]
@@ -573,7 +584,7 @@ impl<K: SkipKey, V> Memory<K, V> {
     pub(super) fn ask_key(&self, unit: Unit) {
         let at = self.nodes.at(unit.get().into());
         arch::prefetch(at.wrapping_add(if K::KEEPS_PREFIX {
-            Parts::<K, V>::PREFIX
+            Parts::<K, V>::WINDOW
         } else {
             Parts::<K, V>::KEY
         }));
@@ -593,7 +604,7 @@ impl<K: SkipKey, V> Memory<K, V> {
         arch::prefetch(self.versions.at(unit.get().into()));
     }
 
-    /// Makes a node of a height that is not published; its links are ends. `prefix` is that of the key, if nodes keep one.
+    /// Makes a node of a height that is not published; its links are ends. `window` is of the key, if nodes keep one.
     ///
     /// # Errors
     ///
@@ -602,7 +613,7 @@ impl<K: SkipKey, V> Memory<K, V> {
         &self,
         pieces: &mut Pieces,
         height: usize,
-        prefix: u64,
+        window: Window,
         key: K,
         value: V,
     ) -> Result<Node<'_, K, V>, (AllocError, K, V)> {
@@ -613,8 +624,8 @@ impl<K: SkipKey, V> Memory<K, V> {
             Err(error) => return Err((error, key, value)),
         };
         let node = self.node(unit);
-        // SAFETY: the piece is fresh (H1) and has room for all parts (`units`), each of which is aligned to 8, the links to
-        // 4. Nobody else knows it.
+        // SAFETY: the piece is fresh (H1) and has room for all parts (`units`), each of which is aligned to 8, window and
+        // links to 4. Nobody else knows it.
         unsafe {
             if let Err((error, value)) = node.slot().fill(value) {
                 pieces.put(unit, units);
@@ -622,7 +633,7 @@ impl<K: SkipKey, V> Memory<K, V> {
             }
             let at = node.at;
             if K::KEEPS_PREFIX {
-                at.add(Parts::<K, V>::PREFIX).cast::<u64>().write(prefix);
+                at.add(Parts::<K, V>::WINDOW).cast().write(AtomicU32::new(window.0));
             }
             let place = at.add(Parts::<K, V>::KEY);
             if const { key_in_place::<K>() } {

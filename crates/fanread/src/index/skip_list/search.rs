@@ -10,8 +10,8 @@ use core::borrow::Borrow;
 use core::cmp::Ordering;
 
 use super::ahead::LOOK;
-use super::directory::{self, Directory, Near, PATIENCE};
-use super::key::SkipKey;
+use super::directory::{self, Block, Directory, Hint, Near, PATIENCE};
+use super::key::{Common, SkipKey, Sought, Target};
 use super::layout::{DEAD, LEVELS, Link, Unit};
 use super::raw::{Node, Place, Tower};
 use super::{Pinned, Ref, SkipList};
@@ -28,46 +28,6 @@ const ASK_LEVELS: usize = 3;
 
 /// How many levels below the one it is on a search asks for the bytes of keys, where prefixes do not decide.
 const ASK_KEYS: usize = 1;
-
-/// What is looked for.
-#[derive(Debug)]
-pub(super) struct Sought<'q, Q: ?Sized> {
-    key: &'q Q,
-    prefix: u64,
-}
-
-impl<Q: ?Sized> Clone for Sought<'_, Q> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<Q: ?Sized> Copy for Sought<'_, Q> {}
-
-impl<'q, Q: SkipKey + ?Sized> Sought<'q, Q> {
-    #[inline(always)]
-    pub(super) fn new(key: &'q Q) -> Self {
-        Self { key, prefix: key.prefix() }
-    }
-
-    /// The prefix, if it says anything.
-    #[inline(always)]
-    pub(super) fn prefix(&self) -> Option<u64> {
-        Q::HAS_PREFIX.then_some(self.prefix)
-    }
-
-    /// How the key of a node compares with what is looked for.
-    #[inline(always)]
-    pub(super) fn compare<K: SkipKey + Borrow<Q>, V>(&self, node: Node<'_, K, V>) -> Ordering {
-        if const { K::KEEPS_PREFIX && Q::HAS_PREFIX } {
-            let prefix = node.prefix();
-            if prefix != self.prefix {
-                return prefix.cmp(&self.prefix);
-            }
-        }
-        node.key().borrow().cmp(self.key)
-    }
-}
 
 /// Where a descent came out.
 #[derive(Debug)]
@@ -95,6 +55,17 @@ pub(super) struct Neighbours<'g> {
     pub(super) after: [Link; LEVELS],
     /// On how many, from the lowest one.
     pub(super) levels: usize,
+    /// How many bytes the nodes between that one and the next one of the level above have in common with the key, at least, as
+    /// far as a window may begin.
+    common: [u8; LEVELS],
+}
+
+impl Neighbours<'_> {
+    /// Where the window of a node of a height begins: searches that come to it know what is before.
+    #[inline(always)]
+    pub(super) fn window_from(&self, height: usize) -> usize {
+        self.common[height.min(self.levels) - 1].into()
+    }
 }
 
 impl<K: SkipKey, V> SkipList<K, V> {
@@ -138,7 +109,73 @@ impl<K: SkipKey, V> SkipList<K, V> {
         if !const { K::HAS_PREFIX && Q::HAS_PREFIX } {
             return None;
         }
-        self.hint(&pinned.guard, sought.prefix, || sought.key.second_prefix())
+        self.hint(&pinned.guard, sought)
+    }
+
+    /// A node before what is sought that is on as many levels as a node of a height, which is more than are below the level
+    /// of the directory.
+    fn near_tall<'g, Q>(
+        &'g self,
+        pinned: &'g Pinned<'_, K, V>,
+        sought: &Sought<'_, Q>,
+        height: usize,
+    ) -> Option<Near<'g, K, V>>
+    where
+        K: Borrow<Q>,
+        Q: SkipKey + ?Sized,
+    {
+        if !const { K::HAS_PREFIX && Q::HAS_PREFIX } {
+            return None;
+        }
+        self.hint_tall(&pinned.guard, sought, height)
+    }
+
+    /// How a node compares that a search meets on a level behind the tower it stands at; `next` is the first one it knows that
+    /// is not before, and on this level too.
+    ///
+    /// What lies between the two begins as both do. This node does if `next` is not marked now: then it is linked, and no link
+    /// of what is before leads past it (`docs/design/skip-list.md`). Else nothing is known.
+    #[inline(always)]
+    fn compare_between<Q>(
+        &self,
+        sought: &Sought<'_, Q>,
+        node: Node<'_, K, V>,
+        common: Common,
+        next: Option<Unit>,
+        (tower, level): (Tower<'_>, usize),
+    ) -> (Ordering, usize)
+    where
+        K: Borrow<Q>,
+        Q: SkipKey + ?Sized,
+    {
+        if !const { K::KEEPS_PREFIX && Q::HAS_PREFIX } {
+            return sought.compare(node.key(), 0);
+        }
+        let mut least = common.least();
+        if least > 0 && self.is_off(next, level) {
+            least = 0;
+        }
+        sought.glance(node, least).unwrap_or_else(|| {
+            self.ask_keys_below(tower, level, node);
+            let found = sought.compare(node.key(), least);
+            Self::renew_window(node, least);
+            found
+        })
+    }
+
+    /// Moves the window of a node on that has not told how it compares with what has so many bytes in common with the keys
+    /// around: behind these it shows what tells keys apart in a map that has grown. Never back, for searches that know less.
+    #[inline(always)]
+    fn renew_window(node: Node<'_, K, V>, common: usize) {
+        if node.window().from() < common.min(0xff) {
+            node.move_window(common);
+        }
+    }
+
+    /// Whether a node is marked on a level.
+    #[inline(always)]
+    fn is_off(&self, node: Option<Unit>, level: usize) -> bool {
+        node.is_none_or(|unit| self.memory.node(unit).tower().at(level).load().is_marked())
     }
 
     /// Asks for the bytes of the keys that a search compares next if a node is not before, whose nodes were asked for.
@@ -156,39 +193,50 @@ impl<K: SkipKey, V> SkipList<K, V> {
     #[inline(always)]
     fn begin_at<'g>(&'g self, near: Near<'g, K, V>) -> Tower<'g> {
         let tower = near.node.tower();
+        if K::KEEPS_PREFIX
+            && let Some(unit) = near.behind.unit()
+        {
+            // A comparison looks whether it is still there.
+            self.memory.ask_tall(unit, directory::LEVEL);
+        }
         for level in directory::LEVEL.saturating_sub(ASK_LEVELS)..directory::LEVEL {
             self.ask_next(tower, level);
         }
         tower
     }
 
-    /// Goes down to a level, from a node that is before and on the level of the directory if there is one. `compare` says
-    /// whether a node is before, at or behind what is looked for. A node on the way that is at it ends the descent early if
-    /// `EARLY`.
+    /// Goes down to a level, from a node that is before and on the level of the directory if there is one. A node on the
+    /// way that is at what is looked for ends the descent early if `EARLY`.
     #[inline(always)]
-    pub(super) fn descend<'g, const EARLY: bool>(
+    pub(super) fn descend<'g, const EARLY: bool, Q>(
         &'g self,
         from: Option<Near<'g, K, V>>,
-        prefix: Option<u64>,
         down_to: usize,
-        compare: impl Fn(Node<'g, K, V>) -> Ordering,
-    ) -> Descent<'g, K, V> {
-        if let Some(at) = self.descend_from::<EARLY>(from, prefix, down_to, &compare) {
+        target: &Target<'_, Q>,
+    ) -> Descent<'g, K, V>
+    where
+        K: Borrow<Q>,
+        Q: SkipKey + ?Sized,
+    {
+        if let Some(at) = self.descend_from::<EARLY, Q>(from, down_to, target) {
             return at;
         }
-        let at = self.descend_from::<EARLY>(None, prefix, down_to, &compare);
+        let at = self.descend_from::<EARLY, Q>(None, down_to, target);
         at.unwrap_or(Descent::NONE)
     }
 
     /// As `descend`; `None` if the node it begins at is too far before.
     #[inline(always)]
-    fn descend_from<'g, const EARLY: bool>(
+    fn descend_from<'g, const EARLY: bool, Q>(
         &'g self,
         from: Option<Near<'g, K, V>>,
-        prefix: Option<u64>,
         down_to: usize,
-        compare: &impl Fn(Node<'g, K, V>) -> Ordering,
-    ) -> Option<Descent<'g, K, V>> {
+        target: &Target<'_, Q>,
+    ) -> Option<Descent<'g, K, V>>
+    where
+        K: Borrow<Q>,
+        Q: SkipKey + ?Sized,
+    {
         let asks_below = self.levels().saturating_sub(CACHED_LEVELS);
         let mut patience = PATIENCE;
         let (mut level, mut tower) = match from {
@@ -200,12 +248,13 @@ impl<K: SkipKey, V> SkipList<K, V> {
             next: from.and_then(|near| near.behind.unit()).map(|unit| self.memory.node(unit)),
             ..Descent::NONE
         };
+        let mut common = from.map_or(Common::NONE, |near| near.common);
         while level > down_to {
             level -= 1;
             let mut next = tower.at(level).load().unmarked();
             loop {
                 let Some(unit) = next.unit() else {
-                    at.next = None;
+                    (at.next, common.next) = (None, 0);
                     break;
                 };
                 if at.next.is_some_and(|known| known.unit() == unit) {
@@ -213,17 +262,18 @@ impl<K: SkipKey, V> SkipList<K, V> {
                     break;
                 }
                 let node = self.memory.node(unit);
-                if K::KEEPS_PREFIX && prefix == Some(node.prefix()) {
-                    self.ask_keys_below(tower, level, node);
-                }
-                let order = compare(node);
+                let (order, same) = target.sought.map_or((Ordering::Equal, 0), |sought| {
+                    let next = at.next.map(Node::unit);
+                    self.compare_between(&sought, node, common, next, (tower, level))
+                });
+                let order = order.then(target.otherwise);
                 if order == Ordering::Less {
                     let behind = node.tower().at(level).load();
                     if behind.is_marked() {
                         next = behind.unmarked();
                         continue;
                     }
-                    (tower, next) = (node.tower(), behind);
+                    (tower, next, common.before) = (node.tower(), behind, same);
                     at.before = Some(node);
                     if level == directory::LEVEL && from.is_some() {
                         patience -= 1;
@@ -238,7 +288,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
                     }
                     continue;
                 }
-                (at.next, at.found) = (Some(node), order);
+                (at.next, at.found, common.next) = (Some(node), order, same);
                 break;
             }
             if level < LOOK {
@@ -274,7 +324,8 @@ impl<K: SkipKey, V> SkipList<K, V> {
     {
         let sought = Sought::new(key);
         let near = self.near(pinned, &sought);
-        let at = self.descend::<true>(near, sought.prefix(), 0, |node| sought.compare(node));
+        let target = Target { sought: Some(sought), otherwise: Ordering::Equal };
+        let at = self.descend::<true, Q>(near, 0, &target);
         at.next.filter(|_| at.found == Ordering::Equal)
     }
 
@@ -291,9 +342,15 @@ impl<K: SkipKey, V> SkipList<K, V> {
         Q: SkipKey + ?Sized,
     {
         let sought = Sought::new(key);
-        let mut is_near = at_least <= directory::LEVEL + 1;
+        let mut is_near = at_least <= directory::LEVEL + 1 + directory::ABOVE;
         loop {
-            let from = if is_near { self.near(pinned, &sought) } else { None };
+            let from = if !is_near {
+                None
+            } else if at_least > directory::LEVEL + 1 {
+                self.near_tall(pinned, &sought, at_least)
+            } else {
+                self.near(pinned, &sought)
+            };
             if let Some(found) = self.try_neighbours(&sought, from, at_least) {
                 return found;
             }
@@ -315,11 +372,17 @@ impl<K: SkipKey, V> SkipList<K, V> {
         Q: SkipKey + ?Sized,
     {
         let (mut level, mut tower) = match from {
-            Some(near) => (directory::LEVEL + 1, self.begin_at(near)),
+            Some(near) => (at_least.max(directory::LEVEL + 1), self.begin_at(near)),
             None => (self.levels().max(at_least), self.head()),
         };
-        let mut found =
-            Neighbours { before: [tower.at(0); LEVELS], after: [Link::END; LEVELS], levels: level };
+        let first = level - 1;
+        let mut found = Neighbours {
+            before: [tower.at(0); LEVELS],
+            after: [Link::END; LEVELS],
+            levels: level,
+            common: [0; LEVELS],
+        };
+        let mut common = from.map_or(Common::NONE, |near| near.common);
         let asks_below = self.levels().saturating_sub(CACHED_LEVELS);
         let mut patience = PATIENCE;
         // What the directory says is behind need not be compared.
@@ -332,18 +395,17 @@ impl<K: SkipKey, V> SkipList<K, V> {
             if next.is_marked() {
                 return None;
             }
+            let above = common.next;
             while let Some(unit) = next.unit() {
                 if next == rejected {
                     break;
                 }
                 let node = self.memory.node(unit);
-                if K::KEEPS_PREFIX && sought.prefix == node.prefix() {
-                    self.ask_keys_below(tower, level, node);
-                }
-                let order = sought.compare(node);
+                let (order, same) =
+                    self.compare_between(sought, node, common, rejected.unit(), (tower, level));
                 if order == Ordering::Greater {
                     // Removed or not, it is where this level goes on.
-                    (rejected, is_found) = (next, false);
+                    (rejected, is_found, common.next) = (next, false, same);
                     break;
                 }
                 let behind = node.tower().at(level).load();
@@ -355,12 +417,12 @@ impl<K: SkipKey, V> SkipList<K, V> {
                     continue;
                 }
                 if order == Ordering::Equal {
-                    (rejected, is_found) = (next, true);
+                    (rejected, is_found, common.next) = (next, true, same);
                     break;
                 }
-                tower = node.tower();
+                (tower, common.before) = (node.tower(), same);
                 (place, next) = (tower.at(level), behind);
-                if level == directory::LEVEL && from.is_some() {
+                if level == first && from.is_some() {
                     patience -= 1;
                     if patience == 0 {
                         return None;
@@ -374,8 +436,9 @@ impl<K: SkipKey, V> SkipList<K, V> {
             }
             if next == Link::END {
                 // What an upper level led to has left this one. Where a lower one still has it, it is looked at again.
-                (rejected, is_found) = (next, false);
+                (rejected, is_found, common.next) = (next, false, 0);
             }
+            found.common[level] = common.before.min(above).min(0xff) as u8;
             (found.before[level], found.after[level]) = (place, next);
             if level < asks_below && level > ASK_LEVELS {
                 self.ask_next(tower, level - ASK_LEVELS - 1);
@@ -390,9 +453,9 @@ impl<K: SkipKey, V> SkipList<K, V> {
 #[derive(Clone, Copy)]
 enum Stage<'g> {
     /// A block of it.
-    Block(&'g Directory, usize),
+    Block(&'g Directory, Block),
     /// The node it has found.
-    Node(Unit, Link),
+    Node(Hint),
     /// Nothing any more.
     Over,
 }
@@ -408,6 +471,9 @@ struct Search<'g, 'q, K: SkipKey, V, Q: ?Sized> {
     next: Link,
     rejected: Link,
     is_equal: bool,
+    common: Common,
+    /// Whether the bytes of the key of `next` were asked for.
+    is_asked: bool,
     /// How many nodes it may go along on the level of the directory.
     patience: u32,
 }
@@ -418,7 +484,7 @@ impl<'g, 'q, K: SkipKey + Borrow<Q>, V, Q: SkipKey + ?Sized> Search<'g, 'q, K, V
         let sought = Sought::new(key);
         let found = if const { K::HAS_PREFIX && Q::HAS_PREFIX } {
             let directory = map.directory(&pinned.guard);
-            directory.and_then(|directory| Some((directory, directory.block(sought.prefix)?)))
+            directory.and_then(|directory| Some((directory, directory.block(map, &sought)?)))
         } else {
             None
         };
@@ -434,6 +500,8 @@ impl<'g, 'q, K: SkipKey + Borrow<Q>, V, Q: SkipKey + ?Sized> Search<'g, 'q, K, V
             next,
             rejected: Link::END,
             is_equal: false,
+            common: Common::NONE,
+            is_asked: false,
             patience: u32::MAX,
         }
     }
@@ -444,6 +512,27 @@ impl<'g, 'q, K: SkipKey + Borrow<Q>, V, Q: SkipKey + ?Sized> Search<'g, 'q, K, V
         (self.level, self.tower) = (self.map.levels() - 1, self.map.head());
         self.next = self.tower.at(self.level).load().unmarked();
         (self.rejected, self.patience) = (Link::END, u32::MAX);
+        self.common = Common::NONE;
+    }
+
+    /// How the next node compares; none if there is more to wait for.
+    #[inline(always)]
+    fn compare(&mut self, node: Node<'g, K, V>) -> Option<(Ordering, usize)> {
+        if !const { K::KEEPS_PREFIX && Q::HAS_PREFIX } {
+            return Some(self.sought.compare(node.key(), 0));
+        }
+        let mut common = self.common.least();
+        if common > 0 && self.map.is_off(self.rejected.unit(), self.level) {
+            common = 0;
+        }
+        let found = self.sought.glance(node, common);
+        if found.is_none() && !self.is_asked {
+            node.key().ask();
+            self.is_asked = true;
+            return None;
+        }
+        self.is_asked = false;
+        Some(found.unwrap_or_else(|| self.sought.compare(node.key(), common)))
     }
 
     /// Goes on with what was waited for in the directory; tells whether there is more to wait for.
@@ -451,19 +540,23 @@ impl<'g, 'q, K: SkipKey + Borrow<Q>, V, Q: SkipKey + ?Sized> Search<'g, 'q, K, V
     fn look_up(&mut self) -> bool {
         match self.stage {
             Stage::Block(directory, block) => {
-                let second = || self.sought.key.second_prefix();
-                let found = directory.in_block(block, self.sought.prefix, second);
-                if let Some((unit, behind)) = found {
-                    self.map.memory.ask_tall(unit, directory::LEVEL);
-                    self.stage = Stage::Node(unit, behind);
+                if let Some(hint) = directory.in_block(self.map, block, &self.sought) {
+                    self.map.memory.ask_tall(hint.unit, directory::LEVEL);
+                    if K::KEEPS_PREFIX
+                        && let Some(behind) = hint.behind.unit()
+                    {
+                        self.map.memory.ask_tall(behind, directory::LEVEL);
+                    }
+                    self.stage = Stage::Node(hint);
                     return true;
                 }
             }
-            Stage::Node(unit, behind) => {
-                if let Some(near) = self.map.near_of((unit, behind)) {
+            Stage::Node(hint) => {
+                if let Some(near) = self.map.near_of(hint) {
                     (self.level, self.tower) = (directory::LEVEL, near.node.tower());
                     self.next = self.tower.at(self.level).load().unmarked();
-                    (self.rejected, self.patience) = (behind, PATIENCE);
+                    (self.rejected, self.patience) = (near.behind, PATIENCE);
+                    self.common = near.common;
                 }
             }
             Stage::Over => return false,
@@ -497,15 +590,15 @@ impl<'g, K: SkipKey + Borrow<Q>, V, Q: SkipKey + ?Sized> Walk for Search<'g, '_,
             }
             let Some(unit) = self.next.unit() else { continue };
             let node = self.map.memory.node(unit);
-            match self.sought.compare(node) {
+            let (order, same) = self.compare(node)?;
+            match order {
                 Ordering::Less => {
                     let behind = node.tower().at(self.level).load();
                     if behind.is_marked() {
                         self.next = behind.unmarked();
                         continue;
                     }
-                    self.tower = node.tower();
-                    self.next = behind;
+                    (self.tower, self.next, self.common.before) = (node.tower(), behind, same);
                     if self.level == directory::LEVEL && self.patience <= PATIENCE {
                         self.patience -= 1;
                         if self.patience == 0 {
@@ -520,7 +613,7 @@ impl<'g, K: SkipKey + Borrow<Q>, V, Q: SkipKey + ?Sized> Walk for Search<'g, '_,
                     }
                 }
                 order => {
-                    self.rejected = self.next;
+                    (self.rejected, self.common.next) = (self.next, same);
                     self.is_equal = order == Ordering::Equal;
                 }
             }
@@ -623,5 +716,70 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
         Q: SkipKey + ?Sized,
     {
         batch::drive(keys.len(), |index| Search::new(self, keys[index]), |_, _| {});
+    }
+}
+
+#[cfg(all(test, shuttle))]
+mod tests {
+    use std::sync::Arc;
+
+    use shuttle::scheduler::{PctScheduler, RandomScheduler};
+    use shuttle::{Config, Runner, thread};
+
+    use super::SkipList;
+    use crate::api::Options;
+
+    fn key(text: &str) -> Box<[u8]> {
+        text.as_bytes().into()
+    }
+
+    /// Two keys that begin alike, the second of two levels, and behind them one that begins otherwise, of which the node keeps
+    /// what comes behind as many bytes.
+    fn start(seed: u64) -> SkipList<Box<[u8]>, u32> {
+        let map = SkipList::with_options(Options::new().seed(seed));
+        let pinned = map.pin();
+        for text in ["ab0", "ab5", "ba0", "ba9", "ba1"] {
+            pinned.insert(key(text), 1);
+        }
+        pinned.remove(&key("ba0")[..]);
+        drop(pinned);
+        map
+    }
+
+    fn height(map: &SkipList<Box<[u8]>, u32>, text: &str) -> usize {
+        let pinned = map.pin();
+        let node = map.node_of(&pinned, text.as_bytes()).expect("it was inserted");
+        node.state().height()
+    }
+
+    #[test]
+    fn shuttle_a_key_that_begins_otherwise_is_not_taken_for_one_between() {
+        let wanted = |seed: &u64| {
+            let map = start(*seed);
+            height(&map, "ab5") > 1 && height(&map, "ba1") == 1
+        };
+        let runs = std::env::var("FANREAD_SCHEDULES").map_or(2_000, |text| text.parse().unwrap());
+        let seeds = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let found = Arc::clone(&seeds);
+        let look = move || *found.lock().unwrap() = (0..40).filter(wanted).take(2).collect();
+        Runner::new(RandomScheduler::new(1), Config::new()).run(look);
+        let seeds = seeds.lock().unwrap().clone();
+        assert!(!seeds.is_empty());
+        for seed in seeds {
+            let scene = move || {
+                let map = Arc::new(start(seed));
+                let remover = {
+                    let map = Arc::clone(&map);
+                    thread::spawn(move || assert!(map.pin().remove(&key("ab5")[..]).is_some()))
+                };
+                assert!(map.pin().insert(key("ab3"), 2).is_none());
+                remover.join().unwrap();
+                map.pin().check().unwrap();
+                let keys: Vec<_> = map.pin().iter().map(|(key, _)| key.clone()).collect();
+                assert_eq!(keys, ["ab0", "ab3", "ba1", "ba9"].map(key));
+            };
+            Runner::new(RandomScheduler::new(runs / 4), Config::new()).run(scene);
+            Runner::new(PctScheduler::new(4, runs / 4), Config::new()).run(scene);
+        }
     }
 }
