@@ -250,6 +250,8 @@ scenarios! {
         [[Insert(4), Insert(8), Insert(4)], [Walk, Get(4), Walk], [ScanBack, Get(8)]];
     a_scan_meets_no_key_that_is_replaced_and_then_removed: Integers, two - nothing,
         [[Insert(4), Remove(4), Insert(8)], [Insert(8), Walk, Get(4)], [ScanBack, Remove(8)]];
+    what_was_inserted_is_what_is_returned: Integers, two - nothing,
+        [[GetOrInsert(6), Get(6)], [Update(6), Insert(6)], [Remove(6), GetOrInsert(6)]];
     a_slot_used_again_gives_no_foreign_value: Integers, two - nothing,
         [[Remove(4), Insert(6), Remove(6), Insert(4)], [Get(4), Get(6)], [Get(8), Get(6)]];
 }

@@ -104,9 +104,11 @@ impl<V: Send + Sync> CuckooTrie<V> {
                 let key_of = |leaf| self.memory.key::<V>(leaf);
                 match locked.change(|| edit.insert(leaf, hash, key_of)) {
                     Ok(()) => {
+                        // Under the lock: afterwards another thread may write over it.
+                        let new = self.memory.value(leaf);
                         drop(locked);
                         self.shards.added(pinned.thread, 1);
-                        return Ok(Written::New(self.memory.value(leaf)));
+                        return Ok(Written::New(new));
                     }
                     Err(reason) => refused = Some(reason),
                 }

@@ -25,6 +25,8 @@ scenarios! {
         [[Remove(4), Insert(6), Remove(6), Insert(4)], [Get(4), Get(6)], [Get(8), Get(6)]];
     a_scan_that_sorts_records_loses_no_write: LongPrefix, two - nothing,
         [[Insert(6), Remove(4)], [Walk, ScanBack], [Insert(2), Remove(8), Get(6)]];
+    what_was_inserted_in_a_record_is_what_is_returned: LongPrefix, two - nothing,
+        [[GetOrInsert(6), Get(6)], [Update(6), Insert(6)], [Remove(6), GetOrInsert(6)]];
     an_update_in_a_record_does_not_revive_what_is_removed: LongPrefix, two - nothing,
         [[Update(4), Update(8)], [Remove(4), Insert(8)], [Remove(8), Get(4)]];
 }
