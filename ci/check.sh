@@ -119,6 +119,9 @@ else
   RUSTFLAGS="-D warnings" cargo check --locked "${crates[@]}" --all-targets
 fi
 
+say "planted faults"
+ci/mutants.sh plant
+
 say "documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --locked "${crates[@]}" --no-deps
 
