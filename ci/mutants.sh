@@ -6,7 +6,7 @@
 #   ci/mutants.sh                    all of them: about an hour on two cores, by its parts, most of it to compile
 #   ci/mutants.sh mlp-               those whose names have `mlp-` in them
 #   ci/mutants.sh >docs/mutants.md   all of them, for the record
-#   ci/mutants.sh plant              only says how many faults there are, if each still finds its place; in a second
+#   ci/mutants.sh plant              only says how many faults there are, if each still finds its place and the source with them can be read; in a second
 #
 # All faults are compiled at once and chosen by a variable when a test program runs (ci/mutants/plant.rs). FANREAD_SCHEDULES is
 # the number of schedules of a scene, 3000 if unset; FANREAD_PATIENCE the seconds after which a test that does not end counts as
@@ -20,6 +20,8 @@ if [ "${1:-}" = plant ]; then
   mkdir "$work/src"
   rustc --edition 2024 -o "$work/plant" ci/mutants/plant.rs
   "$work/plant" crates/fanread/src "$work/src" ci/mutants/*.txt >"$work/all"
+  # Which complains of what does not parse.
+  rustfmt --edition 2024 --quiet "$work/src/lib.rs"
   echo "ci/mutants.sh: $(wc -l <"$work/all") faults find their places"
   exit
 fi
