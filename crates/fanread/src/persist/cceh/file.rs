@@ -49,7 +49,8 @@ pub(super) fn make<T>(
             return Ok(map);
         }
         drop(map);
-        open(copy(make_others(path, &temporary, file)?, boot()?)?)
+        // The map has given it up.
+        open(copy(make_others(path, &temporary, owned(file)?)?, boot()?)?)
     };
     let made = made();
     // Nothing else can be done about a name that stays.
@@ -130,9 +131,33 @@ fn home(file: &File) -> io::Result<Home> {
     Ok(Home { identity: word_of(file, CHECKSUM_AT)?, line: HOME_AT.line(), mark: HOME_MARK })
 }
 
-/// Makes a file this map's alone, until it is closed.
+/// Makes a file this map's alone, until that is [released](Storage::release).
 fn owned(file: File) -> Result<File, CcehError> {
     use rustix::fs::{FlockOperation, flock};
     flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(io::Error::from)?;
     Ok(file)
+}
+
+#[cfg(all(test, not(any(loom, shuttle, miri))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_that_is_closed_is_anybodys_though_a_copy_of_its_handle_lives() {
+        let path = std::env::temp_dir().join(format!("fanread-released-{}", std::process::id()));
+        let again = || owned(OpenOptions::new().read(true).write(true).open(&path).unwrap());
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(true);
+        let file = owned(options.open(&path).unwrap()).unwrap();
+        // As a process has it that another thread has just started.
+        let copy = file.try_clone().unwrap();
+        let medium = Mapped::file(file).unwrap();
+        assert!(
+            matches!(again(), Err(CcehError::Io(why)) if why.kind() == io::ErrorKind::WouldBlock)
+        );
+        drop(medium);
+        assert!(again().is_ok());
+        drop(copy);
+        fs::remove_file(&path).unwrap();
+    }
 }

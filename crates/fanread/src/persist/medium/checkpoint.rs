@@ -264,6 +264,12 @@ impl<S: Storage> Checkpoints<S> {
             let _ = self.journal.set_state(Work::AtRest);
         }
     }
+
+    /// Gives up that the files are this process's alone.
+    pub(crate) fn release(&self) {
+        self.journal.release();
+        self.file.release();
+    }
 }
 
 fn words_of(work: &impl Medium, line: LineAt) -> [u64; LINE_WORDS] {

@@ -175,6 +175,11 @@ impl<S: Storage> Journal<S> {
         Self { storage, identity }
     }
 
+    /// Gives up that the file is this process's alone.
+    pub(super) fn release(&self) {
+        self.storage.release();
+    }
+
     /// Makes the journal of a file whose number is 0, and that has no working copy yet.
     pub(super) fn format(&self) -> io::Result<()> {
         self.write(&mut Group::new(self.identity, 0, 0))?;

@@ -226,6 +226,11 @@ impl Drop for Mapped {
             checkpoints.close(self);
         }
         unmap(self.base, self.reserved);
+        match &self.kind {
+            Kind::Memory => {}
+            Kind::File(file) => file.release(),
+            Kind::Copy(_, checkpoints) => checkpoints.release(),
+        }
     }
 }
 

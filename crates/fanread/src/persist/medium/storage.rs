@@ -29,6 +29,11 @@ pub(crate) trait Storage: Send + Sync {
 
     /// Becomes as another file is.
     fn copy(&self, from: &Self) -> io::Result<()>;
+
+    /// Gives up that the file is this process's alone, if it is.
+    ///
+    /// Closing it would not do: a process that another thread is just starting has all files of this one until it runs its own program.
+    fn release(&self) {}
 }
 
 impl Storage for File {
@@ -68,6 +73,11 @@ impl Storage for File {
             self.write(at, room)?;
         }
         Ok(())
+    }
+
+    fn release(&self) {
+        // A lock that cannot be given up goes with the process.
+        let _ = rustix::fs::flock(self, rustix::fs::FlockOperation::Unlock);
     }
 }
 
