@@ -98,7 +98,8 @@ for kind in $kinds; do
   say "run $kind without a fault"
   mapfile -t words < <(awk -F '\t' -v kind="$kind" '$2 == kind { print $3 }' "$base/faults" | tr ' ' '\n' | sort -u)
   for word in "${words[@]}"; do
-    "${programs[$kind]}" --list "$word" 2>/dev/null | grep -q ': test$' ||
+    # Read to its end: a list that nobody reads any more is an error of the program's.
+    [ -n "$("${programs[$kind]}" --list "$word" 2>/dev/null | sed -n '/: test$/p')" ] ||
       { echo "ci/mutants.sh: no test of $kind has '$word' in its name" >&2; exit 2; }
   done
   patience=3600 run "$kind" "${words[@]}" || { cat "$base/log" >&2; exit 2; }
