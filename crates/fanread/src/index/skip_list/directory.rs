@@ -1,10 +1,14 @@
 //! A sorted array of the tall nodes, where searches begin.
 //!
 //! The levels above [`LEVEL`] hold one node in 16, and going down them is a line of memory for each step, one after another.
-//! The directory is an array of the prefixes of these nodes, in a few lines of which a search finds the last node before its
-//! key; from there it goes on on [`LEVEL`]. It is made anew when a map has grown or lost many tall nodes, and hints only: a
-//! node that came since is met on the level itself, and where there are many of them, or many keys with one prefix, the
-//! search begins at the head.
+//! The directory is an array of these nodes with what tells their keys apart, in a few lines of which a search finds the last
+//! node before its key; from there it goes on on [`LEVEL`]. It is made anew when a map has grown or lost many tall nodes, and
+//! hints only: a node that came since is met on the level itself, and where there are many of them, or many keys with one
+//! prefix, the search begins at the head.
+//!
+//! Numbers are told apart by their prefixes, strings by signs: how many bytes each has in common with the one before, and the
+//! eight bytes behind these. A search that knows how many bytes its key has in common with one string knows by the first
+//! number whether the next one is before the key too, unless both numbers are the same; then the eight bytes tell, or the key.
 //!
 //! # Invariants
 //!
@@ -27,7 +31,7 @@ use crate::sync::shim::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// The level whose nodes are in the directory: one node in eight, 1.5 bytes for each entry of the map (2.5 of strings).
+/// The level whose nodes are in the directory: one node in eight, 1.5 bytes for each entry of the map (1.75 of strings).
 ///
 /// A level less doubles the array, and saves a search about half a line that it waits for. Random keys, 5 million, level 6 to
 /// 2: a `get` takes 1.9, 1.85, 1.6, 1.33 and 1.25 us.
@@ -54,9 +58,9 @@ const MIN_NODE_BYTES: usize = 16;
 /// How many entries with the prefix that is looked for may come before the place of a key.
 const FAR: usize = 4;
 
-/// Entries of the directory that are asked for at once: four lines of prefixes and two of nodes. The array of every 32nd one
-/// stays in a core's own cache.
-const BLOCK: usize = 32;
+/// Entries of the directory that are asked for at once: four lines of prefixes or words, and two of nodes. What stands for
+/// blocks stays in a core's own cache.
+const BLOCK: usize = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 32 };
 
 /// The array.
 #[derive(Debug, Default)]
@@ -115,7 +119,7 @@ impl Directory {
                 |from| key.word(from),
                 |at, same| sought.compare_all(map.memory.node(self.nodes[at]).key(), same),
             )?;
-            self.ask_nodes(block.index * FAN, FAN);
+            self.ask_nodes(block.index * BLOCK, BLOCK);
             return Some(block);
         }
         let prefix = sought.key().prefix();
@@ -184,16 +188,13 @@ impl Directory {
     }
 }
 
-/// How many signs make a block.
-const FAN: usize = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 32 };
-
-/// Ranks of signs, at most. More than 32 blocks of the highest one would be gone along one by one.
+/// Ranks of signs, at most. If the highest one had more than a block of them, it would be gone along all the same.
 const RANKS: usize = 5;
 
 /// What tells byte strings apart that ascend; see the module.
 #[derive(Debug, Default)]
 struct Signs {
-    /// One for each string, one for every [`FAN`]-th, and so on.
+    /// One for each string, one for every [`BLOCK`]-th, and so on.
     ranks: [Rank; RANKS],
 }
 
@@ -223,7 +224,7 @@ impl Signs {
         let mut index = 0;
         for rank in &mut self.ranks {
             rank.lowest = rank.lowest.min(common);
-            if index % FAN > 0 {
+            if index % BLOCK > 0 {
                 break;
             }
             index = rank.words.len();
@@ -241,7 +242,7 @@ impl Signs {
         word: impl Fn(usize) -> u64,
         compare: impl Fn(usize, usize) -> (Ordering, usize),
     ) -> Option<Block> {
-        let few = |rank: &Rank| rank.words.len() <= FAN;
+        let few = |rank: &Rank| rank.words.len() <= BLOCK;
         let top = self.ranks.iter().position(few).unwrap_or(RANKS - 1);
         let mut at = Block { index: 0, common: Common::NONE, is_met: false };
         // The first string of a block is before, as those of the ranks above were.
@@ -280,7 +281,7 @@ impl Signs {
     /// The signs of a block, but for the first one.
     #[inline(always)]
     fn rest_of(&self, rank: usize, block: usize) -> Range<usize> {
-        block * FAN + 1..((block + 1) * FAN).min(self.ranks[rank].words.len())
+        block * BLOCK + 1..((block + 1) * BLOCK).min(self.ranks[rank].words.len())
     }
 
     /// Goes along some strings of a rank, of which the one before these has `at.common.before` bytes in common with what is
@@ -309,7 +310,7 @@ impl Signs {
             } else {
                 let (own, sought) = (words[next], word(shared));
                 if own == sought || shared == WORDS_END {
-                    compare(next * FAN.pow(rank as u32), shared)
+                    compare(next * BLOCK.pow(rank as u32), shared)
                 } else {
                     (own.cmp(&sought), shared + same_bytes(own, sought))
                 }
@@ -403,24 +404,30 @@ impl<K, V> Clone for Near<'_, K, V> {
 impl<K, V> Copy for Near<'_, K, V> {}
 
 impl<K: SkipKey, V> SkipList<K, V> {
-    /// The directory, where it serves keys of this type.
+    /// The directory, where it serves what is looked for.
     #[inline(always)]
-    pub(super) fn directory<'g>(&'g self, guard: &'g Guard) -> Option<&'g Directory> {
+    pub(super) fn directory<'g, Q>(&'g self, guard: &'g Guard) -> Option<&'g Directory>
+    where
+        Q: SkipKey + ?Sized,
+    {
+        if !const { K::HAS_PREFIX && Q::HAS_PREFIX } {
+            return None;
+        }
         self.tall.directory.get(guard)
     }
 
-    /// The last node of the directory with a lower key.
+    /// A node before what is sought that is on [`LEVEL`]: the last one of the directory.
     #[inline(always)]
-    pub(super) fn hint<'g, Q>(
+    pub(super) fn near<'g, Q>(
         &'g self,
-        guard: &'g Guard,
+        pinned: &'g Pinned<'_, K, V>,
         sought: &Sought<'_, Q>,
     ) -> Option<Near<'g, K, V>>
     where
         K: Borrow<Q>,
         Q: SkipKey + ?Sized,
     {
-        self.near_of(self.directory(guard)?.before(self, sought)?)
+        self.near_of(self.directory::<Q>(&pinned.guard)?.before(self, sought)?)
     }
 
     /// What the directory has found, if it can still be used.
@@ -433,11 +440,11 @@ impl<K: SkipKey, V> SkipList<K, V> {
         (!is_off).then_some(Near { node, behind, common })
     }
 
-    /// A node of the directory with a lower key that has a height, which is above [`LEVEL`] by 1 to [`ABOVE`]: mostly the last
-    /// one. What is behind it on its highest level is not known.
-    pub(super) fn hint_tall<'g, Q>(
+    /// A node before what is sought that has a height, which is above [`LEVEL`] by 1 to [`ABOVE`]: mostly the last such one of
+    /// the directory. What is behind it on its highest level is not known.
+    pub(super) fn near_tall<'g, Q>(
         &'g self,
-        guard: &'g Guard,
+        pinned: &'g Pinned<'_, K, V>,
         sought: &Sought<'_, Q>,
         height: usize,
     ) -> Option<Near<'g, K, V>>
@@ -445,7 +452,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
         K: Borrow<Q>,
         Q: SkipKey + ?Sized,
     {
-        let directory = self.directory(guard)?;
+        let directory = self.directory::<Q>(&pinned.guard)?;
         let last = directory.before(self, sought)?.index;
         // One in two is as high, or one in four, or one in eight.
         let first = last.saturating_sub(3 << (height - LEVEL - 1));
@@ -631,7 +638,7 @@ mod tests {
             let mut strings: Vec<Vec<u8>> = (0..count).map(|_| make()).collect();
             strings.sort();
             strings.dedup();
-            for count in [0, 1, 2, FAN, FAN + 1, FAN * FAN, strings.len()] {
+            for count in [0, 1, 2, BLOCK, BLOCK + 1, BLOCK * BLOCK, strings.len()] {
                 let strings = &strings[..count.min(strings.len())];
                 let mut signs = Signs::with_capacity(strings.len());
                 for (at, string) in strings.iter().enumerate() {

@@ -4,6 +4,9 @@
 //! come next on the way down are known from the links of the node it stands at, so it asks for a few of them at once; what
 //! waits for each other are the moves on, one a level or so.
 //!
+//! A search counts how many bytes its key has in common with the node it stands at, and with the next one that it knows not to be
+//! before. What lies between the two begins with the lower number of these, and is compared behind them.
+//!
 //! Readers step over nodes that are being removed; writers take them out of the level as they meet them.
 
 use core::borrow::Borrow;
@@ -93,41 +96,6 @@ impl<K: SkipKey, V> SkipList<K, V> {
                 self.memory.ask_key(unit);
             }
         }
-    }
-
-    /// A node before what is sought that is on the level of the directory.
-    #[inline(always)]
-    pub(super) fn near<'g, Q>(
-        &'g self,
-        pinned: &'g Pinned<'_, K, V>,
-        sought: &Sought<'_, Q>,
-    ) -> Option<Near<'g, K, V>>
-    where
-        K: Borrow<Q>,
-        Q: SkipKey + ?Sized,
-    {
-        if !const { K::HAS_PREFIX && Q::HAS_PREFIX } {
-            return None;
-        }
-        self.hint(&pinned.guard, sought)
-    }
-
-    /// A node before what is sought that is on as many levels as a node of a height, which is more than are below the level
-    /// of the directory.
-    fn near_tall<'g, Q>(
-        &'g self,
-        pinned: &'g Pinned<'_, K, V>,
-        sought: &Sought<'_, Q>,
-        height: usize,
-    ) -> Option<Near<'g, K, V>>
-    where
-        K: Borrow<Q>,
-        Q: SkipKey + ?Sized,
-    {
-        if !const { K::HAS_PREFIX && Q::HAS_PREFIX } {
-            return None;
-        }
-        self.hint_tall(&pinned.guard, sought, height)
     }
 
     /// How a node compares that a search meets on a level behind the tower it stands at; `next` is the first one it knows that
@@ -482,12 +450,9 @@ impl<'g, 'q, K: SkipKey + Borrow<Q>, V, Q: SkipKey + ?Sized> Search<'g, 'q, K, V
     fn new(pinned: &'g Pinned<'_, K, V>, key: &'q Q) -> Self {
         let map = pinned.map;
         let sought = Sought::new(key);
-        let found = if const { K::HAS_PREFIX && Q::HAS_PREFIX } {
-            let directory = map.directory(&pinned.guard);
-            directory.and_then(|directory| Some((directory, directory.block(map, &sought)?)))
-        } else {
-            None
-        };
+        let directory = map.directory::<Q>(&pinned.guard);
+        let found =
+            directory.and_then(|directory| Some((directory, directory.block(map, &sought)?)));
         let stage = found.map_or(Stage::Over, |(directory, block)| Stage::Block(directory, block));
         let (level, tower) = (map.levels() - 1, map.head());
         let next = tower.at(level).load().unmarked();

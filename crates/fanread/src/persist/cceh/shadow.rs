@@ -156,7 +156,6 @@ impl Stripes {
             .fold(Self(0), |all, at| Self(all.0 | 1 << (at % STRIPES)))
     }
 
-    /// The stripes in ascending order.
     /// Their numbers, ascending.
     #[inline(always)]
     pub(super) fn iter(mut self) -> impl Iterator<Item = usize> {
