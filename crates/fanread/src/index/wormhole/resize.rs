@@ -72,7 +72,7 @@ impl<'g> Filling<'g> {
         self.leaf
     }
 
-    /// Puts a word where its tag belongs, or as near as there is a free slot.
+    /// Puts a word where its tag belongs, or as near as there is a free slot; the leaf has one.
     #[inline]
     pub(super) fn put<V>(&mut self, tag: Tag, word: Word, value: Option<word::Word>) -> Slot {
         let lines = usize::from(self.shape.lines);
@@ -396,7 +396,8 @@ impl<V> Wormhole<V> {
     fn cut(&self, entries: &[Entry<'_>], last_leaf: bool, key: &[u8]) -> usize {
         let count = entries.len();
         if last_leaf && *key > *self.key(&entries[count - 1]) {
-            return count - 1;
+            // No more than fit if the left half has another form than the leaf.
+            return FITS_IN_ANY.min(count - 1);
         }
         let reach = count / CUT_REACH;
         let from_middle = |at: usize| at.abs_diff(count / 2);

@@ -90,6 +90,23 @@ fn few_searches_of_random_keys_have_two_leaves_to_try() {
     assert!(with_two <= count as usize / 50, "{with_two}");
 }
 
+/// The last leaf begins with values beside its words, for which it has a page; the half that is cut off where the map grows has
+/// most of its keys in records, and half a page.
+#[test]
+fn keys_that_ascend_and_become_long_split_the_last_leaf() {
+    let map = Wormhole::new();
+    let pinned = map.pin();
+    let key = |n: u64| match n {
+        0..80 => format!("a{n:05}"),
+        _ => format!("b{n:020}"),
+    };
+    for n in 0..600 {
+        assert!(pinned.insert(key(n).as_bytes(), n).is_none());
+    }
+    pinned.check().unwrap();
+    assert!((0..600).all(|n| pinned.get(key(n).as_bytes()).is_some_and(|value| *value == n)));
+}
+
 #[test]
 fn values_with_something_to_drop_are_never_copied_into_words() {
     assert!(
