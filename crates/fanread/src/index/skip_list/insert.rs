@@ -114,16 +114,17 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
         }
     }
 
-    /// Inserts a key whose neighbours were looked for some time ago.
+    /// Inserts a key whose neighbours were looked for some time ago, at a height that is drawn if it is 0.
     #[cfg(test)]
     pub(super) fn write_late<'g>(
         &'g self,
         pinned: &'g Pinned<'_, K, V>,
         key: K,
         value: V,
+        height: usize,
         near: Neighbours<'g>,
     ) {
-        let height = self.draw_height(pinned.thread);
+        let height = if height == 0 { self.draw_height(pinned.thread) } else { height };
         if let Ok(fresh) = self.create(pinned, height, 0, key, value) {
             let _ = self.publish(pinned, fresh, near);
         }

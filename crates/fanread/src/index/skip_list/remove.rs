@@ -289,3 +289,38 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
         Some(old)
     }
 }
+
+#[cfg(all(test, shuttle))]
+mod tests {
+    use std::sync::Arc;
+
+    use shuttle::scheduler::{PctScheduler, RandomScheduler};
+    use shuttle::{Config, Runner, thread};
+
+    use super::SkipList;
+    use crate::index::skip_list::layout::LEVELS;
+
+    /// One thread links a tall node, level by level, while another finds it on the lowest and removes it.
+    #[test]
+    fn shuttle_a_tall_node_that_is_linked_while_it_is_removed_is_on_no_level() {
+        let scene = || {
+            let map = Arc::new(SkipList::<u32, u32>::new());
+            map.pin().insert(2, 0);
+            let remover = {
+                let map = Arc::clone(&map);
+                thread::spawn(move || (0..4).for_each(|_| _ = map.pin().remove(&1)))
+            };
+            {
+                let pinned = map.pin();
+                let (near, _) = map.neighbours(&pinned, &1, LEVELS);
+                map.write_late(&pinned, 1, 1, LEVELS, near);
+            }
+            remover.join().unwrap();
+            map.pin().check().unwrap();
+        };
+        // Small, and what it is for comes together in one schedule of some thousand.
+        let runs = std::env::var("FANREAD_SCHEDULES").map_or(2_000, |text| text.parse().unwrap());
+        Runner::new(RandomScheduler::new(2 * runs), Config::new()).run(scene);
+        Runner::new(PctScheduler::new(4, 2 * runs), Config::new()).run(scene);
+    }
+}

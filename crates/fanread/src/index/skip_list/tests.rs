@@ -520,7 +520,7 @@ mod keys {
                     .filter(|n| !(10..=11).contains(n))
                     .for_each(|n| _ = map.pin().remove(&key(2 * n)));
                 PATIENCE.set(nth);
-                map.write_late(&pinned, key(21), census.value(21), near);
+                map.write_late(&pinned, key(21), census.value(21), 0, near);
             });
             left += u32::from(stopped && map.unfinished.len() > 0);
             if removed {
