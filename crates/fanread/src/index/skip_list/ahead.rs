@@ -41,7 +41,7 @@ pub(super) const TOP_TASK: usize = if LOOK < 5 { LOOK - 1 } else { 4 };
 
 /// The entry at which the stretch of each level becomes a task. Who has come as far as `2^level` entries is likely to come
 /// twice as far; what is asked for and not used makes the next search wait.
-const OPENED_AT: [u32; 5] = [u32::MAX, 2, 4, 6, 8];
+const OPENED_AT: [u32; 5] = [u32::MAX, 2, 3, 4, 6];
 
 /// Up to this entry a scan takes few steps: of short scans each costs more than it brings.
 const EARLY: u32 = 6;
@@ -52,7 +52,8 @@ const STEPS_AT_ONCE: [u32; 2] = [2, 4];
 
 /// How far ahead a scan gets: steps for each task that there is on average.
 ///
-/// A stretch of the highest level is broken down to nodes in as many steps of all tasks as it has levels.
+/// A stretch of the highest level is broken down to nodes in as many steps of all tasks as it has levels. Early on it is half of
+/// that: what is asked for behind the end of a short scan costs more than a node that comes late.
 const LEAD: u32 = 4;
 
 /// The highest level that the task without an end may be given.
@@ -133,6 +134,19 @@ impl Ahead {
         }
     }
 
+    /// Asks for the start of a stretch, and leaves it as a task if it is `wanted` and there is one.
+    ///
+    /// Without a branch: which way it went would be known when the line is there that the links are in, and a wrong guess
+    /// would stop the scan until then.
+    #[inline(always)]
+    fn leave<K: SkipKey, V>(&mut self, map: &SkipList<K, V>, task: Task, is_wanted: bool) {
+        map.memory.ask_link(task.start);
+        // The last place is for the task without an end; the one behind the last is that of the task that is being stepped.
+        let has_room = self.count < TASKS as u32 - u32::from(task.end != Link::END);
+        self.ring[self.first.wrapping_add(self.count) as usize % TASKS] = task;
+        self.count += u32::from(is_wanted & has_room & (task.start != Link::END));
+    }
+
     /// Does its part for an entry that is handed out. `is_behind` says of a node whether it is behind the end of the scan.
     #[inline(always)]
     pub(super) fn step<'g, K: SkipKey, V>(
@@ -163,7 +177,8 @@ impl Ahead {
         self.keep_distance(current);
         let is_early = self.taken < EARLY;
         let most = if is_early { self.taken * 2 + 2 } else { self.taken * 4 };
-        let enough = most.min(self.taken + (LEAD << self.top));
+        let lead = LEAD << self.top;
+        let enough = most.min(self.taken + lead.min(lead / 2 + self.taken / 8));
         let mut steps = self.count.min(STEPS_AT_ONCE[usize::from(!is_early)]);
         while steps > 0 && self.stepped < enough {
             steps -= 1;
@@ -255,20 +270,13 @@ impl Ahead {
                 } else {
                     tower.at(usize::from(below) + 1).load().unmarked()
                 };
-                if let Some(unit) = next.unit().filter(|_| next != above) {
-                    map.memory.ask(unit);
-                    self.push(Task { start: next, end: above, level: below, steps: STEPS });
-                }
+                let stretch = Task { start: next, end: above, level: below, steps: STEPS };
+                self.leave(map, stretch, next != above);
                 next = above;
             }
         }
         // A node that was removed from this level leads on along it, and nowhere else.
-        let last = last.unmarked();
-        if let Some(unit) = last.unit().filter(|_| last != end) {
-            map.memory.ask(unit);
-            if end == Link::END || task.steps > 0 {
-                self.push(Task { start: last, end, level, steps: task.steps.saturating_sub(1) });
-            }
-        }
+        let rest = Task { start: last.unmarked(), steps: task.steps.saturating_sub(1), level, end };
+        self.leave(map, rest, (end == Link::END || task.steps > 0) & (rest.start != end));
     }
 }

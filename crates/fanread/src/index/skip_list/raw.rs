@@ -570,7 +570,13 @@ impl<K: SkipKey, V> Memory<K, V> {
     /// Asks for the lines of a node that a scan reads, or a search that ends there.
     #[inline(always)]
     pub(super) fn ask(&self, unit: Unit) {
-        let at = self.nodes.at(unit.get().into());
+        self.ask_link(Link::to(Some(unit)));
+    }
+
+    /// As [`ask`](Self::ask), of the node that a link without a mark leads to; that of an end asks for nothing of use.
+    #[inline(always)]
+    pub(super) fn ask_link(&self, link: Link) {
+        let at = self.nodes.at(link.0.into());
         // From the value to the first links; one line, mostly.
         arch::prefetch(at);
         if const { Parts::<K, V>::STATE >= LINE_BYTES } {
