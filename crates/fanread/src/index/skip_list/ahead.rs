@@ -134,17 +134,17 @@ impl Ahead {
         }
     }
 
-    /// Asks for the start of a stretch, and leaves it as a task if it is `wanted` and there is one.
+    /// Asks for the start of a stretch, and leaves it as a task if `is_wanted` is 1 and there is one.
     ///
     /// Without a branch: which way it went would be known when the line is there that the links are in, and a wrong guess
     /// would stop the scan until then.
     #[inline(always)]
-    fn leave<K: SkipKey, V>(&mut self, map: &SkipList<K, V>, task: Task, is_wanted: bool) {
+    fn leave<K: SkipKey, V>(&mut self, map: &SkipList<K, V>, task: Task, is_wanted: u32) {
         map.memory.ask_link(task.start);
         // The last place is for the task without an end; the one behind the last is that of the task that is being stepped.
         let has_room = self.count < TASKS as u32 - u32::from(task.end != Link::END);
         self.ring[self.first.wrapping_add(self.count) as usize % TASKS] = task;
-        self.count += u32::from(is_wanted & has_room & (task.start != Link::END));
+        self.count += is_wanted & u32::from(has_room) & u32::from(task.start != Link::END);
     }
 
     /// Does its part for an entry that is handed out. `is_behind` says of a node whether it is behind the end of the scan.
@@ -271,12 +271,13 @@ impl Ahead {
                     tower.at(usize::from(below) + 1).load().unmarked()
                 };
                 let stretch = Task { start: next, end: above, level: below, steps: STEPS };
-                self.leave(map, stretch, next != above);
+                self.leave(map, stretch, u32::from(next != above));
                 next = above;
             }
         }
         // A node that was removed from this level leads on along it, and nowhere else.
         let rest = Task { start: last.unmarked(), steps: task.steps.saturating_sub(1), level, end };
-        self.leave(map, rest, (end == Link::END || task.steps > 0) & (rest.start != end));
+        let goes_on = u32::from(end == Link::END || task.steps > 0);
+        self.leave(map, rest, goes_on & u32::from(rest.start != end));
     }
 }
