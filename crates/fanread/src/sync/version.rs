@@ -79,7 +79,7 @@ pub(crate) struct Version<W: Word = AtomicU64>(W);
 
 impl<W: Word> Version<W> {
     #[cfg(all(test, loom))]
-    pub(super) fn over(word: W) -> Self {
+    pub(crate) fn over(word: W) -> Self {
         Self(word)
     }
 

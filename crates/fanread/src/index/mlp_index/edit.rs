@@ -6,7 +6,7 @@
 //!
 //! `commit` locks the buckets that were changed, none of which it waits for, and then makes sure that those it only read
 //! are as they were and that nobody else has locked them: of two edits of which each has read what the other changes, at
-//! least one gives up. It announces all its changes before it makes one, so a reader that has seen one bucket after and
+//! least one gives up. It announces all its changes before it ends one, so a reader that has seen one bucket after and
 //! another before the edit finds the latter changed when it compares versions.
 //!
 //! # Invariants
@@ -14,7 +14,7 @@
 //! * **E1** What a look returns was so in its bucket at the version that the trail notes, but for the edit's own changes.
 //! * **E2** Nothing waits while it holds a lock of a bucket.
 //!
-//! The loom models of `sync::version` and the shuttle scenes of the suites run these protocols.
+//! The loom models of `sync::version` and those below, and the shuttle scenes below and of the suites, run these protocols.
 
 use core::sync::atomic::Ordering::SeqCst;
 
@@ -317,5 +317,161 @@ impl<'g> Pages<'g> for Edit<'g> {
             self.change(home.segment, home.pair[0])?.kinds.back().ok_or(Again)?;
         }
         Ok(entry)
+    }
+}
+
+#[cfg(all(test, shuttle))]
+mod tests {
+    use shuttle::scheduler::{PctScheduler, RandomScheduler};
+    use shuttle::{Config, Runner, thread};
+
+    use super::*;
+
+    /// Runs a scene with a segment of two empty buckets.
+    fn run(scene: fn(&Segment)) {
+        let scene = move || {
+            let segment = Segment::new(2, 0, &mut None).unwrap();
+            segment.open();
+            scene(&segment);
+        };
+        let runs = std::env::var("FANREAD_SCHEDULES").map_or(2_000, |text| text.parse().unwrap());
+        Runner::new(RandomScheduler::new(runs / 2), Config::new()).run(scene);
+        Runner::new(PctScheduler::new(4, runs / 2), Config::new()).run(scene);
+    }
+
+    fn used(words: Words<'_>) -> usize {
+        words.kinds.used()
+    }
+
+    fn add<'g>(edit: &mut Edit<'g>, segment: &'g Segment, at: usize) -> Result<(), Again> {
+        let leaf = Entry::Leaf { level: 0, key: 1, value: core::ptr::null_mut() };
+        edit.change(segment, &segment.buckets()[at])?.add(&leaf, false);
+        Ok(())
+    }
+
+    #[test]
+    fn shuttle_of_two_edits_that_have_read_what_the_other_changes_one_gives_up() {
+        /// Fills a bucket if the other is empty.
+        fn fill(segment: &Segment, at: usize) -> Result<(), Again> {
+            let mut edit = Edit::new(false);
+            if edit.look(&segment.buckets()[1 - at], used)? == 0 {
+                add(&mut edit, segment, at)?;
+            }
+            edit.commit()
+        }
+        run(|segment| {
+            thread::scope(|scope| {
+                scope.spawn(|| fill(segment, 0));
+                let _ = fill(segment, 1);
+            });
+            let filled = segment.buckets().iter().filter(|bucket| bucket.kinds().used() > 0);
+            assert!(filled.count() < 2, "each was empty when the other was filled");
+        });
+    }
+
+    #[test]
+    fn shuttle_a_trail_that_holds_has_seen_all_of_an_edit_or_nothing() {
+        fn read(segment: &Segment, order: [usize; 2]) {
+            let mut trail = Trail::new();
+            let seen = order.map(|at| trail.look(&segment.buckets()[at], used));
+            assert!(seen[0] == seen[1] || !trail.holds(), "a part of it: {seen:?}");
+        }
+        run(|segment| {
+            thread::scope(|scope| {
+                scope.spawn(|| read(segment, [0, 1]));
+                scope.spawn(|| read(segment, [1, 0]));
+                let mut edit = Edit::new(false);
+                (0..2).try_for_each(|at| add(&mut edit, segment, at)).unwrap();
+                edit.commit().unwrap();
+            });
+        });
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_models {
+    //! The steps of `try_commit` and `Trail::holds` on loom's atomics, of which buckets are not made.
+
+    use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+    use loom::sync::Arc;
+    use loom::sync::atomic::{AtomicU64, fence};
+    use loom::thread;
+
+    use crate::sync::version::{Locked, Seen, Version};
+
+    /// A bucket of one word.
+    struct Bucket {
+        version: Version<AtomicU64>,
+        word: AtomicU64,
+    }
+
+    impl Bucket {
+        fn look(&self) -> Option<(u64, Seen)> {
+            let seen = self.version.begin();
+            let word = self.word.load(Relaxed);
+            (!seen.is_changing() && self.version.end(seen).is_some()).then_some((word, seen))
+        }
+
+        fn lock(&self, seen: Seen) -> Option<Locked<'_, AtomicU64>> {
+            self.version.try_lock().filter(|lock| lock.seen().same_changes(seen))
+        }
+    }
+
+    /// Two threads at two empty buckets.
+    fn race(one: fn(&[Bucket; 2]), other: fn(&[Bucket; 2])) -> Arc<[Bucket; 2]> {
+        let empty =
+            || Bucket { version: Version::over(AtomicU64::new(0)), word: AtomicU64::new(0) };
+        let buckets = Arc::new([empty(), empty()]);
+        let there = {
+            let buckets = Arc::clone(&buckets);
+            thread::spawn(move || one(&buckets))
+        };
+        other(&buckets);
+        there.join().unwrap();
+        buckets
+    }
+
+    #[test]
+    fn loom_of_two_edits_that_have_read_what_the_other_changes_one_gives_up() {
+        /// Fills a bucket if the other is empty.
+        fn fill(mine: &Bucket, other: &Bucket) -> Option<()> {
+            let ((_, before), (word, seen)) = (mine.look()?, other.look()?);
+            let mut lock = mine.lock(before)?;
+            // ORDER: SeqCst, as in `try_commit`.
+            fence(SeqCst);
+            if word == 0 && !other.version.end(seen)?.is_locked() {
+                lock.change(|| mine.word.store(1, Relaxed));
+            }
+            Some(())
+        }
+        loom::model(|| {
+            let buckets = race(|[a, b]| _ = fill(a, b), |[a, b]| _ = fill(b, a));
+            let filled = buckets.each_ref().map(|bucket| bucket.word.load(Relaxed));
+            assert_ne!(filled, [1, 1], "each was empty when the other was filled");
+        });
+    }
+
+    #[test]
+    fn loom_a_trail_that_holds_has_seen_all_of_an_edit_or_nothing() {
+        fn fill(buckets: &[Bucket; 2]) {
+            let mut locks = buckets.each_ref().map(|bucket| bucket.version.lock());
+            locks.iter_mut().for_each(Locked::begin_change);
+            for bucket in buckets {
+                bucket.word.store(1, Relaxed);
+            }
+            locks.iter_mut().for_each(Locked::end_change);
+        }
+        fn read(first: &Bucket, second: &Bucket) {
+            if let (Some(one), Some(other)) = (first.look(), second.look())
+                && first.version.end(one.1).is_some()
+                && second.version.end(other.1).is_some()
+            {
+                assert_eq!(one.0, other.0, "a part of it");
+            }
+        }
+        // As in `version.rs`, the writer goes first in the first run.
+        loom::model(|| _ = race(|[a, b]| read(a, b), fill));
+        loom::model(|| _ = race(|[a, b]| read(b, a), fill));
     }
 }

@@ -346,3 +346,59 @@ impl<V> MlpIndex<V> {
 
 /// Bytes of a segment from which a map is worth its own shards for threads.
 const SHARDS_FROM_BYTES: usize = 256 << 10;
+
+#[cfg(all(test, shuttle))]
+mod tests {
+    use shuttle::scheduler::{PctScheduler, RandomScheduler};
+    use shuttle::{Config, Runner, thread};
+
+    use super::*;
+    use crate::api::Options;
+    use crate::index::mlp_index::edit::Trail;
+    use crate::index::mlp_index::search::What;
+
+    /// The root, or the group of key `1 << 56`, is read, its segment copied, and then changed.
+    fn run(table: Table, change: fn(&Pinned<'_, u32>)) {
+        let scene = move || {
+            let map = MlpIndex::<u32>::with_options(Options::new().seed(1));
+            let pinned = map.pin();
+            (1..=5).for_each(|byte| assert!(pinned.insert(byte << 56, 0).is_none()));
+            let tables = map.tables(&pinned.guard).unwrap();
+            let mut trail = Trail::new();
+            let found = match table {
+                Table::Nodes => map.node_at(tables, &mut trail, 0, 0),
+                Table::Leaves => map.entry_at(tables, &mut trail, 1, 1 << 56),
+            };
+            assert!(found.unwrap().what != What::Nothing && trail.holds());
+            let holds = thread::scope(|scope| {
+                scope.spawn(|| {
+                    let pinned = map.pin();
+                    let full = tables.of(table).segment(0);
+                    map.grow(&pinned, (table, 0), full).unwrap().unwrap();
+                });
+                change(&pinned);
+                trail.holds()
+            });
+            assert!(!holds, "what was read has changed");
+            pinned.check().unwrap();
+        };
+        let runs = std::env::var("FANREAD_SCHEDULES").map_or(2_000, |text| text.parse().unwrap());
+        Runner::new(RandomScheduler::new(runs / 2), Config::new()).run(scene);
+        Runner::new(PctScheduler::new(4, runs / 2), Config::new()).run(scene);
+    }
+
+    #[test]
+    fn shuttle_a_node_read_before_a_copy_does_not_hold_when_the_copy_has_lost_a_child() {
+        run(Table::Nodes, |pinned| _ = pinned.remove(1 << 56));
+    }
+
+    #[test]
+    fn shuttle_a_node_read_before_a_copy_does_not_hold_when_the_copy_has_a_new_child() {
+        run(Table::Nodes, |pinned| _ = pinned.insert(6 << 56, 0));
+    }
+
+    #[test]
+    fn shuttle_a_group_read_before_a_copy_does_not_hold_when_the_copy_has_a_new_key() {
+        run(Table::Leaves, |pinned| _ = pinned.insert((1 << 56) + 1, 0));
+    }
+}
