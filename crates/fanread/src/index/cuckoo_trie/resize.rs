@@ -498,3 +498,56 @@ impl<V> CuckooTrie<V> {
         self.retire(pinned, garbage.into_iter().chain(piece.map(Garbage::Table)));
     }
 }
+
+#[cfg(all(test, shuttle))]
+mod tests {
+    use shuttle::scheduler::{PctScheduler, RandomScheduler};
+    use shuttle::{Config, Runner, thread};
+
+    use super::*;
+    use crate::api::Options;
+
+    /// One trie takes the place of two, and the last key of the second is removed by who comes by way of the first.
+    #[test]
+    fn shuttle_a_writer_that_passes_through_a_trie_does_not_overtake_its_merge() {
+        let scene = || {
+            let map = CuckooTrie::<u32>::with_options(Options::new().seed(1));
+            let pinned = map.pin();
+            let mut last = [0];
+            let (left, right) = loop {
+                assert!(pinned.insert(&last, 0).is_none());
+                let left = map.first_trie().unwrap();
+                if let Some(right) = left.next() {
+                    break (left, map.memory.trie(right));
+                }
+                last[0] += 1;
+            };
+            let [left_lock, right_lock] = [left, right].map(|trie| trie.version().lock());
+            let mut run = Run::new();
+            for trie in [left, right] {
+                run.push_trie(&map.secret, trie);
+            }
+            run.measure::<u32>(&map.memory, 0);
+            let plan = Plan { high: None, ..map.plan(left) };
+            let merged = map.build(pinned.thread, &run, plan, 0..run.entries().len()).unwrap();
+            let names = [left, right, merged].map(Trie::name);
+            let found = thread::scope(|scope| {
+                scope.spawn(|| {
+                    let _writer = map.structure.lock();
+                    let [left, right, merged] = names.map(|name| map.memory.trie(name));
+                    map.link([(left, left_lock), (right, right_lock)], merged, merged);
+                });
+                let (trie, mut locked) = map.lock_trie(&last, left);
+                let edit = map.edit(trie, &last, true);
+                locked.change(|| edit.remove());
+                drop(locked);
+                pinned.get(&last)
+            });
+            assert!(found.is_none(), "an old trie has it still");
+        };
+        // Small, and the writer has to come between two stores.
+        let runs = std::env::var("FANREAD_SCHEDULES").map_or(2_000, |text| text.parse().unwrap());
+        Runner::new(RandomScheduler::new(runs / 2), Config::new()).run(scene);
+        Runner::new(PctScheduler::new(4, 2 * runs), Config::new()).run(scene);
+    }
+}
