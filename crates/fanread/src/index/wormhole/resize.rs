@@ -506,3 +506,55 @@ impl<V> Wormhole<V> {
 }
 
 const _: () = assert!(LINE_WORDS * PAGE_LINES == SLOTS && MERGE_AT <= FITS_IN_ANY);
+
+#[cfg(all(test, shuttle))]
+mod tests {
+    use shuttle::scheduler::{PctScheduler, RandomScheduler};
+    use shuttle::{Config, Runner, thread};
+
+    use super::*;
+    use crate::api::Options;
+
+    /// Makes three leaves of two entries, three, and two; returns the keys.
+    fn three_leaves(map: &Wormhole<u32>) -> Vec<Vec<u8>> {
+        let pinned = map.pin();
+        let mut leaves = Vec::new();
+        for key in 0_u8.. {
+            assert!(pinned.insert(&[key], 0).is_none());
+            let behind = |leaf: &Leaf<'_>| leaf.header().next().map(|next| map.memory.leaf(next));
+            leaves = core::iter::successors(map.list.first(&map.memory), behind).collect();
+            if leaves.len() == 3 && leaves[2].meta().count() == 3 {
+                break;
+            }
+        }
+        for (at, count) in [(0, 3), (1, 3), (0, 2), (2, 2)] {
+            while leaves[at].meta().count() > count {
+                let prefix = leaves[at].short_prefix();
+                let key = map.key(&map.entries(leaves[at], &prefix)[0]);
+                assert!(pinned.remove(&key).is_some());
+            }
+        }
+        assert!(leaves.iter().map(|leaf| leaf.meta().count()).eq([2, 3, 2]));
+        pinned.iter().map(|(key, _)| key.to_vec()).collect()
+    }
+
+    /// With a key less the first fits with the second; with a key less that fits with the third.
+    #[test]
+    fn shuttle_a_leaf_is_not_merged_with_one_that_was_merged_meanwhile() {
+        let scene = || {
+            let map = Wormhole::<u32>::with_options(Options::new().seed(1));
+            let mut keys = three_leaves(&map);
+            let (first, second) = (keys.remove(0), keys.remove(1));
+            let pinned = map.pin();
+            thread::scope(|scope| {
+                scope.spawn(|| map.pin().remove(&first).is_some());
+                pinned.remove(&second).is_some()
+            });
+            pinned.check().unwrap();
+            assert!(pinned.iter().map(|(key, _)| key.to_vec()).eq(keys));
+        };
+        let runs = std::env::var("FANREAD_SCHEDULES").map_or(2_000, |text| text.parse().unwrap());
+        Runner::new(RandomScheduler::new(runs / 2), Config::new()).run(scene);
+        Runner::new(PctScheduler::new(4, runs / 2), Config::new()).run(scene);
+    }
+}
