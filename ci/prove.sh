@@ -158,14 +158,15 @@ share() { # of a thousand parts of the time, in seconds
 }
 ! wanted schedules || {
   export FANREAD_SCHEDULES=200
-  repeat "$(share 120)" schedules "$scenes"
-  repeat "$(share 110)" unit-schedules "$unit_scenes" shuttle_
+  # Those of the persistent maps take the longest.
+  repeat "$(share 60)" schedules "$scenes"
+  repeat "$(share 170)" unit-schedules "$unit_scenes" shuttle_
 }
 ! wanted histories || {
   export FANREAD_HISTORIES=300
-  repeat "$(share 30)" histories "$suites" ::linear::
-  repeat "$(share 100)" tiny-histories "$tiny" ::linear::
-  repeat "$(share 40)" unit-histories "$unit" histories_of_threads
+  repeat "$(share 20)" histories "$suites" ::linear::
+  repeat "$(share 120)" tiny-histories "$tiny" ::linear::
+  repeat "$(share 30)" unit-histories "$unit" histories_of_threads
 }
 ! wanted crashes || repeat "$(share 120)" crashes "$unit" a_crash_after_any_store a_loss_of_power_leaves
 ! wanted kills || FANREAD_KILLS=10 repeat "$(share 50)" kills "$store" a_killed_process a_process_that_is_killed
