@@ -19,6 +19,7 @@
 # MINUTES are those of the parts together; compiling comes before, 25 minutes on two cores if nothing is compiled yet, and both are
 # said at the end. Needs rustup for a nightly compiler (fuzz, thread), and what ci/fuzz.sh and ci/module.sh install.
 #
+# FANREAD_FUZZ says which fuzz targets run for how many thousandths of the time, as "maps/70 key_order/50".
 # FANREAD_SEED replays a run: its rounds have the seeds that they had. It ends with a summary in JSON, on standard output and in
 # prove/summary.json of the target folder, where the log of whatever failed is too, and with status 1 if something did. With --record the
 # counts are added to FILE, and the table of sums in it is written anew.
@@ -178,7 +179,7 @@ share() { # of a thousand parts of the time, in seconds
 }
 ! wanted fuzz || {
   # Maps have the most to try.
-  for each in maps/70 persist_open/25 table_reader/25 key_order/50; do
+  for each in ${FANREAD_FUZZ:-maps/70 persist_open/25 table_reader/25 key_order/50}; do
     seed=$(seed_of "fuzz" "$each")
     FANREAD_FUZZ_SECONDS=$(share "${each#*/}") attempt "fuzz-${each%/*}" "$seed" ../../ci/fuzz.sh "${each%/*}"
     echo "ci/prove.sh: fuzz ${each%/*}: $(share "${each#*/}") seconds"
