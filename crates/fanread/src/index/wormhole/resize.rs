@@ -81,6 +81,7 @@ impl<'g> Filling<'g> {
         while usize::from(self.filled[line]) == LINE_WORDS {
             line = line_behind(line, lines);
             step += 1;
+            assert!(step <= lines, "the leaf has a free slot");
         }
         let slot = line * LINE_WORDS + usize::from(self.filled[line]);
         self.filled[line] += 1;
