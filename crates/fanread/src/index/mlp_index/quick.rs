@@ -589,3 +589,32 @@ impl Spot<'_> {
         self.moves.as_mut().into_iter().for_each(|moves| moves.lock.end_change());
     }
 }
+
+#[cfg(all(test, shuttle))]
+mod tests {
+    use core::ops::Bound::Included;
+
+    use shuttle::scheduler::{PctScheduler, RandomScheduler};
+    use shuttle::{Config, Runner, thread};
+
+    use super::*;
+    use crate::api::Options;
+
+    /// A key comes in the bound's own group, and then one in the next group, which was never the next key.
+    #[test]
+    fn shuttle_a_bound_and_its_own_group_are_of_one_instant() {
+        let scene = || {
+            let map = MlpIndex::<u32>::with_options(Options::new().seed(1));
+            let pinned = map.pin();
+            [0x101, 0x208].map(|key| pinned.insert(key, 0).is_none());
+            let next = thread::scope(|scope| {
+                scope.spawn(|| [0x107, 0x201].map(|key| map.pin().insert(key, 0).is_none()));
+                pinned.lower_bound(Included(0x105)).map(|(key, _)| key)
+            });
+            assert!([Some(0x107), Some(0x208)].contains(&next), "{next:x?}");
+        };
+        let runs = std::env::var("FANREAD_SCHEDULES").map_or(2_000, |text| text.parse().unwrap());
+        Runner::new(RandomScheduler::new(runs / 2), Config::new()).run(scene);
+        Runner::new(PctScheduler::new(4, runs / 2), Config::new()).run(scene);
+    }
+}

@@ -494,3 +494,28 @@ mod tests {
         assert!(!run.get().ascends());
     }
 }
+
+#[cfg(all(test, shuttle))]
+mod scenes {
+    use shuttle::scheduler::{PctScheduler, RandomScheduler};
+    use shuttle::{Config, Runner, thread};
+
+    use super::*;
+
+    #[test]
+    fn shuttle_a_key_that_is_counted_is_there() {
+        let scene = || {
+            let heap = Heap::new();
+            let run = Run::of(&heap, (1, 9), &[1, 5], (MOST_WORDS, false)).unwrap();
+            let run = run.get();
+            let seen = thread::scope(|scope| {
+                scope.spawn(|| [7, 3].map(|key| run.push(key)));
+                run.collect()
+            });
+            assert!([&[1, 5][..], &[1, 5, 7], &[1, 3, 5, 7]].contains(&&seen[..]), "{seen:?}");
+        };
+        let runs = std::env::var("FANREAD_SCHEDULES").map_or(2_000, |text| text.parse().unwrap());
+        Runner::new(RandomScheduler::new(runs / 2), Config::new()).run(scene);
+        Runner::new(PctScheduler::new(4, runs / 2), Config::new()).run(scene);
+    }
+}
