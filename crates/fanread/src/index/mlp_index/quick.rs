@@ -606,7 +606,8 @@ mod tests {
         let scene = || {
             let map = MlpIndex::<u32>::with_options(Options::new().seed(1));
             let pinned = map.pin();
-            [0x101, 0x208].map(|key| pinned.insert(key, 0).is_none());
+            // So many that their bytes before the last are a node.
+            [0x101, 0x208, 0x301, 0x401, 0x501].map(|key| pinned.insert(key, 0).is_none());
             let next = thread::scope(|scope| {
                 scope.spawn(|| [0x107, 0x201].map(|key| map.pin().insert(key, 0).is_none()));
                 pinned.lower_bound(Included(0x105)).map(|(key, _)| key)
