@@ -118,7 +118,9 @@ while IFS=$'\t' read -r name kind words place breaks; do
   case $status:$by in
     0:) by="**nobody**" survivors=$((survivors + 1)) ;;
     124: | 137:) by="$words, without an end" ;;
-    *:) by="$words, by signal $((status - 128))" ;;
+    12[89]: | 1[3-9][0-9]:) by="$words, by signal $((status - 128))" ;;
+    # What AddressSanitizer ends a program with.
+    *:) by="$words, with status $status" ;;
   esac
   [ "$status" = 0 ] || say "$name: $by"
   [ "$status" != 0 ] || say "$name SURVIVES"
