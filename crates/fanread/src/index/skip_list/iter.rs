@@ -12,14 +12,15 @@ use core::marker::PhantomData;
 use core::ops::{Bound, RangeBounds, RangeFull};
 
 use super::ahead::Ahead;
-use super::directory::Near;
+use super::directory::{self, Near};
 use super::key::{SkipKey, Sought, Target, common_bytes};
 use super::layout::Stamp;
 use super::raw::Node;
 use super::{Pinned, Ref, SkipList};
 
-/// The highest level of a search backwards.
-const BACK_LEVEL: usize = if cfg!(any(shuttle, small_leaves, miri)) { 1 } else { 4 };
+/// The highest level of a search backwards. Not above that of the directory: a search that begins there would stop where it
+/// began, however far before that is.
+const BACK_LEVEL: usize = directory::LEVEL;
 
 /// Nodes that a walk backwards notes, at most.
 const BACK_NODES: usize = if cfg!(any(shuttle, small_leaves, miri)) { 3 } else { 48 };

@@ -50,7 +50,7 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
     /// # Cost
     ///
     /// A [`get`](Self::get)'s fetches to begin; then a line or two for each entry, about 16 entries at a time. Backwards one
-    /// after another, and a search for every 16 entries.
+    /// after another, and a search for every 8 entries.
     ///
     /// # Concurrency
     ///
@@ -165,9 +165,8 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
     ///
     /// # Panics
     ///
-    /// If there is no memory; [`try_insert`](Self::try_insert) returns that as an error. If comparing keys does; the map is
-    /// unchanged then. And if dropping a value does that was removed or replaced earlier; the write has taken effect or not
-    /// then.
+    /// If there is no memory; [`try_insert`](Self::try_insert) returns that as an error, and the map is unchanged. If comparing
+    /// keys does, or dropping a value that was removed or replaced earlier; the write has taken effect or not then.
     ///
     /// # Examples
     ///
