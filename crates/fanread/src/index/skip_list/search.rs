@@ -355,7 +355,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
         let mut patience = PATIENCE;
         // What the directory says is behind need not be compared.
         let mut rejected = from.map_or(Link::END, |near| near.behind);
-        let mut is_found = false;
+        let (mut is_met, mut is_found) = (false, false);
         while level > 0 {
             level -= 1;
             let mut place = tower.at(level);
@@ -386,6 +386,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
                 }
                 if order == Ordering::Equal {
                     (rejected, is_found, common.next) = (next, true, same);
+                    is_met = true;
                     break;
                 }
                 (tower, common.before) = (node.tower(), same);
@@ -411,6 +412,11 @@ impl<K: SkipKey, V> SkipList<K, V> {
             if level < asks_below && level > ASK_LEVELS {
                 self.ask_next(tower, level - ASK_LEVELS - 1);
             }
+        }
+        if is_met && !is_found {
+            // The key was on an upper level, and has left the lowest: it is marked on all by now. A new node must not come
+            // before it, where no search for the key finds it.
+            return None;
         }
         let node = found.after[0].unit().filter(|_| is_found).map(|unit| self.memory.node(unit));
         Some((found, node))

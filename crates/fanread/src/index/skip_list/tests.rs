@@ -537,6 +537,123 @@ mod keys {
     }
 }
 
+mod meanwhile {
+    //! What happens to a map while a search compares two keys: steps of several threads, in an order of our choice.
+
+    use std::cell::Cell;
+    use std::cmp::Ordering;
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+    use std::rc::Rc;
+
+    use crate::index::skip_list::directory::LEVEL;
+    use crate::index::skip_list::{SkipKey, SkipList};
+
+    thread_local! {
+        static MEANWHILE: Cell<Option<Box<dyn FnOnce()>>> = const { Cell::new(None) };
+        /// After how many comparisons that comes.
+        static PATIENCE: Cell<u32> = const { Cell::new(0) };
+    }
+
+    fn after(comparisons: u32, meanwhile: impl FnOnce() + 'static) {
+        PATIENCE.set(comparisons);
+        MEANWHILE.set(Some(Box::new(meanwhile)));
+    }
+
+    /// How many comparisons are left until then, if it has not come; it does not any more.
+    fn comparisons_left() -> Option<u32> {
+        MEANWHILE.take().map(|_| PATIENCE.get())
+    }
+
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    struct Slow(u64);
+
+    impl PartialOrd for Slow {
+        fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+            Some(self.cmp(other))
+        }
+    }
+
+    impl Ord for Slow {
+        fn cmp(&self, other: &Self) -> Ordering {
+            let left = PATIENCE.get();
+            PATIENCE.set(left.saturating_sub(1));
+            if left == 0
+                && let Some(meanwhile) = MEANWHILE.take()
+            {
+                meanwhile();
+            }
+            self.0.cmp(&other.0)
+        }
+    }
+
+    impl SkipKey for Slow {
+        const HAS_PREFIX: bool = true;
+        fn prefix(&self) -> u64 {
+            self.0
+        }
+    }
+
+    type Map = SkipList<Slow, u64>;
+
+    /// Removes a key, but takes it out of no level; tells whether it came to that.
+    fn remove_and_stop(map: &Map, key: Slow) -> bool {
+        let pinned = map.pin();
+        after(u32::MAX, || {});
+        map.node_of(&pinned, &key);
+        let comparisons = u32::MAX - comparisons_left().unwrap();
+        // Comparisons that panic stop it; in a search of its own, when it has marked the node.
+        after(comparisons, || resume_unwind(Box::new("as planned")));
+        let stopped = catch_unwind(AssertUnwindSafe(|| pinned.remove(&key))).is_err();
+        comparisons_left();
+        stopped && pinned.get(&key).is_none()
+    }
+
+    #[test]
+    fn a_walk_backwards_over_keys_that_came_behind_the_directory_searches_for_some_at_a_time() {
+        for count in [2_000, 20_000, 70_000] {
+            let map = Map::new();
+            (0..count).for_each(|n| _ = map.pin().insert(Slow(n), n));
+            after(u32::MAX, || {});
+            assert_eq!(map.pin().iter().rev().count() as u64, count);
+            let comparisons = u64::from(u32::MAX - comparisons_left().unwrap());
+            assert!(comparisons < 30 * count, "{comparisons} for {count} keys");
+        }
+    }
+
+    /// The key is on an upper level when the search for its place passes there. Then it is removed, and somebody whose search
+    /// begins below that level takes it out of the others; so further down the search does not meet it.
+    #[test]
+    fn a_key_that_a_search_met_above_and_not_below_is_not_behind_the_new_one() {
+        let height = LEVEL + 2;
+        let mut met = 0;
+        let map = Rc::new(Map::new());
+        (0..12_000).for_each(|n| _ = map.pin().insert(Slow(10 * n), n));
+        for key in (0..300).map(|n| Slow(400 * n + 5)) {
+            for comparisons in 0..8 {
+                let pinned = map.pin();
+                let (near, _) = map.neighbours(&pinned, &key, height);
+                map.write_late(&pinned, key, 1, height, near);
+                let other = Rc::clone(&map);
+                after(comparisons, move || {
+                    if remove_and_stop(&other, key) {
+                        _ = other.neighbours(&other.pin(), &Slow(key.0 + 1), 1);
+                    }
+                });
+                let (near, found) = map.neighbours(&pinned, &key, height);
+                let is_left = map.unfinished.len() > 0;
+                if comparisons_left().is_none() && found.is_none() && is_left {
+                    met += 1;
+                    map.write_late(&pinned, key, 2, height, near);
+                }
+                map.finish(&pinned);
+                pinned.check().unwrap();
+                pinned.remove(&key);
+            }
+        }
+        assert!(met > 0);
+    }
+}
+
 use self::map::{Map, Pinned};
 
 /// The map behind keys that are boxed byte strings.
