@@ -639,11 +639,12 @@ impl Label {
         self.0 & !Self::COUNT_MASK
     }
 
-    /// Symbol `i`.
+    /// Symbol `i`. A walk that has yet to find that a writer was there may see a count of more symbols than a label has: then it
+    /// is any symbol.
     #[inline(always)]
     pub(super) fn symbol(self, i: usize) -> Symbol {
         debug_assert!(i < self.len());
-        Symbol((self.0 << (SYMBOL_BITS * i as u32) >> (64 - SYMBOL_BITS)) as u8)
+        Symbol((self.0.wrapping_shl(SYMBOL_BITS * i as u32) >> (64 - SYMBOL_BITS)) as u8)
     }
 
     /// The symbols in order.

@@ -118,3 +118,13 @@ fn tables_have_room_for_what_they_are_made_for() {
     assert_eq!(buckets, MAX_BUCKETS);
     assert_eq!(blocks_of(buckets), MAX_BLOCKS);
 }
+
+#[test]
+fn a_count_of_too_many_symbols_does_no_harm() {
+    // What a walk may see that has yet to find that a writer was there.
+    for count in 0..=Label::COUNT_MASK {
+        let label = Label(0x0123_4567_89ab_cde0 | count);
+        assert_eq!(label.symbols().count(), label.len());
+        assert_eq!(label.symbols().rev().count(), label.len());
+    }
+}

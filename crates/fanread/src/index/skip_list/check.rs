@@ -60,7 +60,7 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
     /// Checks the state and the chain of a node.
     fn check_node(&self, node: Node<'_, K, V>) -> Result<(), Broken> {
         let state = node.state();
-        if !state.has(BUILT) || state.has(PRUNING | DEAD | SWEPT) {
+        if !state.has(BUILT) || state.has(PRUNING | DEAD | SWEPT) || state.off() > 0 {
             return Err(Broken::new("S5", format!("a node at rest has state {state:?}")));
         }
         let held = self.map.held(self);

@@ -175,27 +175,29 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
         }
         fresh.is_published = true;
         self.shards.added(pinned.thread, 1);
-        let height = self.settled(node).height();
-        if height > 1 {
-            self.build(pinned, node, height, near);
+        if self.settled(node).height() > 1 {
+            self.build(pinned, node, 1, near);
         }
         Ok(node)
     }
 
-    /// Links a node that is on level 0 on the levels above, on which it may be up to some level.
+    /// Links a node that is on the levels below `from` on that and on those above.
     pub(super) fn build<'g>(
         &'g self,
         pinned: &'g Pinned<'_, K, V>,
         node: Node<'g, K, V>,
-        height: usize,
+        from: usize,
         mut near: Neighbours<'g>,
     ) {
+        let height = node.state().height();
         if height > self.levels() {
             self.raise_top(height);
         }
-        let at_work = AtWork { map: self, work: Work::Build(node.unit()) };
         let link = Link::to(Some(node.unit()));
-        'levels: for level in 1..height {
+        let mut at_work = AtWork { map: self, work: Work::Build(node.unit(), from) };
+        let mut linked = from;
+        'levels: for level in from..height {
+            at_work.work = Work::Build(node.unit(), level);
             let own = node.tower().at(level);
             loop {
                 let old = own.load();
@@ -203,10 +205,6 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
                     break 'levels;
                 }
                 if level < near.levels {
-                    if near.after[level] == link {
-                        // A maker who was stopped by a panic has come as far.
-                        break;
-                    }
                     // Only a remover writes here beside this thread, and only a mark.
                     if old != near.after[level] && !own.exchange(old, near.after[level]) {
                         continue;
@@ -221,8 +219,13 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
                 }
                 near = again;
             }
+            linked = level + 1;
         }
         at_work.finish();
+        if linked < height {
+            // Never on these.
+            self.take_off(pinned, node, height - linked);
+        }
         self.count_tall(height);
         if node.raise(BUILT).has(SWEPT) {
             // Removed, and left to this thread.

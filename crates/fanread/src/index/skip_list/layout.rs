@@ -14,7 +14,7 @@
 //! ```text
 //! window   bytes of the key (24) | where they begin (8)
 //! link     unit of the next node (31 bits) | is this node removed from this level (1)
-//! state    height (5) | built | swept | pruning | pending | dead | kind (2) | stamp or link (52)
+//! state    height (5) | built | swept | pruning | pending | dead | off (5) | kind (2) | stamp or link (47)
 //! ```
 //!
 //! | kind | the newest version is | in the rest of the word |
@@ -149,7 +149,7 @@ impl Older {
 /// When a write took place: the number of snapshots before it. 0 if that is still to be decided.
 pub(super) type Stamp = u64;
 
-/// The largest stamp: a map that makes 10^7 snapshots a second gets there after fourteen years.
+/// The largest stamp: a map that makes a million snapshots a second gets there after four years.
 pub(super) const LAST_STAMP: Stamp = (1 << (64 - REST)) - 1;
 
 const HEIGHT: u64 = 31;
@@ -163,12 +163,17 @@ pub(super) const PRUNING: u64 = 1 << 7;
 pub(super) const PENDING: u64 = 1 << 8;
 /// The node is to be taken out; it holds no value for anybody, and never will.
 pub(super) const DEAD: u64 = 1 << 9;
-const KIND: u32 = 10;
-const REST: u32 = 12;
+/// Where the count is of levels that the node is off for good, with one more for its remover.
+const OFF: u32 = 10;
+const KIND: u32 = 15;
+const REST: u32 = 17;
 /// The bit of the kinds of which the rest is a unit.
 const CHAIN: u64 = 2 << KIND;
 
-const _: () = assert!(LEVELS as u64 <= HEIGHT);
+const _: () = assert!(
+    LEVELS as u64 + 1 <= HEIGHT,
+    "and the count of levels that a node is off goes one further"
+);
 const _: () = assert!(64 - REST >= 32, "the rest holds a unit");
 
 /// What the newest version of a key is; see the module.
@@ -205,6 +210,19 @@ impl State {
     #[inline(always)]
     pub(super) fn height(self) -> usize {
         (self.0 & HEIGHT) as usize
+    }
+
+    /// How many levels the node is off; one more if its remover has done his part.
+    #[inline]
+    pub(super) fn off(self) -> usize {
+        (self.0 >> OFF & HEIGHT) as usize
+    }
+
+    /// The state with more of these.
+    #[inline]
+    pub(super) fn with_off(self, more: usize) -> Self {
+        debug_assert!(self.off() + more <= self.height() + 1);
+        Self(self.0 + ((more as u64) << OFF))
     }
 
     /// Whether the node has been linked on the level above one, and is there unless its link says otherwise.

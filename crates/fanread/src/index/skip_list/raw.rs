@@ -292,6 +292,11 @@ impl<'g, K: SkipKey, V> Node<'g, K, V> {
         self.change(|state| State(state.0 | flag))
     }
 
+    /// Counts levels that the node is off; returns what the state is then.
+    pub(super) fn count_off(self, levels: usize) -> State {
+        self.change(|state| state.with_off(levels)).with_off(levels)
+    }
+
     /// Takes a flag out of the state; returns what it was.
     #[inline]
     pub(super) fn lower(self, flag: u64) -> State {

@@ -2,7 +2,10 @@
 //!
 //! A removal takes effect when it changes the state of the node. The node itself stays as long as a snapshot may see a value
 //! in it. Then it is buried: declared dead, which nothing undoes; marked on all levels, from above; taken out of them; and
-//! retired once its maker does not link it any more.
+//! retired once it is off all of them and its maker does not link it any more.
+//!
+//! Whether it is off is counted, not concluded from a search: a level is left by one exchange, by whoever meets the mark, and an order
+//! of keys that contradicts itself may lead a search past it. Then the node stays where it is, and is leaked at worst.
 //!
 //! Comparing keys is user code, and may panic. A search that is ended so leaves its work undone: a node that is linked on a part
 //! of its levels, or a dead one of which nobody has made sure that no level leads to it. It goes on a list, and the next
@@ -13,6 +16,8 @@
 //!
 //! * **L1** A node that is to be linked further is not [`BUILT`], and one to be swept was not given up: neither is freed
 //!   while it is on the list. Each of the two, maker and remover, is there at most once.
+//! * **L2** A node is given up by who completes the count of its state: one for each level that it was taken out of, which is done
+//!   once, or that its maker has said he leaves out, and one that says that maker and remover are done with it.
 
 use core::borrow::Borrow;
 use core::mem;
@@ -31,9 +36,9 @@ use crate::sync::shim::{
 /// What is to be done with a node.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Work {
-    /// Link it on all its levels.
-    Build(Unit),
-    /// Make sure that no level leads to it, and give it up if nobody else does.
+    /// Link it on this level and those above.
+    Build(Unit, usize),
+    /// Make sure that no level leads to it, and do the remover's part if nobody else does.
     Sweep(Unit),
 }
 
@@ -74,7 +79,7 @@ impl Unfinished {
     /// The dead nodes, each once, of a map that nobody uses any more.
     pub(super) fn take_dead<K: SkipKey, V>(&self, memory: &Memory<K, V>) -> Vec<Unit> {
         let works = mem::take(&mut *self.list.lock());
-        let units = works.into_iter().map(|(Work::Build(unit) | Work::Sweep(unit))| unit);
+        let units = works.into_iter().map(|(Work::Build(unit, _) | Work::Sweep(unit))| unit);
         let mut dead: Vec<Unit> =
             units.filter(|unit| memory.node(*unit).state().has(DEAD)).collect();
         dead.sort_unstable_by_key(|unit| unit.get());
@@ -151,7 +156,8 @@ impl<K: SkipKey, V> SkipList<K, V> {
         self.sweep(pinned, node);
     }
 
-    /// Takes a dead node out of all levels, and gives it up unless its maker still has to say that he does not link it.
+    /// Takes a dead node out of all levels, and does its remover's part unless its maker still has to say that he does not link
+    /// it, who does it then.
     pub(super) fn sweep(&self, pinned: &Pinned<'_, K, V>, node: Node<'_, K, V>) {
         let at_work = AtWork { map: self, work: Work::Sweep(node.unit()) };
         let height = node.state().height();
@@ -164,6 +170,14 @@ impl<K: SkipKey, V> SkipList<K, V> {
         }
         at_work.finish();
         if is_built {
+            self.take_off(pinned, node, 1);
+        }
+    }
+
+    /// Counts levels that a node is off, or its remover's part. Whoever completes the count gives the node up (L2).
+    pub(super) fn take_off(&self, pinned: &Pinned<'_, K, V>, node: Node<'_, K, V>, count: usize) {
+        let state = node.count_off(count);
+        if state.off() > state.height() {
             self.give_up(pinned, node);
         }
     }
@@ -184,13 +198,12 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
         while let Some(work) = self.unfinished.pop() {
             match work {
                 Work::Sweep(unit) => self.sweep(pinned, self.memory.node(unit)),
-                Work::Build(unit) => {
+                Work::Build(unit, from) => {
                     let node = self.memory.node(unit);
-                    let height = node.state().height();
                     let at_work = AtWork { map: self, work };
-                    let (near, _) = self.neighbours(pinned, node.key(), height);
+                    let (near, _) = self.neighbours(pinned, node.key(), node.state().height());
                     at_work.finish();
-                    self.build(pinned, node, height, near);
+                    self.build(pinned, node, from, near);
                 }
             }
         }

@@ -319,7 +319,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
             } else {
                 self.near(pinned, &sought)
             };
-            if let Some(found) = self.try_neighbours(&sought, from, at_least) {
+            if let Some(found) = self.try_neighbours(pinned, &sought, from, at_least) {
                 return found;
             }
             // Or the node was too far before.
@@ -331,6 +331,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
 
     fn try_neighbours<'g, Q>(
         &'g self,
+        pinned: &Pinned<'_, K, V>,
         sought: &Sought<'_, Q>,
         from: Option<Near<'g, K, V>>,
         at_least: usize,
@@ -381,6 +382,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
                     if !place.exchange(next, behind.unmarked()) {
                         return None;
                     }
+                    self.take_off(pinned, node, 1);
                     next = behind.unmarked();
                     continue;
                 }

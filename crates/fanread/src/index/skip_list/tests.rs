@@ -654,6 +654,90 @@ mod meanwhile {
     }
 }
 
+mod contradictions {
+    //! Keys whose order contradicts itself.
+
+    use std::cell::{Cell, RefCell};
+    use std::cmp::Ordering;
+    use std::collections::HashSet;
+
+    use testkit::Rng;
+
+    use crate::index::skip_list::{SkipKey, SkipList};
+
+    thread_local! {
+        static ALIVE: RefCell<HashSet<u64>> = RefCell::default();
+        static COMPARISONS: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// A number that is compared the wrong way round once in some fifty times.
+    struct Liar {
+        number: u64,
+        name: u64,
+    }
+
+    impl Liar {
+        fn new(number: u64, name: u64) -> Self {
+            assert!(ALIVE.with_borrow_mut(|alive| alive.insert(name)));
+            Self { number, name }
+        }
+    }
+
+    impl Drop for Liar {
+        fn drop(&mut self) {
+            assert!(ALIVE.with_borrow_mut(|alive| alive.remove(&self.name)), "dropped twice");
+        }
+    }
+
+    impl Ord for Liar {
+        fn cmp(&self, other: &Self) -> Ordering {
+            let are_alive =
+                |alive: &mut HashSet<u64>| [self, other].map(|key| alive.contains(&key.name));
+            assert_eq!(ALIVE.with_borrow_mut(are_alive), [true; 2], "a key that was dropped");
+            COMPARISONS.set(COMPARISONS.get() + 1);
+            let order = self.number.cmp(&other.number);
+            if Rng::part(1, COMPARISONS.get()).one_in(50) { order.reverse() } else { order }
+        }
+    }
+
+    impl PartialOrd for Liar {
+        fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+            Some(self.cmp(other))
+        }
+    }
+
+    impl PartialEq for Liar {
+        fn eq(&self, other: &Self) -> bool {
+            self.cmp(other).is_eq()
+        }
+    }
+
+    impl Eq for Liar {}
+
+    impl SkipKey for Liar {}
+
+    #[test]
+    fn an_order_that_contradicts_itself_frees_nothing_that_is_linked() {
+        let map = SkipList::new();
+        let mut rng = Rng::new(1);
+        for turn in 0..4_000 {
+            let pinned = map.pin();
+            let key = Liar::new(rng.below(200) as u64, turn);
+            match rng.below(4) {
+                0 | 1 => _ = pinned.insert(key, turn),
+                2 => _ = pinned.remove(&key),
+                _ => assert!(
+                    pinned
+                        .range(key..)
+                        .take(50)
+                        .all(|(key, _)| { ALIVE.with_borrow(|alive| alive.contains(&key.name)) })
+                ),
+            }
+        }
+        drop(map);
+    }
+}
+
 use self::map::{Map, Pinned};
 
 /// The map behind keys that are boxed byte strings.
