@@ -28,8 +28,8 @@
 
 use core::cmp::Ordering;
 
-/// Levels of a tower, at most. Nodes have at least 4 units, so there are at most 2^29, and half of those of a level are on
-/// the next one.
+/// Levels of a tower, at most. Nodes have two units and more, three with keys of eight bytes, so there are at most 2^30, and half
+/// of those of a level are on the next one.
 pub(super) const LEVELS: usize = if cfg!(any(shuttle, miri)) { 4 } else { 28 };
 
 /// The mark in a link: its node is removed from this level, and the link never changes again.

@@ -324,6 +324,11 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
 
     /// Removes and returns the first entry in key order.
     ///
+    /// # Concurrency
+    ///
+    /// A search, and then a removal of what it has found; another search if others have removed that. Who inserts a smaller key
+    /// between the two comes too late for it.
+    ///
     /// # Examples
     ///
     /// ```
@@ -344,7 +349,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
         }
     }
 
-    /// Removes and returns the last entry in key order.
+    /// Removes and returns the last entry in key order; as [`pop_first`](Self::pop_first).
     pub fn pop_last(&self) -> Option<Entry<'_, K, V>> {
         loop {
             let (key, _) = self.last_key_value()?;

@@ -1,7 +1,7 @@
 //! Free memory for nodes.
 //!
-//! As the heap of records, but a node is placed so that a search finds what it reads of it in one line. Nodes are never smaller
-//! than four units, so what is left at the end of a block is not kept.
+//! As the heap of records, but a node is placed so that a search finds what it reads of it in one line. What is
+//! left at the end of a block is too small for most nodes, and not kept.
 
 use super::layout::Unit;
 use crate::arch;

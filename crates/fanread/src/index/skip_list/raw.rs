@@ -321,7 +321,7 @@ impl<'g, K: SkipKey, V> Node<'g, K, V> {
 
     #[inline(always)]
     pub(super) fn key(self) -> &'g K {
-        // SAFETY: written by `fill_node`, unchanged since (M3), alive for 'g (M2).
+        // SAFETY: written by `create_node`, unchanged since (M3), alive for 'g (M2).
         unsafe {
             let at = self.at.add(Parts::<K, V>::KEY);
             if const { key_in_place::<K>() } {
@@ -367,7 +367,7 @@ impl<'g, K: SkipKey, V> Node<'g, K, V> {
     /// The value in the node.
     #[inline(always)]
     pub(super) fn value(self) -> Read<'g, V> {
-        // SAFETY: filled by `fill_node`, unchanged since (M3), alive for 'g (M2, M4).
+        // SAFETY: filled by `create_node`, unchanged since (M3), alive for 'g (M2, M4).
         unsafe { Read::new(self.slot().word()) }
     }
 
@@ -461,7 +461,7 @@ impl<'g, V> Version<'g, V> {
     /// Whether it has no value.
     #[inline(always)]
     pub(super) fn is_tombstone(self) -> bool {
-        // SAFETY: written by `fill_version`, unchanged since (M3).
+        // SAFETY: written by `create_version`, unchanged since (M3).
         unsafe { self.at.add(KIND).cast::<u32>().read() != 0 }
     }
 
@@ -474,7 +474,7 @@ impl<'g, V> Version<'g, V> {
     #[inline(always)]
     pub(super) fn value(self) -> Read<'g, V> {
         debug_assert!(!self.is_tombstone());
-        // SAFETY: not a tombstone, so filled by `fill_version`; unchanged since (M3), alive for 'g (M2).
+        // SAFETY: not a tombstone, so filled by `create_version`; unchanged since (M3), alive for 'g (M2).
         unsafe { Read::new(self.slot().word()) }
     }
 
