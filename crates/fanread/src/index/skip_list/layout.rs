@@ -171,7 +171,7 @@ const REST: u32 = 17;
 const CHAIN: u64 = 2 << KIND;
 
 const _: () = assert!(
-    LEVELS as u64 + 1 <= HEIGHT,
+    (LEVELS as u64) < HEIGHT,
     "and the count of levels that a node is off goes one further"
 );
 const _: () = assert!(64 - REST >= 32, "the rest holds a unit");
