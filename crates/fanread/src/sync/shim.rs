@@ -45,6 +45,18 @@ pub(crate) fn wait_for_others() {
     shuttle::thread::yield_now();
 }
 
+/// Runs a unit's scene under random schedules, and under as many of probabilistic concurrency testing: `times` as often each as
+/// `FANREAD_SCHEDULES` says.
+#[cfg(all(test, shuttle))]
+pub(crate) fn explore(times: usize, scene: impl Fn() + Send + Sync + Clone + 'static) {
+    use shuttle::scheduler::{PctScheduler, RandomScheduler};
+    use shuttle::{Config, Runner};
+
+    let count = times * testkit::effort::amount("FANREAD_SCHEDULES", 2000);
+    Runner::new(RandomScheduler::new(count), Config::new()).run(scene.clone());
+    Runner::new(PctScheduler::new(4, count), Config::new()).run(scene);
+}
+
 /// A 64-bit atomic as the protocols of `sync` use it: core's, or loom's in a model.
 pub(crate) trait Word {
     /// Loads the word.

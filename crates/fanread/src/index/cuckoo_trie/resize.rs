@@ -501,11 +501,11 @@ impl<V> CuckooTrie<V> {
 
 #[cfg(all(test, shuttle))]
 mod tests {
-    use shuttle::scheduler::{PctScheduler, RandomScheduler};
-    use shuttle::{Config, Runner, thread};
+    use shuttle::thread;
 
     use super::*;
     use crate::api::Options;
+    use crate::sync::shim::explore;
 
     /// One trie takes the place of two, and the last key of the second is removed by who comes by way of the first.
     #[test]
@@ -546,8 +546,6 @@ mod tests {
             assert!(found.is_none(), "an old trie has it still");
         };
         // Small, and the writer has to come between two stores.
-        let runs = std::env::var("FANREAD_SCHEDULES").map_or(2_000, |text| text.parse().unwrap());
-        Runner::new(RandomScheduler::new(runs / 2), Config::new()).run(scene);
-        Runner::new(PctScheduler::new(4, 2 * runs), Config::new()).run(scene);
+        explore(2, scene);
     }
 }

@@ -714,8 +714,9 @@ mod models {
 
     use super::super::layout::Place;
     use super::*;
+    use crate::sync::shim::explore;
     use shuttle::rand::Rng as _;
-    use shuttle::{Config, Runner, scheduler, thread};
+    use shuttle::thread;
 
     /// Two readers, and a writer of some changes.
     fn scene() {
@@ -749,10 +750,6 @@ mod models {
         });
     }
 
-    fn runs() -> usize {
-        std::env::var("FANREAD_SCHEDULES").map_or(2_000, |text| text.parse().unwrap())
-    }
-
     /// Moves a node to its other bucket, if that has room.
     fn move_one(trie: Trie<'_>, number: usize) {
         let in_bucket =
@@ -779,18 +776,13 @@ mod models {
         });
     }
 
-    fn run(scene: fn()) {
-        Runner::new(scheduler::RandomScheduler::new(runs()), Config::new()).run(scene);
-        Runner::new(scheduler::PctScheduler::new(4, runs()), Config::new()).run(scene);
-    }
-
     #[test]
     fn shuttle_readers_of_one_trie_see_each_change_as_one() {
-        run(scene);
+        explore(1, scene);
     }
 
     #[test]
     fn shuttle_readers_of_one_trie_find_nodes_that_move() {
-        run(moves);
+        explore(1, moves);
     }
 }

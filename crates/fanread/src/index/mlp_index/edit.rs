@@ -322,10 +322,10 @@ impl<'g> Pages<'g> for Edit<'g> {
 
 #[cfg(all(test, shuttle))]
 mod tests {
-    use shuttle::scheduler::{PctScheduler, RandomScheduler};
-    use shuttle::{Config, Runner, thread};
+    use shuttle::thread;
 
     use super::*;
+    use crate::sync::shim::explore;
 
     /// Runs a scene with a segment of two empty buckets.
     fn run(scene: fn(&Segment)) {
@@ -334,9 +334,7 @@ mod tests {
             segment.open();
             scene(&segment);
         };
-        let runs = std::env::var("FANREAD_SCHEDULES").map_or(2_000, |text| text.parse().unwrap());
-        Runner::new(RandomScheduler::new(runs / 2), Config::new()).run(scene);
-        Runner::new(PctScheduler::new(4, runs / 2), Config::new()).run(scene);
+        explore(1, scene);
     }
 
     fn used(words: Words<'_>) -> usize {

@@ -307,11 +307,11 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
 mod tests {
     use std::sync::Arc;
 
-    use shuttle::scheduler::{PctScheduler, RandomScheduler};
-    use shuttle::{Config, Runner, thread};
+    use shuttle::thread;
 
     use super::SkipList;
     use crate::index::skip_list::layout::LEVELS;
+    use crate::sync::shim::explore;
 
     /// One thread links a tall node, level by level, while another finds it on the lowest and removes it.
     #[test]
@@ -332,8 +332,6 @@ mod tests {
             map.pin().check().unwrap();
         };
         // Small, and what it is for comes together in one schedule of some thousand.
-        let runs = std::env::var("FANREAD_SCHEDULES").map_or(2_000, |text| text.parse().unwrap());
-        Runner::new(RandomScheduler::new(2 * runs), Config::new()).run(scene);
-        Runner::new(PctScheduler::new(4, 2 * runs), Config::new()).run(scene);
+        explore(2, scene);
     }
 }
