@@ -78,6 +78,34 @@ const fn key_in_place<K>() -> bool {
     size_of::<K>() <= KEY_BYTES && align_of::<K>() <= align_of::<u64>()
 }
 
+/// A key on its way into a node.
+enum StoredKey<K> {
+    InPlace(K),
+    /// The address of its box.
+    Apart(Word),
+}
+
+impl<K> StoredKey<K> {
+    /// # Errors
+    ///
+    /// The key, if there is no memory for its box.
+    fn new(key: K) -> Result<Self, (AllocError, K)> {
+        if const { key_in_place::<K>() } {
+            return Ok(Self::InPlace(key));
+        }
+        boxed(key).map(Self::Apart)
+    }
+
+    /// The key of a node that is not made after all.
+    fn take(self) -> K {
+        match self {
+            Self::InPlace(key) => key,
+            // SAFETY: it was made in `new`, and is taken back once.
+            Self::Apart(word) => unsafe { unboxed(word) },
+        }
+    }
+}
+
 /// Where the parts of a node lie.
 struct Parts<K, V>(PhantomData<(K, V)>);
 
@@ -634,23 +662,29 @@ impl<K: SkipKey, V> Memory<K, V> {
             Ok(unit) => unit,
             Err(error) => return Err((error, key, value)),
         };
+        let key = match StoredKey::new(key) {
+            Ok(key) => key,
+            Err((error, key)) => {
+                pieces.put(unit, units);
+                return Err((error, key, value));
+            }
+        };
         let node = self.node(unit);
         // SAFETY: the piece is fresh (H1) and has room for all parts (`units`), each of which is aligned to 8, window and
         // links to 4. Nobody else knows it.
         unsafe {
             if let Err((error, value)) = node.slot().fill(value) {
                 pieces.put(unit, units);
-                return Err((error, key, value));
+                return Err((error, key.take(), value));
             }
             let at = node.at;
             if K::KEEPS_PREFIX {
                 at.add(Parts::<K, V>::WINDOW).cast().write(AtomicU32::new(window.0));
             }
             let place = at.add(Parts::<K, V>::KEY);
-            if const { key_in_place::<K>() } {
-                place.cast::<K>().write(key);
-            } else {
-                place.cast::<*mut K>().write(Box::into_raw(Box::new(key)));
+            match key {
+                StoredKey::InPlace(key) => place.cast::<K>().write(key),
+                StoredKey::Apart(word) => place.cast::<*mut K>().write(word.cast()),
             }
             at.add(Parts::<K, V>::STATE)
                 .cast::<AtomicU64>()

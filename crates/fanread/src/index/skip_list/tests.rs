@@ -738,6 +738,8 @@ mod contradictions {
     }
 }
 
+use crate::index::skip_list::Plain;
+
 use self::map::{Map, Pinned};
 
 /// The map behind keys that are boxed byte strings.
@@ -754,6 +756,32 @@ mod map {
 
 /// Whether keys are numbers.
 const NUMBERS: bool = false;
+
+#[test]
+fn a_large_key_for_which_there_is_no_memory_is_not_there_and_loses_no_value() {
+    let map = crate::SkipList::new();
+    let pinned = map.pin();
+    let mut failures = 0;
+    for n in 0..40_u64 {
+        let mut value = n.to_string();
+        for allocations in 0.. {
+            crate::mem::failing::after(allocations);
+            let result = pinned.try_insert((n, Plain([n; 40])), value);
+            crate::mem::failing::never();
+            match result {
+                Ok(old) => {
+                    assert!(old.is_none());
+                    break;
+                }
+                Err(error) => value = error.into_value(),
+            }
+            failures += 1;
+            assert_eq!((value.clone(), pinned.len()), (n.to_string(), n as usize));
+        }
+    }
+    assert!(failures >= 2 * 40, "a box for each key and each value, {failures}");
+    assert!(pinned.iter().map(|(key, _)| key.0).eq(0..40));
+}
 
 #[path = "../out_of_memory.rs"]
 #[allow(clippy::duplicate_mod, reason = "the same tests for every map")]
