@@ -16,24 +16,28 @@ const LONGEST_NS: u64 = 10_000_000_000;
 #[derive(Debug)]
 pub(crate) struct Latency {
     histogram: Histogram<u32>,
-    /// A call is timed if its number has these bits all 0.
-    mask: usize,
+    every: usize,
+    /// The first call from this one on is timed.
+    next: usize,
     clock_ns: u64,
 }
 
 impl Latency {
-    /// Times one call in `every`, which is a power of two.
+    /// Times one call in `every`.
     pub(crate) fn one_in(every: usize) -> Self {
-        debug_assert!(every.is_power_of_two());
         let histogram = Histogram::new_with_max(LONGEST_NS, 2).expect("bounds in order");
-        Self { histogram, mask: every - 1, clock_ns: cost_of_clock() }
+        // Not the first call, which still warms up.
+        Self { histogram, every, next: every / 2, clock_ns: cost_of_clock() }
     }
 
-    /// Starts the clock if call `number` is to be timed.
+    /// Starts the clock if call `number` is to be timed; numbers ascend.
     #[inline]
-    pub(crate) fn start(&self, number: usize) -> Option<Instant> {
-        // Half of the interval after the first call, which still warms up.
-        ((number + self.mask / 2) & self.mask == self.mask).then(Instant::now)
+    pub(crate) fn start(&mut self, number: usize) -> Option<Instant> {
+        if number < self.next {
+            return None;
+        }
+        self.next = number + self.every;
+        Some(Instant::now())
     }
 
     /// Records the call that began at `start`.

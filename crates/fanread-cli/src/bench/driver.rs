@@ -141,6 +141,12 @@ impl Timing {
     }
 }
 
+/// Counts a wrong answer: a call, so that right ones cost a branch that is never taken.
+#[cold]
+fn one_more(wrong: u64) -> u64 {
+    wrong + 1
+}
+
 /// Calls `step` with 0, 1, 2, ... `calls - 1`; it returns 0 if the answer was right.
 ///
 /// If `DEPENDENT`, the number may step up to seven past a multiple of eight when an answer was
@@ -157,14 +163,16 @@ fn drive<H: Handle, const DEPENDENT: bool>(
         handle.repin();
         for i in first..calls.min(first + REPIN_EVERY) {
             let start = latency.start(i);
-            let mut answer = step(handle, if DEPENDENT { i ^ carry } else { i });
+            let answer = step(handle, if DEPENDENT { i ^ carry } else { i });
             latency.stop(start);
             if DEPENDENT {
                 // The compiler must not conclude from `answer == 0` what `carry` is.
-                answer = black_box(answer);
+                let answer = black_box(answer);
                 carry = answer as usize & (SPARE - 1);
+                wrong += u64::from(answer != 0);
+            } else if answer != 0 {
+                wrong = one_more(wrong);
             }
-            wrong += u64::from(answer != 0);
         }
     }
     Tally { calls, wrong, latency }
