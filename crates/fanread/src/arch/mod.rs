@@ -118,6 +118,12 @@ pub(crate) fn match_u64(line: &[AtomicU64; 8], want: u64, mask: u64) -> u8 {
     best::match_u64(line, want, mask)
 }
 
+/// Does what [`match_u64`] does for four words.
+#[inline(always)]
+pub(crate) fn match_four(words: &[AtomicU64; 4], want: u64, mask: u64) -> u8 {
+    best::match_four(words, want, mask)
+}
+
 /// Compares `byte` with the first sixteen bytes of `line`. Bit `i` of the first result: byte `i` is at most
 /// `byte`; of the second: byte `i` equals `byte`.
 #[inline(always)]

@@ -52,6 +52,16 @@ pub(super) fn match_u16(line: &[AtomicU64; 8], tag: u16) -> u32 {
 
 #[inline]
 pub(super) fn match_u64(line: &[AtomicU64; 8], want: u64, mask: u64) -> u8 {
+    match_words(line, want, mask)
+}
+
+#[inline]
+pub(super) fn match_four(words: &[AtomicU64; 4], want: u64, mask: u64) -> u8 {
+    match_words(words, want, mask)
+}
+
+#[inline]
+fn match_words(line: &[AtomicU64], want: u64, mask: u64) -> u8 {
     let mut words = 0;
     for (i, word) in line.iter().enumerate() {
         // Relaxed: whoever follows a word found here loads it again, with the order it needs.

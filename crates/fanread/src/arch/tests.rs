@@ -10,6 +10,7 @@ struct Twin {
     name: &'static str,
     match_u16: fn(&[AtomicU64; 8], u16) -> u32,
     match_u64: fn(&[AtomicU64; 8], u64, u64) -> u8,
+    match_four: fn(&[AtomicU64; 4], u64, u64) -> u8,
     match_u32: fn(&[AtomicU64; 8], u32, u32) -> u32,
     match_bytes: fn(&[AtomicU64; 8], u8) -> (u32, u32),
 }
@@ -21,6 +22,7 @@ fn twins() -> Vec<Twin> {
             name: "portable",
             match_u16: portable::match_u16,
             match_u64: portable::match_u64,
+            match_four: portable::match_four,
             match_u32: portable::match_u32,
             match_bytes: portable::match_bytes,
         },
@@ -28,6 +30,7 @@ fn twins() -> Vec<Twin> {
             name: "picked",
             match_u16: super::match_u16,
             match_u64: super::match_u64,
+            match_four: super::match_four,
             match_u32: |line, want, mask| {
                 super::Lanes::match_u32(super::Baseline, line, want, mask)
             },
@@ -49,6 +52,7 @@ fn twins() -> Vec<Twin> {
                 }
                 words
             },
+            match_four: super::match_four,
             match_u32: |line, want, mask| {
                 super::Lanes::match_u32(super::Avx512::detect().unwrap(), line, want, mask)
             },
@@ -100,6 +104,9 @@ fn every_twin_finds_the_lanes_that_a_plain_comparison_finds() {
                         "{} {line:x?}",
                         twin.name
                     );
+                    let [low, high] = [shared.first_chunk(), shared.last_chunk()]
+                        .map(|four| (twin.match_four)(four.unwrap(), want, mask));
+                    assert_eq!(low | high << 4, expected, "{} {line:x?}", twin.name);
                 }
             }
             let heads: Vec<u32> =

@@ -19,10 +19,10 @@ use core::sync::atomic::AtomicU64;
 
 /// Loads words `2 * PAIR` and `2 * PAIR + 1`.
 #[inline(always)]
-fn pair<const PAIR: usize>(line: &[AtomicU64; 8]) -> __m128i {
-    const { assert!(PAIR < 4) };
+fn pair<const PAIR: usize, const N: usize>(line: &[AtomicU64; N]) -> __m128i {
+    const { assert!(2 * PAIR + 1 < N) };
     let value;
-    // SAFETY: reads 16 of the 64 bytes behind `line`, as two Relaxed loads (see the file's header), and
+    // SAFETY: reads 16 of the bytes of `line`, as two Relaxed loads (see the file's header), and
     // writes nothing. `movdqu` needs no alignment beyond the words' own.
     unsafe {
         asm!(
@@ -38,8 +38,8 @@ fn pair<const PAIR: usize>(line: &[AtomicU64; 8]) -> __m128i {
 
 #[inline(always)]
 pub(super) fn match_u16(line: &[AtomicU64; 8], tag: u16) -> u32 {
-    let (a, b) = (pair::<0>(line), pair::<1>(line));
-    let (c, d) = (pair::<2>(line), pair::<3>(line));
+    let (a, b) = (pair::<0, _>(line), pair::<1, _>(line));
+    let (c, d) = (pair::<2, _>(line), pair::<3, _>(line));
     // SAFETY: these work on registers and need SSE2 only, which every x86-64 processor has.
     unsafe {
         let want = _mm_set1_epi16(tag.cast_signed());
@@ -156,7 +156,7 @@ const HEADS: u32 = 0b1_1111;
 
 #[inline(always)]
 pub(super) fn match_u32(line: &[AtomicU64; 8], want: u32, mask: u32) -> u32 {
-    let (low, high) = (pair::<0>(line), pair::<1>(line));
+    let (low, high) = (pair::<0, _>(line), pair::<1, _>(line));
     // SAFETY: as in `match_u16`.
     unsafe {
         let want = _mm_set1_epi32(want.cast_signed());
@@ -170,14 +170,19 @@ pub(super) fn match_u32(line: &[AtomicU64; 8], want: u32, mask: u32) -> u32 {
 
 #[inline(always)]
 pub(super) fn match_u64(line: &[AtomicU64; 8], want: u64, mask: u64) -> u8 {
-    let low = match_four(pair::<0>(line), pair::<1>(line), want, mask);
-    let high = match_four(pair::<2>(line), pair::<3>(line), want, mask);
+    let low = match_pairs(pair::<0, _>(line), pair::<1, _>(line), want, mask);
+    let high = match_pairs(pair::<2, _>(line), pair::<3, _>(line), want, mask);
     low | (high << 4)
+}
+
+#[inline(always)]
+pub(super) fn match_four(words: &[AtomicU64; 4], want: u64, mask: u64) -> u8 {
+    match_pairs(pair::<0, _>(words), pair::<1, _>(words), want, mask)
 }
 
 /// `match_u64` for the four words in `x` and `y`.
 #[inline(always)]
-fn match_four(x: __m128i, y: __m128i, want: u64, mask: u64) -> u8 {
+fn match_pairs(x: __m128i, y: __m128i, want: u64, mask: u64) -> u8 {
     // SAFETY: as in `match_u16`.
     unsafe {
         let want = _mm_set1_epi64x(want.cast_signed());
@@ -193,7 +198,7 @@ fn match_four(x: __m128i, y: __m128i, want: u64, mask: u64) -> u8 {
 
 #[inline(always)]
 pub(super) fn match_bytes(line: &[AtomicU64; 8], byte: u8) -> (u32, u32) {
-    let found = pair::<0>(line);
+    let found = pair::<0, _>(line);
     // SAFETY: as in `match_u16`.
     unsafe {
         let want = _mm_set1_epi8(byte.cast_signed());

@@ -84,12 +84,6 @@ impl Spelling {
     pub(crate) fn word(self, hash: u64) -> u64 {
         (hash | self.taken) ^ self.filler
     }
-
-    /// Whether a word is this one, whatever its other bits are.
-    #[inline(always)]
-    pub(crate) fn is_same(mask: u64, stored: u64, word: u64) -> bool {
-        (stored ^ word) & mask == 0
-    }
 }
 
 /// Which buckets of a segment a hash may be in.

@@ -20,10 +20,10 @@ pub(crate) use scheduled::{AtomicPtr, AtomicU16, AtomicU32, AtomicU64, fence};
 /// The words of one cache line.
 pub(crate) type LineWords = [AtomicU64; 8];
 
-/// Returns the line as core's atomics, for the kernels of `arch`.
+/// Returns the words of a line, or some of them, as core's atomics, for the kernels of `arch`.
 #[cfg(not(any(shuttle, fanread_tsan)))]
 #[inline(always)]
-pub(crate) fn line(words: &LineWords) -> &[core::sync::atomic::AtomicU64; 8] {
+pub(crate) fn line<const N: usize>(words: &[AtomicU64; N]) -> &[core::sync::atomic::AtomicU64; N] {
     words
 }
 
@@ -229,9 +229,9 @@ mod scheduled {
         real::fence(order);
     }
 
-    /// Returns the line as core's atomics, after one scheduling point.
+    /// Returns words of a line as core's atomics, after one scheduling point.
     #[expect(unsafe_code, reason = "a view of a transparent wrapper as what it wraps")]
-    pub(crate) fn line(words: &LineWords) -> &[real::AtomicU64; 8] {
+    pub(crate) fn line<const N: usize>(words: &[AtomicU64; N]) -> &[real::AtomicU64; N] {
         point();
         // SAFETY: `AtomicU64` is a transparent wrapper of core's, so arrays of both have one layout.
         unsafe { &*core::ptr::from_ref(words).cast() }

@@ -18,6 +18,7 @@ use super::layout::{FILLED, FREE, GONE, MOST_BLOCKS, SLOTS, SPARE_BITS, passer};
 use super::order::{Chunk, Top};
 use super::run::{MOST_WORDS, Run};
 use super::table::Table;
+use crate::arch;
 use crate::directory::{self, Spelling};
 use crate::mem::arena::Arena;
 use crate::mem::boxed::Boxed;
@@ -27,7 +28,7 @@ use crate::mem::{AllocError, LINE_BYTES};
 use crate::sync::epoch::Unlinked;
 use crate::sync::lock::Lock;
 use crate::sync::shared::{Owned, Place, Retired};
-use crate::sync::shim::{AtomicPtr, AtomicU64};
+use crate::sync::shim::{self, AtomicPtr, AtomicU64, fence};
 
 /// A bucket in shared memory; see `layout.rs` for what is in it.
 #[derive(Debug)]
@@ -67,8 +68,10 @@ impl Bucket {
     /// The slots whose word is this, as far as the bits of `mask` go; a bit for each.
     #[inline(always)]
     pub(super) fn matches(&self, word: u64, mask: u64) -> u32 {
-        let is_here = |slot| u32::from(Spelling::is_same(mask, self.word(slot), word));
-        (0..SLOTS).fold(0, |found, slot| found | is_here(slot) << slot)
+        let found = arch::match_four(shim::line(&self.words), word & mask, mask);
+        // ORDER: Acquire fence, pairs with the Release store in `set_word`: the value of a word that was found is there.
+        fence(Acquire);
+        found.into()
     }
 }
 

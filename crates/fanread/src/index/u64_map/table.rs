@@ -34,10 +34,8 @@ impl Bucket {
     /// The slot with a word.
     #[inline(always)]
     fn slot(&self, word: u64, mask: u64) -> Option<usize> {
-        // Without a branch for each.
-        let is_here = |slot| Spelling::is_same(mask, self.word(slot), word);
-        let slot = (0..SLOTS).fold(SLOTS, |at, slot| if is_here(slot) { slot } else { at });
-        (slot < SLOTS).then_some(slot)
+        let found = self.matches(word, mask);
+        (found != 0).then(|| found.trailing_zeros() as usize)
     }
 }
 
@@ -99,8 +97,14 @@ impl Segment {
         if self.geometry.tells() {
             self.find_as(hash, home, Spelling::told::<Bucket>())
         } else {
-            self.find_as(hash, home, self.geometry.spelling(home))
+            self.find_untold(hash, home)
         }
+    }
+
+    /// The same in a small table: a call more, so that the search of a large one is short enough to be inlined.
+    #[inline(never)]
+    fn find_untold(&self, hash: u64, home: usize) -> Option<Word> {
+        self.find_as(hash, home, self.geometry.spelling(home))
     }
 
     #[inline(always)]
