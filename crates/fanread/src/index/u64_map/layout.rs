@@ -30,7 +30,7 @@ pub(super) const MOST_BLOCKS: usize = if cfg!(any(shuttle, small_leaves, miri)) 
 /// Of 64 slots, how many are taken in a new segment and in one that is full: two thirds and five sixths.
 ///
 /// One entry in ten is behind its home in a new segment, and one in six in a full one. A larger step makes fewer copies.
-pub(super) const FILLED: [usize; 2] = [43, 53];
+pub(super) const FILLED: [usize; 2] = [40, 50];
 
 /// The word of a free slot.
 pub(super) const FREE: u64 = 0;
