@@ -14,6 +14,9 @@ use crate::sync::epoch::Guard;
 /// a core is busy with two threads.
 pub(super) const BATCH: usize = if cfg!(miri) { 2 } else { 16 };
 
+/// After how many keys of a batch those are looked for again of which the first line did not tell.
+const BLOCK: usize = if cfg!(miri) { 4 } else { 64 };
+
 impl<V> U64Map<V> {
     /// The segment of a hash; `None` in a map that never had an entry.
     #[inline(always)]
@@ -127,24 +130,32 @@ impl<V> Pinned<'_, V> {
             (0..keys.len()).for_each(|index| found(index, None));
             return;
         };
-        for (at, keys) in keys.chunks(BATCH).enumerate() {
-            let mut homes: [Option<Home<'_>>; BATCH] = [None; BATCH];
-            for (home, key) in homes.iter_mut().zip(keys) {
-                *home = Some(names.home(map.spelling.hash(*key), &self.guard));
-            }
-            let mut late = 0_u32;
-            for (i, home) in homes.iter().take(keys.len()).enumerate() {
-                match home.as_ref().map_or(Look::Absent, Home::look) {
-                    Look::Value(word) => found(at * BATCH + i, Some(read_value(word))),
-                    Look::Absent => found(at * BATCH + i, None),
+        let home = |key: u64| names.home(map.spelling.hash(key), &self.guard);
+        let mut homes: [Option<Home<'_>>; BATCH] = [None; BATCH];
+        for (place, key) in homes.iter_mut().zip(keys) {
+            *place = Some(home(*key));
+        }
+        for (block, block_keys) in keys.chunks(BLOCK).enumerate() {
+            let mut late = 0_u64;
+            for (i, _) in block_keys.iter().enumerate() {
+                let at = block * BLOCK + i;
+                let place = &mut homes[at % BATCH];
+                let here = *place;
+                // As many lines are on their way as there are places.
+                if let Some(key) = keys.get(at + BATCH) {
+                    *place = Some(home(*key));
+                }
+                match here.as_ref().map_or(Look::Absent, Home::look) {
+                    Look::Value(word) => found(at, Some(read_value(word))),
+                    Look::Absent => found(at, None),
                     Look::Unknown => late |= 1 << i,
                 }
             }
             // Few need another line than the first. These were asked for while the others were looked at.
             while late != 0 {
-                let i = late.trailing_zeros() as usize;
+                let at = block * BLOCK + late.trailing_zeros() as usize;
                 late &= late - 1;
-                found(at * BATCH + i, map.find(keys[i], &self.guard));
+                found(at, map.find(keys[at], &self.guard));
             }
         }
     }
