@@ -759,7 +759,7 @@ const NUMBERS: bool = false;
 
 #[test]
 fn a_large_key_for_which_there_is_no_memory_is_not_there_and_loses_no_value() {
-    let map = crate::SkipList::new();
+    let map = crate::index::skip_list::SkipList::new();
     let pinned = map.pin();
     let mut failures = 0;
     for n in 0..40_u64 {

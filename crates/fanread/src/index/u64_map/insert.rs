@@ -7,7 +7,6 @@ use super::raw::{self, Garbage, read_value};
 use super::search::BATCH;
 use super::{Pinned, U64Map};
 use crate::api::{InsertError, LoadError, Outcome, Rule, Written};
-use crate::arch::prefetch;
 use crate::directory::Place;
 use crate::mem::AllocError;
 use crate::mem::boxed;
@@ -63,12 +62,9 @@ impl<V: Send + Sync> U64Map<V> {
                 self.table.make_first(guard)?;
                 continue;
             };
-            segment.ask(hash);
+            segment.ask_wide(hash);
             // While the line of the table is on its way.
-            let run = if ordered { self.order.run(key, guard) } else { None };
-            if let Some(run) = run {
-                run.ask_for_end();
-            }
+            let run = if ordered { self.order.run_to_add(key, guard) } else { None };
             let Ok(mut held) = segment.lock(hash) else {
                 backoff.wait();
                 continue;
@@ -138,9 +134,7 @@ impl<V: Send + Sync> Pinned<'_, V> {
             let mut batch: [Option<(u64, V)>; BATCH] = core::array::from_fn(|_| entries.next());
             for (key, _) in batch.iter().flatten() {
                 self.map.ask(*key, &self.guard);
-                if let Some(run) = self.map.order.run(*key, &self.guard) {
-                    prefetch(run);
-                }
+                let _ = self.map.order.run_to_add(*key, &self.guard);
             }
             for entry in &mut batch {
                 let Some((key, value)) = entry.take() else { return };

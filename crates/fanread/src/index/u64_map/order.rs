@@ -156,6 +156,16 @@ impl Order {
         chunk.seats[at].run.get(guard)
     }
 
+    /// The same, and what the list knows of it. The lines that an insertion needs are asked for, all at once.
+    #[inline(always)]
+    pub(super) fn run_to_add<'g>(&self, key: u64, guard: &'g Guard) -> Option<(&'g Run, &'g Hint)> {
+        let (chunk, at) = self.place(key, guard)?;
+        let Seat { run, hint } = &chunk.seats[at];
+        let run = run.get(guard)?;
+        hint.ask_for_end(run);
+        Some((run, hint))
+    }
+
     /// The same, whose lines are asked for, all at once.
     #[inline(always)]
     pub(super) fn asked<'g>(&self, key: u64, guard: &'g Guard) -> Option<&'g Run> {
@@ -175,17 +185,18 @@ impl Order {
     pub(super) fn add<'g, V>(
         &self,
         key: u64,
-        mut run: Option<&'g Run>,
+        mut run: Option<(&'g Run, &'g Hint)>,
         guard: &'g Guard,
         garbage: &mut Vec<Garbage<V>>,
     ) -> Result<(), AllocError> {
         loop {
             match run {
                 None => self.make_first(guard)?,
-                Some(run) => {
+                Some((run, hint)) => {
                     let locked = run.version.lock();
                     if !locked.is_dead() {
                         if run.push(key) {
+                            hint.set_end(run);
                             if run.has_many_fresh() {
                                 // Without memory they stay as they are.
                                 let _ = self.settle(run, locked, guard, garbage);
@@ -196,7 +207,7 @@ impl Order {
                     }
                 }
             }
-            run = self.run(key, guard);
+            run = self.run_to_add(key, guard);
         }
     }
 

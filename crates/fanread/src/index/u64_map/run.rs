@@ -103,12 +103,16 @@ impl Spread {
 pub(super) struct Hint {
     /// The number of sorted keys in the bits of `COUNT`; the others are the factor's, whose lowest ones do not matter.
     factor: AtomicU64,
+    /// The line where the next key goes in the bits of `END`; the others are the knots', of which the first is always 0.
     knots: AtomicU64,
 }
 
 impl Hint {
     /// Bits of the number of sorted keys.
     const COUNT: u64 = 511;
+
+    /// Bits of the line where the next key goes.
+    const END: u64 = 255;
 
     pub(super) fn of(run: &Run) -> Self {
         let hint = Self { factor: AtomicU64::new(0), knots: AtomicU64::new(0) };
@@ -120,7 +124,26 @@ impl Hint {
     pub(super) fn set(&self, run: &Run) {
         // Relaxed: a guess.
         self.factor.store(run.spread.factor & !Self::COUNT | run.sorted() as u64, Relaxed);
-        self.knots.store(run.spread.knots, Relaxed);
+        self.knots.store(run.spread.knots | (run.len() / LINE) as u64, Relaxed);
+    }
+
+    /// Takes notice that keys of the run go to another line from now on. The caller holds its lock.
+    #[inline(always)]
+    pub(super) fn set_end(&self, run: &Run) {
+        let len = run.len();
+        if len % LINE == 0 {
+            // Relaxed: as above. Nobody else describes this run meanwhile.
+            let knots = self.knots.load(Relaxed) & !Self::END;
+            self.knots.store(knots | (len / LINE) as u64, Relaxed);
+        }
+    }
+
+    /// Asks for the lines of a run that an insertion needs: the first, and that where the key goes.
+    #[inline(always)]
+    pub(super) fn ask_for_end(&self, run: &Run) {
+        prefetch(run);
+        let line = (self.knots.load(Relaxed) & Self::END) as usize;
+        prefetch(core::ptr::from_ref(run).wrapping_add(1 + line));
     }
 
     pub(super) fn copy(&self) -> Self {
@@ -139,7 +162,7 @@ impl Hint {
         let (factor, knots) = (self.factor.load(Relaxed), self.knots.load(Relaxed));
         let words = core::ptr::from_ref(run).wrapping_add(1).cast::<u64>();
         let fresh = (factor & Self::COUNT) as usize;
-        let from = Spread { factor, knots }.window(place, fresh);
+        let from = Spread { factor, knots: knots & !Self::END }.window(place, fresh);
         for line in 0..3 {
             prefetch(words.wrapping_add(from + line * LINE));
             prefetch(words.wrapping_add(fresh + line * LINE));
@@ -147,7 +170,7 @@ impl Hint {
     }
 }
 
-const _: () = assert!(MOST_WORDS as u64 <= Hint::COUNT);
+const _: () = assert!(MOST_WORDS as u64 <= Hint::COUNT && (MOST_WORDS / LINE) as u64 <= Hint::END);
 
 /// Keys of an interval; see the module.
 #[derive(Debug)]
@@ -293,18 +316,7 @@ impl Run {
         is_in_order
     }
 
-    /// Asks for the line where the next key goes, and for all if they are to be brought into order then.
-    #[inline(always)]
-    pub(super) fn ask_for_end(&self) {
-        // Relaxed: a guess.
-        let Count { sorted, len } = Count::of(self.count.load(Relaxed));
-        prefetch(self.words().as_ptr().wrapping_add(len));
-        if len + 1 - sorted == MANY_FRESH {
-            self.ask_for_all(len);
-        }
-    }
-
-    #[inline(never)]
+    /// Asks for all lines: they are to be brought into order.
     fn ask_for_all(&self, len: usize) {
         for at in (0..len).step_by(LINE) {
             prefetch(self.words().as_ptr().wrapping_add(at));
@@ -388,6 +400,7 @@ impl Run {
     /// All keys, ascending, each once.
     pub(super) fn collect(&self) -> Vec<u64> {
         let (words, fresh) = self.parts();
+        self.ask_for_all(words.len() + fresh.len());
         let mut fresh: SmallVec<[u64; FEW_FRESH]> =
             fresh.iter().map(|word| word.load(Relaxed)).collect();
         fresh.sort_unstable();
