@@ -131,7 +131,7 @@ impl Hint {
     #[inline(always)]
     pub(super) fn set_end(&self, run: &Run) {
         let len = run.len();
-        if len % LINE == 0 {
+        if len.is_multiple_of(LINE) {
             // Relaxed: as above. Nobody else describes this run meanwhile.
             let knots = self.knots.load(Relaxed) & !Self::END;
             self.knots.store(knots | (len / LINE) as u64, Relaxed);
