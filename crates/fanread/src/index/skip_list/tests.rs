@@ -738,7 +738,8 @@ mod contradictions {
     }
 }
 
-use crate::index::skip_list::Plain;
+use crate::index::skip_list::{Plain, SkipList};
+use crate::mem::failing;
 
 use self::map::{Map, Pinned};
 
@@ -759,15 +760,15 @@ const NUMBERS: bool = false;
 
 #[test]
 fn a_large_key_for_which_there_is_no_memory_is_not_there_and_loses_no_value() {
-    let map = crate::index::skip_list::SkipList::new();
+    let map = SkipList::new();
     let pinned = map.pin();
     let mut failures = 0;
     for n in 0..40_u64 {
         let mut value = n.to_string();
         for allocations in 0.. {
-            crate::mem::failing::after(allocations);
+            failing::after(allocations);
             let result = pinned.try_insert((n, Plain([n; 40])), value);
-            crate::mem::failing::never();
+            failing::never();
             match result {
                 Ok(old) => {
                     assert!(old.is_none());

@@ -27,9 +27,10 @@ pub(super) const SLOTS: usize = 4;
 /// Blocks of the largest segment, which is 2 MB: a copy of it is a millisecond.
 pub(super) const MOST_BLOCKS: usize = if cfg!(any(shuttle, small_leaves, miri)) { 4 } else { 64 };
 
-/// Of 64 slots, how many are taken in a new segment and in one that is full: two thirds and five sixths.
+/// Of 64 slots, how many are taken in a new segment and in one that is full.
 ///
-/// One entry in ten is behind its home in a new segment, and one in six in a full one. A larger step makes fewer copies.
+/// One entry in thirteen is behind its home in a new segment, and one in seven in a full one; each is a guess of the processor that was
+/// wrong. A larger step makes fewer copies.
 pub(super) const FILLED: [usize; 2] = [40, 50];
 
 /// The word of a free slot.

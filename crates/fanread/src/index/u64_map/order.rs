@@ -166,7 +166,7 @@ impl Order {
         Some((run, hint))
     }
 
-    /// The same, whose lines are asked for, all at once.
+    /// The run of a key. The lines that a search needs are asked for, all at once.
     #[inline(always)]
     pub(super) fn asked<'g>(&self, key: u64, guard: &'g Guard) -> Option<&'g Run> {
         let (chunk, at) = self.place(key, guard)?;

@@ -142,6 +142,7 @@ impl Hint {
     #[inline(always)]
     pub(super) fn ask_for_end(&self, run: &Run) {
         prefetch(run);
+        // Relaxed: as above.
         let line = (self.knots.load(Relaxed) & Self::END) as usize;
         prefetch(core::ptr::from_ref(run).wrapping_add(1 + line));
     }
