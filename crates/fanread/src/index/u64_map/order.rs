@@ -57,7 +57,12 @@ impl Parts {
     }
 
     /// For each part, and for the end, which of ascending first keys has the part's first key.
-    fn starts<T: Copy>(self, most: usize, lows: impl Iterator<Item = u64>, number: impl Fn(usize) -> T) -> Vec<T> {
+    fn starts<T: Copy>(
+        self,
+        most: usize,
+        lows: impl Iterator<Item = u64>,
+        number: impl Fn(usize) -> T,
+    ) -> Vec<T> {
         let mut starts = Vec::with_capacity(most + 1);
         let mut count = 0;
         for low in lows {
