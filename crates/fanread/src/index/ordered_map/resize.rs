@@ -113,14 +113,14 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
     ) -> Result<Leaf<'_>, AllocError> {
         let mut shape = Shape::of(sorted.len());
         let mut shard = self.shards.lock(thread);
-        let (unit, lines) = match shard.free.pop(shape.lines()) {
-            Some(found) => found,
-            None => {
-                let lines = shape.lines();
-                let unit = shard.heap.allocate_lines(&self.memory.units, lines as u64)?;
-                shard.free.count(lines);
-                (unit, lines)
-            }
+        let mut lines = shape.lines();
+        let unit = if let Some((unit, found)) = shard.free.pop(lines) {
+            lines = found;
+            unit
+        } else {
+            let unit = shard.heap.allocate_lines(&self.memory.units, lines as u64)?;
+            shard.free.count(lines);
+            unit
         };
         drop(shard);
         shape = shape.in_lines(lines);
