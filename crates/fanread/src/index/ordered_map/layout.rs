@@ -25,15 +25,12 @@
 //!   fresh ones in its lower half, and in the upper one how many records were removed since the leaf was made.
 
 use crate::list::Header;
-use crate::mem::LINE_BYTES;
 use crate::mem::arena::Arena;
 use crate::mem::pages::FROM_ALLOCATOR;
+use crate::mem::{COMPACT, LINE_BYTES};
 
 /// Whether sizes are such that short tests reach everything.
 const SMALL: bool = cfg!(any(shuttle, small_leaves, miri));
-
-/// Whether memory is worth more than the time of insertions.
-const COMPACT: bool = cfg!(feature = "compact");
 
 /// The arena of records and leaves: units of 8 bytes, a first chunk of 512 bytes, which holds a small leaf and ten short records.
 pub(super) type Units = Arena<3, 6>;
