@@ -506,11 +506,11 @@ mod tests {
                 let near = keys.iter().flat_map(|k| [k.saturating_sub(1), *k, k.saturating_add(1)]);
                 for key in near.chain([0, u64::MAX, 1 << 40]) {
                     let below = keys.iter().filter(|k| **k < key).count();
-                    assert_eq!(
-                        run.get().rank(run.get().parts().0, key),
-                        below,
-                        "{key} in {keys:?}"
-                    );
+                    // Wherever a search begins: the hint that says may be another run's.
+                    for guess in [0, 1, 8, 64, 393, 1000, below] {
+                        let rank = Run::rank(run.get().parts().0, key, guess);
+                        assert_eq!(rank, below, "{key} in {keys:?} from {guess}");
+                    }
                 }
             }
         }
@@ -524,11 +524,11 @@ mod tests {
             assert!(run.get().push(key));
         }
         let keys = [13, 15, 20, 70, 90, 99];
-        for from in 10..=99 {
+        for (from, guess) in (10..=99).zip((0..6).cycle()) {
             let above = keys.iter().copied().find(|key| *key >= from);
-            assert_eq!(run.get().nearest::<true>(from), above, "above {from}");
+            assert_eq!(run.get().nearest::<true>(from, guess), above, "above {from}");
             let below = keys.iter().copied().rfind(|key| *key <= from);
-            assert_eq!(run.get().nearest::<false>(from), below, "below {from}");
+            assert_eq!(run.get().nearest::<false>(from, guess), below, "below {from}");
         }
     }
 
