@@ -44,7 +44,7 @@ fn class_of(units: u64) -> (usize, u64) {
 }
 
 /// Units of a line.
-const LINE_UNITS: u64 = (LINE_BYTES / Records::UNIT_BYTES) as u64;
+pub(crate) const LINE_UNITS: u64 = (LINE_BYTES / Records::UNIT_BYTES) as u64;
 
 /// Units that nobody has, in one piece.
 #[derive(Clone, Copy, Debug)]
@@ -288,11 +288,9 @@ mod tests {
         }
         // Pieces of the lists first, then these.
         let (used, mut cut) = (arena.used_bytes(), 0);
-        while !given.is_empty() {
-            let of: Vec<_> = given.last().into_iter().copied().collect();
+        while let Some((first, units)) = given.last().copied() {
             let unit = shard.allocate_from(&arena, 6, |_| given.pop()).unwrap();
-            cut +=
-                of.iter().filter(|(first, units)| (*first..first + units).contains(&unit)).count();
+            cut += usize::from((first..first + units).contains(&unit));
         }
         assert!(cut >= 1999, "{cut}");
         assert_eq!(arena.used_bytes(), used);

@@ -16,7 +16,7 @@
 //!
 //! * A *tag* is 0 if its slot is free, 1 if it is gone, else a byte of the key's hash. The *passers* are a filter of 32 bits of the
 //!   hashes that went past the bucket because it was full. A record is named by its place in units of
-//!   8 bytes, so a map holds up to 32 GB of records.
+//!   8 bytes, and a leaf by its place in lines, in one arena: a map holds up to 32 GB of both.
 //! * The value of a record is the word of an inline value, or the address of a box; values without bytes take none. Byte strings
 //!   are in the record, behind the key; long ones *apart*, with their address there. *Spare* are units that the record has beyond
 //!   what it needs.
@@ -34,9 +34,6 @@ const SMALL: bool = cfg!(any(shuttle, small_leaves, miri));
 
 /// The arena of records and leaves: units of 8 bytes, a first chunk of 512 bytes, which holds a small leaf and ten short records.
 pub(super) type Units = Arena<3, 6>;
-
-/// Units of a line: a leaf is named by where it is in lines.
-pub(super) const LINE_UNITS: u64 = (LINE_BYTES / Units::UNIT_BYTES) as u64;
 
 /// Longest key of a map.
 pub(super) const MAX_KEY_BYTES: usize = u16::MAX as usize;
@@ -57,8 +54,8 @@ pub(super) const GONE: u8 = 1;
 
 /// Of 64 slots, how many are taken in a new segment and in one that is full.
 ///
-/// A copy reads all records, so the step is a large one; with a smaller one an entry takes 1.3 bytes less, and an insertion a
-/// tenth longer. One entry in ten is behind its home in a segment that has 56.
+/// A copy reads all records, so the step is a large one; with a smaller one an entry takes 1.3 bytes less, and segments
+/// are copied more often. One entry in ten is behind its home in a segment that has 56.
 pub(super) const FILLED: [usize; 2] = if COMPACT { [46, 60] } else { [40, 56] };
 
 /// The bit of a hash among a bucket's passers, in the word of its last tags.

@@ -40,11 +40,12 @@ use crate::api::{MemoryUsage, Options};
 use crate::hash::prefix::Seed;
 use crate::list::{Leaf as _, Leaves as _, List};
 use crate::mem;
+use crate::mem::heap::LINE_UNITS;
 use crate::shards::Shards;
 use crate::sync::epoch::{self, Guard};
 
 pub use iter::Range;
-use layout::{LINE_UNITS, State};
+use layout::State;
 pub use raw::Stored;
 use raw::{Garbage, Leaf, Memory, left_of};
 use search::Table;
@@ -93,16 +94,26 @@ pub struct OrderedMap<V: ?Sized + Stored> {
 struct FreeLeaves {
     /// Where they are, by how many lines they have; no lists before the first is free.
     units: Vec<Vec<u64>>,
+    /// Lines of these.
+    idle_lines: usize,
     /// Lines of the leaves that were handed out here, less those that came back here: one part alone may be below zero.
-    lines: usize,
+    lines: i64,
 }
 
 impl FreeLeaves {
-    /// A free leaf of so many lines, or some more; returns how many, too.
-    fn pop(&mut self, lines: usize) -> Option<(u64, usize)> {
-        let mut sizes = lines..self.units.len().min(lines + layout::SPARE_LINES + 1);
+    /// A free leaf of so many lines, or up to so many more; returns how many, too.
+    fn take(&mut self, lines: usize, more: usize) -> Option<(u64, usize)> {
+        if self.idle_lines == 0 {
+            return None;
+        }
+        let mut sizes = lines..self.units.len().min(lines.saturating_add(more).saturating_add(1));
         let found = sizes.find_map(|lines| self.units[lines].pop().map(|unit| (unit, lines)));
-        found.inspect(|(_, lines)| self.count(*lines))
+        found.inspect(|(_, lines)| self.idle_lines -= lines)
+    }
+
+    /// A free leaf of so many lines, or some more, that is a leaf again.
+    fn pop(&mut self, lines: usize) -> Option<(u64, usize)> {
+        self.take(lines, layout::SPARE_LINES).inspect(|(_, lines)| self.count(*lines))
     }
 
     fn push(&mut self, lines: usize, unit: u64) {
@@ -110,25 +121,23 @@ impl FreeLeaves {
             self.units.resize_with(lines + 1, Vec::new);
         }
         self.units[lines].push(unit);
-        self.lines = self.lines.wrapping_sub(lines);
+        self.idle_lines += lines;
+        self.lines -= lines.cast_signed() as i64;
     }
 
     /// Counts a leaf that was handed out.
     fn count(&mut self, lines: usize) {
-        self.lines = self.lines.wrapping_add(lines);
+        self.lines += lines.cast_signed() as i64;
     }
 
     /// Gives a free leaf away that has so many units; the smallest, which the others may have outgrown.
     fn give(&mut self, units: u64) -> Option<(u64, u64)> {
-        let lines = units.div_ceil(LINE_UNITS) as usize..self.units.len();
-        lines
-            .into_iter()
-            .find_map(|lines| Some((self.units[lines].pop()?, lines as u64 * LINE_UNITS)))
+        let found = self.take(units.div_ceil(LINE_UNITS) as usize, usize::MAX);
+        found.map(|(unit, lines)| (unit, lines as u64 * LINE_UNITS))
     }
 
     fn idle_bytes(&self) -> usize {
-        let lines = self.units.iter().enumerate().map(|(lines, free)| lines * free.len());
-        lines.sum::<usize>() * mem::LINE_BYTES
+        self.idle_lines * mem::LINE_BYTES
     }
 }
 
@@ -159,12 +168,13 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
     /// Returns what the map takes in memory.
     pub fn memory_usage(&self) -> MemoryUsage {
         let guard = epoch::pin();
-        let (mut idle_bytes, mut leaf_lines) = (0, 0_usize);
+        let (mut idle_bytes, mut leaf_lines) = (0, 0);
         for shard in self.shards.lock_each() {
             idle_bytes += shard.heap.idle_bytes(&self.memory.units) + shard.free.idle_bytes();
-            leaf_lines = leaf_lines.wrapping_add(shard.free.lines);
+            leaf_lines += shard.free.lines;
         }
-        let leaf_bytes = leaf_lines * mem::LINE_BYTES;
+        // Below zero if others took and freed meanwhile.
+        let leaf_bytes = usize::try_from(leaf_lines).unwrap_or(0) * mem::LINE_BYTES;
         let apart = V::apart(&self.apart, self.shards.entries()).unwrap_or(0);
         let (directory, _) = self.table.bytes(&guard);
         MemoryUsage {

@@ -15,8 +15,8 @@
 use core::marker::PhantomData;
 
 use super::layout::{
-    FILLED, FIXED_LINES, FREE, GONE, LINE_NUMBERS, LINE_UNITS, MOST_BLOCKS, SLOTS, Shape, State,
-    Units, passer, tag_of,
+    FILLED, FIXED_LINES, FREE, GONE, LINE_NUMBERS, MOST_BLOCKS, SLOTS, Shape, State, Units, passer,
+    tag_of,
 };
 use crate::api::OwnsAndTakes;
 use crate::arch::{self, prefetch};
@@ -25,6 +25,7 @@ use crate::list::{self, Border, Header, Limits};
 use crate::mem::LINE_BYTES;
 use crate::mem::boxed::Boxed;
 use crate::mem::bytes::{self, Apart, BytesApart, NewBytes};
+use crate::mem::heap::LINE_UNITS;
 use crate::mem::record;
 use crate::mem::word::{self, Form, Read, Word};
 use crate::prefix::{self, LeafRef};
