@@ -9,9 +9,9 @@ use crate::sync::shared;
 use crate::sync::shim::{AtomicU64, Ordering::Relaxed};
 use crate::sync::version::{Locked, Version};
 
-/// A part of the directory. What a search needs of it is in the first 64 bytes.
+/// A part of the directory. What a search needs of it is in the first line.
 #[derive(Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub(crate) struct Segment<B: Bucket> {
     pub(crate) geometry: Geometry,
     memory: Memory<B>,

@@ -51,6 +51,9 @@ pub(super) const FREE: u8 = 0;
 /// The tag of a slot whose entry was removed, in a bucket behind which others may have gone.
 pub(super) const GONE: u8 = 1;
 
+/// The least tag of a hash.
+pub(super) const LEAST_TAG: u8 = GONE + 1;
+
 /// Of 64 slots, how many are taken in a new segment and in one that is full.
 ///
 /// A copy reads all records, so the step is a large one; smaller where an allocator counts the bytes: an entry takes half a byte
@@ -66,7 +69,7 @@ pub(super) fn passer(hash: u64) -> u64 {
 /// The tag of a hash.
 #[inline(always)]
 pub(super) fn tag_of(hash: u64) -> u8 {
-    (hash as u8).max(GONE + 1)
+    (hash as u8).max(LEAST_TAG)
 }
 
 /// Where a record is on its way through the map.
@@ -103,10 +106,13 @@ impl State {
         }
     }
 
+    /// The bit of a state that says whether a record is an entry to who was led to it by the directory.
+    pub(super) const ENTRY: u32 = 1;
+
     /// Whether a record is an entry to who was led to it by the directory.
     #[inline(always)]
     pub(super) fn is_named_entry(self) -> bool {
-        self as u8 & 1 == 1
+        self as u32 & Self::ENTRY != 0
     }
 
     /// Whether only leaves name the record, and it is not to be in the next one.

@@ -15,11 +15,11 @@
 use core::marker::PhantomData;
 
 use super::layout::{
-    FILLED, FIXED_LINES, FREE, GONE, LINE_NUMBERS, Leaves, MOST_BLOCKS, SLOTS, Shape, State,
-    passer, tag_of,
+    FILLED, FIXED_LINES, FREE, GONE, LEAST_TAG, LINE_NUMBERS, Leaves, MOST_BLOCKS, SLOTS, Shape,
+    State, passer, tag_of,
 };
 use crate::api::OwnsAndTakes;
-use crate::arch::{self, prefetch};
+use crate::arch::{self, prefetch, same};
 use crate::directory::{self, Spelling};
 use crate::list::{self, Border, Header, Limits};
 use crate::mem::LINE_BYTES;
@@ -31,8 +31,9 @@ use crate::mem::word::{self, Form, Read, Word};
 use crate::prefix::{self, LeafRef};
 use crate::sync::epoch::Unlinked;
 use crate::sync::shim::{
-    AtomicPtr, AtomicU32, AtomicU64,
+    self, AtomicPtr, AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
+    fence,
 };
 
 /// The number of a record.
@@ -48,12 +49,25 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// The slots with this tag.
+    /// The slots with the tag of a hash.
     #[inline(always)]
-    pub(super) fn tagged(&self, tag: u8) -> u32 {
-        // ORDER: Acquire, pairs with the Release store in `set_tag`: the numbers are there.
-        let tags = self.tags.each_ref().map(|tags| tags.load(Acquire));
-        arch::match_sixteen(tags, tag) & ((1 << SLOTS) - 1)
+    pub(super) fn tagged(&self, hash: u64) -> u32 {
+        self.matches::<LEAST_TAG>(hash as u8)
+    }
+
+    /// The slots with this mark for a tag.
+    #[inline(always)]
+    fn marked(&self, mark: u8) -> u32 {
+        self.matches::<0>(mark)
+    }
+
+    /// The slots whose tag is this, or `LEAST` if that is more.
+    #[inline(always)]
+    fn matches<const LEAST: u8>(&self, tag: u8) -> u32 {
+        let found = arch::match_sixteen::<LEAST>(shim::line(&self.tags), tag);
+        // ORDER: Acquire fence, pairs with the Release store in `set_tag`: the number of a tag that was found is there.
+        fence(Acquire);
+        found & ((1 << SLOTS) - 1)
     }
 
     /// The number in a slot that had a tag.
@@ -66,7 +80,7 @@ impl Bucket {
     /// The slots that are taken.
     #[inline(always)]
     pub(super) fn taken(&self) -> u32 {
-        !(self.tagged(FREE) | self.tagged(GONE)) & ((1 << SLOTS) - 1)
+        !(self.marked(FREE) | self.marked(GONE)) & ((1 << SLOTS) - 1)
     }
 
     /// Who calls this holds the bucket's lock, or has not published the bucket.
@@ -74,7 +88,7 @@ impl Bucket {
     fn set_tag(&self, slot: usize, tag: u8) {
         let (tags, at) = (&self.tags[slot / 8], 8 * (slot % 8));
         let now = tags.load(Relaxed) & !(0xff << at);
-        // ORDER: Release, pairs with `tagged`.
+        // ORDER: Release, pairs with `matches`.
         tags.store(now | u64::from(tag) << at, Release);
     }
 }
@@ -90,12 +104,12 @@ unsafe impl directory::Bucket for Bucket {
 
     #[inline(always)]
     fn free(&self) -> u32 {
-        self.tagged(FREE)
+        self.marked(FREE)
     }
 
     #[inline(always)]
     fn gone(&self, _: u64) -> u32 {
-        self.tagged(GONE)
+        self.marked(GONE)
     }
 
     #[inline(always)]
@@ -111,7 +125,7 @@ unsafe impl directory::Bucket for Bucket {
 
     fn pass(&self, hash: u64, _: Spelling) {
         let now = self.tags[1].load(Relaxed);
-        // ORDER: Release, pairs with `is_passed` and `tagged`.
+        // ORDER: Release, pairs with `is_passed` and `matches`.
         self.tags[1].store(now | passer(hash), Release);
     }
 
@@ -238,6 +252,9 @@ impl list::Leaves for Memory {
 
 /// Bytes of length and state.
 const HEAD_BYTES: usize = size_of::<u32>();
+
+/// The bits of a head that are the length.
+const LENGTH: u32 = u16::MAX as u32;
 
 /// Where the state is in a head.
 const STATE_AT: u32 = 16;
@@ -476,6 +493,14 @@ impl<'g, V: ?Sized + Stored> Record<'g, V> {
         }
     }
 
+    /// The same for who is going to compare the key at once, and so has asked for all lines of a short one.
+    #[inline(always)]
+    pub(super) fn ask_long(self, key_bytes: usize) {
+        if key_bytes > LINE_BYTES / 2 {
+            self.ask(key_bytes);
+        }
+    }
+
     #[inline(always)]
     fn head(self) -> &'g AtomicU32 {
         // SAFETY: written by `write_record`, and from then on only touched as an atomic (M1).
@@ -495,6 +520,27 @@ impl<'g, V: ?Sized + Stored> Record<'g, V> {
     pub(super) fn state(self) -> State {
         // ORDER: Acquire, pairs with the Release store in `set_state`: who sees a record gone sees what its writer did before.
         State::of(self.head().load(Acquire) >> STATE_AT)
+    }
+
+    /// Whether it is the entry of a key to who was led to it by the directory.
+    ///
+    /// State and length are one word, and the key never changes: it does not matter which is looked at first.
+    #[inline(always)]
+    pub(super) fn is_named_entry_of(self, key: &[u8]) -> bool {
+        // ORDER: Acquire, as in `state`.
+        let head = self.head().load(Acquire);
+        let is_entry = State::of(head >> STATE_AT).is_named_entry();
+        is_entry && usize::from(head as u16) == key.len() && same(self.key(), key)
+    }
+
+    /// The same for a key of eight bytes.
+    #[inline(always)]
+    pub(super) fn is_named_entry_of_eight(self, key: [u8; 8]) -> bool {
+        // ORDER: Acquire, as in `state`.
+        let head = self.head().load(Acquire);
+        // SAFETY: if the length is eight, `write_record` has put as many bytes there, which never change (M1).
+        head & (LENGTH | State::ENTRY << STATE_AT) == 8 | State::ENTRY << STATE_AT
+            && unsafe { self.at.add(V::BEFORE + HEAD_BYTES).cast::<[u8; 8]>().read() } == key
     }
 
     /// Goes on to a state. The caller holds the lock of the key's window.

@@ -3,7 +3,7 @@
 //! The hash of a key names a bucket, a tag there a record, and the record has key and value. An entry does not move inside a
 //! segment of the directory, and what its record says is true: so a search needs no version, and repeats nothing.
 
-use super::layout::{SLOTS, tag_of};
+use super::layout::SLOTS;
 use super::raw::{Bucket, Leaf, Number, Record, Stored, read_value};
 use super::{OrderedMap, Pinned, Ref};
 use crate::arch::same;
@@ -42,10 +42,52 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
     }
 
     /// Finds the value of a key.
+    ///
+    /// How many of these are on their way at a time is a matter of how many instructions they have. So the most common length is
+    /// by itself; and what is on the way of most keys of that length is short, calls nothing, and needs no room on the stack.
     #[inline(always)]
     pub(super) fn find<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<Read<'g, V>> {
-        let hash = self.hash(key);
-        let (_, record) = self.find_record(self.table.segment(hash, guard)?, hash, key)?;
+        let Ok(eight) = <[u8; 8]>::try_from(key) else { return self.find_other(key, guard) };
+        self.find_as(key, guard, self.hash(&eight), |record| record.is_named_entry_of_eight(eight))
+    }
+
+    /// The same for a key that has not eight bytes.
+    #[inline(never)]
+    fn find_other<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<Read<'g, V>> {
+        self.find_as(key, guard, self.hash(key), |record| {
+            // All lines of a long record at once.
+            record.ask_long(key.len());
+            record.is_named_entry_of(key)
+        })
+    }
+
+    /// Finds the value of a key, most likely that of the first record that has the right tag.
+    #[inline(always)]
+    fn find_as<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+        hash: u64,
+        is_entry: impl FnOnce(Record<'g, V>) -> bool,
+    ) -> Option<Read<'g, V>> {
+        let segment = self.table.segment(hash, guard)?;
+        let bucket = segment.bucket(segment.geometry.home(hash));
+        let tagged = bucket.tagged(hash);
+        if tagged != 0 {
+            let record = self.record(bucket.number(tagged.trailing_zeros() as usize));
+            if is_entry(record) {
+                return Some(read_value(record.word()));
+            }
+        } else if !bucket.is_passed(hash, Spelling::WHOLE) {
+            return None;
+        }
+        self.find_further(segment, hash, key)
+    }
+
+    /// The same when it is another record's tag, or the key may be in a bucket behind.
+    #[inline(never)]
+    fn find_further<'g>(&'g self, segment: &Segment, hash: u64, key: &[u8]) -> Option<Read<'g, V>> {
+        let (_, record) = self.find_record(segment, hash, key)?;
         read_named(record)
     }
 
@@ -116,7 +158,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         hash: u64,
         key: &[u8],
     ) -> Option<((usize, Number), Record<'g, V>)> {
-        let mut found = bucket.tagged(tag_of(hash));
+        let mut found = bucket.tagged(hash);
         while found != 0 {
             let slot = found.trailing_zeros() as usize;
             found &= found - 1;
@@ -276,7 +318,7 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
             for ((likely, asked), key) in likely.iter_mut().zip(&asked).zip(keys) {
                 let Some((hash, segment)) = asked else { break };
                 let bucket = segment.bucket(segment.geometry.home(*hash));
-                let tagged = bucket.tagged(tag_of(*hash));
+                let tagged = bucket.tagged(*hash);
                 if tagged != 0 {
                     *likely = bucket.number(tagged.trailing_zeros() as usize);
                     map.record(*likely).ask(key.len());
