@@ -529,8 +529,22 @@ impl<'g, V: ?Sized + Stored> Record<'g, V> {
     pub(super) fn is_named_entry_of(self, key: &[u8]) -> bool {
         // ORDER: Acquire, as in `state`.
         let head = self.head().load(Acquire);
-        let is_entry = State::of(head >> STATE_AT).is_named_entry();
-        is_entry && usize::from(head as u16) == key.len() && same(self.key(), key)
+        head >> STATE_AT & State::ENTRY != 0 && self.has_key_by(head, key)
+    }
+
+    /// Whether it is the record of a key.
+    #[inline(always)]
+    pub(super) fn has_key(self, key: &[u8]) -> bool {
+        // Relaxed: the length never changes.
+        self.has_key_by(self.head().load(Relaxed), key)
+    }
+
+    #[inline(always)]
+    fn has_key_by(self, head: u32, key: &[u8]) -> bool {
+        let at = self.at.wrapping_add(V::BEFORE + HEAD_BYTES);
+        // SAFETY: as many bytes as the head says were written by `write_record`, and are unchanged since (M1).
+        usize::from(head as u16) == key.len()
+            && same(unsafe { core::slice::from_raw_parts(at, key.len()) }, key)
     }
 
     /// The same for a key of eight bytes.

@@ -6,7 +6,6 @@
 use super::layout::SLOTS;
 use super::raw::{Bucket, Leaf, Number, Record, Stored, read_value};
 use super::{OrderedMap, Pinned, Ref};
-use crate::arch::same;
 use crate::directory::{self, Bucket as _, Spelling};
 use crate::list::Hint;
 use crate::mem::word::Read;
@@ -87,8 +86,23 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
     /// The same when it is another record's tag, or the key may be in a bucket behind.
     #[inline(never)]
     fn find_further<'g>(&'g self, segment: &Segment, hash: u64, key: &[u8]) -> Option<Read<'g, V>> {
-        let (_, record) = self.find_record(segment, hash, key)?;
-        read_named(record)
+        let home = segment.geometry.home(hash);
+        for at in segment.geometry.window(home) {
+            let bucket = segment.bucket(at);
+            let mut tagged = bucket.tagged(hash);
+            while tagged != 0 {
+                let record = self.record(bucket.number(tagged.trailing_zeros() as usize));
+                let is_key = record.has_key(key);
+                if is_key {
+                    return read_named(record);
+                }
+                tagged &= tagged - 1;
+            }
+            if !bucket.is_passed(hash, Spelling::WHOLE) {
+                return None;
+            }
+        }
+        None
     }
 
     /// The same, with something to do while the lines where it may be are on their way.
@@ -165,8 +179,8 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
             let number = bucket.number(slot);
             let record = self.record(number);
             // All lines of a long record at once.
-            record.ask(key.len());
-            if same(record.key(), key) {
+            record.ask_long(key.len());
+            if record.has_key(key) {
                 return Some(((slot, number), record));
             }
         }
@@ -331,7 +345,7 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
                 let mut record = None;
                 if *likely != 0 {
                     record = (*likely != UNKNOWN).then(|| map.record(*likely));
-                    if record.is_none_or(|record| !same(record.key(), key)) {
+                    if record.is_none_or(|record| !record.has_key(key)) {
                         record = map.find_record(segment, *hash, key).map(|found| found.1);
                     }
                 }
