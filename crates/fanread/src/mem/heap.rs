@@ -5,13 +5,16 @@
 //! arena is shared; lists and the block that fresh pieces are cut from belong to a [`Shard`], one for each few
 //! threads, so that writers seldom meet.
 //!
+//! A map may keep other things there, too, in whole lines: [`Shard::allocate_lines`]. Who has such pieces to spare gives them to
+//! [`Shard::allocate_from`], which cuts them up before it takes fresh memory.
+//!
 //! # Invariants
 //!
-//! * **H1** A piece belongs to one owner at a time: the caller of `allocate` until its `free`, else a list or a block.
+//! * **H1** A piece belongs to one owner at a time: the caller of `allocate` until its `free`, else a list or one of the two blocks.
 //! * **H2** The first 8 bytes of a listed piece are the unit of the next one, 0 at the end.
 
-use super::AllocError;
 use super::arena::Arena;
+use super::{AllocError, LINE_BYTES};
 
 /// The arena of records: units of 8 bytes, a first chunk of 256 bytes.
 pub(crate) type Records = Arena<3, 5>;
@@ -40,23 +43,67 @@ fn class_of(units: u64) -> (usize, u64) {
     (class, (step + 1) << shift)
 }
 
+/// Units of a line.
+pub(crate) const LINE_UNITS: u64 = (LINE_BYTES / Records::UNIT_BYTES) as u64;
+
+/// Units that nobody has, in one piece.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    next: u64,
+    end: u64,
+}
+
+impl Block {
+    const EMPTY: Self = Self { next: 0, end: 0 };
+
+    fn units(self) -> u64 {
+        self.end - self.next
+    }
+
+    /// Cuts a piece off, if there is as much.
+    #[inline]
+    fn cut(&mut self, units: u64) -> Option<u64> {
+        let unit = self.next;
+        (units <= self.units()).then(|| {
+            self.next += units;
+            unit
+        })
+    }
+}
+
 /// A part of a heap's free memory, used by one thread at a time.
 #[derive(Debug)]
 pub(crate) struct Shard {
-    next: u64,
-    end: u64,
+    /// Fresh units, and units that were given.
+    fresh: Block,
+    given: Block,
     /// First piece of each class's list. Absent until something is freed.
     lists: Option<Box<[u64; CLASSES]>>,
 }
 
 impl Shard {
     pub(crate) const fn new() -> Self {
-        Self { next: 0, end: 0, lists: None }
+        Self { fresh: Block::EMPTY, given: Block::EMPTY, lists: None }
     }
 
     /// Hands out a piece of at least `units` units.
     #[inline]
-    pub(crate) fn allocate(&mut self, arena: &Records, units: u64) -> Result<u64, AllocError> {
+    pub(crate) fn allocate<const FIRST: u32>(
+        &mut self,
+        arena: &Arena<3, FIRST>,
+        units: u64,
+    ) -> Result<u64, AllocError> {
+        self.allocate_from(arena, units, |_| None)
+    }
+
+    /// The same. Before fresh memory is taken, `spare` may give a piece of at least so many units, and says how many it has.
+    #[inline]
+    pub(crate) fn allocate_from<const FIRST: u32>(
+        &mut self,
+        arena: &Arena<3, FIRST>,
+        units: u64,
+        spare: impl FnOnce(u64) -> Option<(u64, u64)>,
+    ) -> Result<u64, AllocError> {
         let (class, units) = class_of(units);
         if let Some(lists) = &mut self.lists {
             let unit = lists[class];
@@ -67,16 +114,45 @@ impl Shard {
                 return Ok(unit);
             }
         }
-        if self.end - self.next < units {
-            self.refill(arena, units)?;
+        if let Some(unit) = self.given.cut(units) {
+            return Ok(unit);
         }
-        let unit = self.next;
-        self.next += units;
-        Ok(unit)
+        if let Some((unit, more)) = spare(units) {
+            let rest = core::mem::replace(&mut self.given, Block { next: unit, end: unit + more });
+            self.free_rest(arena, rest);
+            return Ok(self.given.cut(units).expect("as many as were asked for"));
+        }
+        if self.fresh.units() < units {
+            self.take_block(arena, units)?;
+        }
+        Ok(self.fresh.cut(units).expect("the block is as large"))
     }
 
+    /// Hands out a piece of whole lines, at the start of one. The lines of a piece are the caller's to keep or to give away.
+    pub(crate) fn allocate_lines<const FIRST: u32>(
+        &mut self,
+        arena: &Arena<3, FIRST>,
+        lines: u64,
+    ) -> Result<u64, AllocError> {
+        // Chunks are lines, so units of an arena are where lines begin if their numbers are.
+        let before = |block: Block| block.next.next_multiple_of(LINE_UNITS) - block.next;
+        let units = lines * LINE_UNITS;
+        if self.fresh.units() < before(self.fresh) + units {
+            self.take_block(arena, units + LINE_UNITS - 1)?;
+        }
+        let rest = before(self.fresh);
+        self.free_rest(arena, Block { end: self.fresh.next + rest, ..self.fresh });
+        self.fresh.next += rest + units;
+        Ok(self.fresh.next - units)
+    }
+
+    /// Takes a block of fresh memory, in which at least so many units are in one piece.
     #[cold]
-    fn refill(&mut self, arena: &Records, units: u64) -> Result<(), AllocError> {
+    fn take_block<const FIRST: u32>(
+        &mut self,
+        arena: &Arena<3, FIRST>,
+        units: u64,
+    ) -> Result<(), AllocError> {
         // A small heap takes small blocks: an eighth of what it has. None is to go past the end of a chunk, for what is left there is
         // lost then.
         let used_units = (arena.used_bytes() / Records::UNIT_BYTES) as u64;
@@ -84,27 +160,34 @@ impl Shard {
         let most = if left < units { BLOCK_UNITS } else { left.min(BLOCK_UNITS) };
         let block = (used_units / 8).min(most).max(units);
         let unit = arena.grow(block)?;
-        if unit == self.end && !Records::starts_chunk(unit) {
+        if unit == self.fresh.end && !Arena::<3, FIRST>::starts_chunk(unit) {
             // The new block continues the old one.
-            self.end = unit + block;
+            self.fresh.end = unit + block;
             return Ok(());
         }
-        let (rest, rest_units) = (self.next, self.end - self.next);
-        (self.next, self.end) = (unit, unit + block);
-        // What is left of the old block is a piece of some exact class, or a few.
-        let mut at = rest;
-        while at < rest + rest_units {
-            let piece = (rest + rest_units - at).min(EXACT_UNITS);
-            self.free(arena, at, piece);
-            at += piece;
-        }
+        let rest = core::mem::replace(&mut self.fresh, Block { next: unit, end: unit + block });
+        self.free_rest(arena, rest);
         Ok(())
+    }
+
+    /// Takes what is left of a block, which is a piece of some exact class, or a few.
+    fn free_rest<const FIRST: u32>(&mut self, arena: &Arena<3, FIRST>, mut rest: Block) {
+        while rest.units() > 0 {
+            let piece = rest.units().min(EXACT_UNITS);
+            self.free(arena, rest.next, piece);
+            rest.next += piece;
+        }
     }
 
     /// Takes back a piece that was requested with `units`.
     ///
     /// The caller owns it (H1): nobody reads it any more.
-    pub(crate) fn free(&mut self, arena: &Records, unit: u64, units: u64) {
+    pub(crate) fn free<const FIRST: u32>(
+        &mut self,
+        arena: &Arena<3, FIRST>,
+        unit: u64,
+        units: u64,
+    ) {
         let (class, _) = class_of(units);
         let lists = self.lists.get_or_insert_with(|| Box::new([0; CLASSES]));
         // SAFETY: the piece is the caller's (H1), has at least one unit, and is aligned to 8 bytes.
@@ -112,9 +195,9 @@ impl Shard {
         lists[class] = unit;
     }
 
-    /// Bytes that wait in lists or in the block.
-    pub(crate) fn idle_bytes(&self, arena: &Records) -> usize {
-        let mut units = self.end - self.next;
+    /// Bytes that wait in lists or blocks.
+    pub(crate) fn idle_bytes<const FIRST: u32>(&self, arena: &Arena<3, FIRST>) -> usize {
+        let mut units = self.fresh.units() + self.given.units();
         if let Some(lists) = &self.lists {
             for (class, first) in lists.iter().enumerate() {
                 let mut unit = *first;
@@ -190,6 +273,27 @@ mod tests {
         for (n, piece) in pieces.iter().enumerate() {
             assert!(piece.iter().all(|word| *word == n as u64), "{n}");
         }
+    }
+
+    #[test]
+    fn lines_begin_where_lines_do_and_what_is_given_is_cut_up_first() {
+        let arena = Records::new();
+        let mut shard = Shard::new();
+        let mut given = Vec::new();
+        for n in 0..2000 {
+            shard.allocate(&arena, 1 + n % 5).unwrap();
+            let unit = shard.allocate_lines(&arena, 3 + n % 20).unwrap();
+            assert_eq!(arena.at(unit).addr() % LINE_BYTES, 0);
+            given.push((unit, (3 + n % 20) * LINE_UNITS));
+        }
+        // Pieces of the lists first, then these.
+        let (used, mut cut) = (arena.used_bytes(), 0);
+        while let Some((first, units)) = given.last().copied() {
+            let unit = shard.allocate_from(&arena, 6, |_| given.pop()).unwrap();
+            cut += usize::from((first..first + units).contains(&unit));
+        }
+        assert!(cut >= 1999, "{cut}");
+        assert_eq!(arena.used_bytes(), used);
     }
 
     #[test]

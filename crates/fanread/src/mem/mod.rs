@@ -18,6 +18,9 @@ pub(crate) mod word;
 /// Bytes of a cache line on all machines this crate is for.
 pub(crate) const LINE_BYTES: usize = 64;
 
+/// Whether memory is worth more than time.
+pub(crate) const COMPACT: bool = cfg!(feature = "compact");
+
 /// The system gave no memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct AllocError {

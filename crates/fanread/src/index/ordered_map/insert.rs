@@ -19,6 +19,7 @@ use crate::mem::AllocError;
 use crate::mem::boxed;
 use crate::mem::word::Word;
 use crate::prefix::Probe;
+use crate::shards::Shard;
 use crate::sync::backoff::Backoff;
 use crate::sync::version::Locked;
 
@@ -98,6 +99,8 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
                     return Ok((Outcome::Refused(None), core::ptr::null_mut()));
                 }
                 self.table.make_first(guard)?;
+                // Before the first record, so that both fit into the first chunk.
+                self.start_list(pinned)?;
                 continue;
             };
             segment.ask(hash);
@@ -236,9 +239,10 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         let least = V::units(key.len(), value);
         let units = old.map_or(least, |old| V::units_after(old, least));
         let mut shard = self.shards.lock(thread);
-        let unit = shard.heap.allocate(&self.memory.records, units)?;
+        let Shard { heap, free, .. } = &mut *shard;
+        let unit = heap.allocate_from(&self.memory.units, units, |least| free.give(least))?;
         let Ok(number) = Number::try_from(unit) else {
-            shard.heap.free(&self.memory.records, unit, units);
+            shard.heap.free(&self.memory.units, unit, units);
             return Err(AllocError { bytes: units as usize * 8 });
         };
         drop(shard);
@@ -250,7 +254,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
     /// Gives back a record that nobody else has seen. Its value is the caller's.
     fn discard_record(&self, thread: usize, number: Number) {
         let units = V::units_of(self.record(number));
-        self.shards.lock(thread).heap.free(&self.memory.records, u64::from(number), units);
+        self.shards.lock(thread).heap.free(&self.memory.units, u64::from(number), units);
     }
 
     /// Puts the first leaf into an empty list.

@@ -16,7 +16,7 @@
 //!
 //! * A *tag* is 0 if its slot is free, 1 if it is gone, else a byte of the key's hash. The *passers* are a filter of 32 bits of the
 //!   hashes that went past the bucket because it was full. A record is named by its place in units of
-//!   8 bytes, so a map holds up to 32 GB of records.
+//!   8 bytes, and a leaf by its place in lines, in one arena: a map holds up to 32 GB of both.
 //! * The value of a record is the word of an inline value, or the address of a box; values without bytes take none. Byte strings
 //!   are in the record, behind the key; long ones *apart*, with their address there. *Spare* are units that the record has beyond
 //!   what it needs.
@@ -27,12 +27,13 @@
 use crate::list::Header;
 use crate::mem::arena::Arena;
 use crate::mem::pages::FROM_ALLOCATOR;
+use crate::mem::{COMPACT, LINE_BYTES};
 
 /// Whether sizes are such that short tests reach everything.
 const SMALL: bool = cfg!(any(shuttle, small_leaves, miri));
 
-/// The arena of leaves: units of one line, a first chunk of 512 bytes, which holds one small leaf.
-pub(super) type Leaves = Arena<6, 3>;
+/// The arena of records and leaves: units of 8 bytes, a first chunk of 512 bytes, which holds a small leaf and ten short records.
+pub(super) type Units = Arena<3, 6>;
 
 /// Longest key of a map.
 pub(super) const MAX_KEY_BYTES: usize = u16::MAX as usize;
@@ -56,9 +57,9 @@ pub(super) const LEAST_TAG: u8 = GONE + 1;
 
 /// Of 64 slots, how many are taken in a new segment and in one that is full.
 ///
-/// A copy reads all records, so the step is a large one; smaller where an allocator counts the bytes: an entry takes half a byte
-/// less. One entry in ten is behind its home in a full segment.
-pub(super) const FILLED: [usize; 2] = if FROM_ALLOCATOR { [47, 58] } else { [40, 56] };
+/// A copy reads all records, so the step is a large one; with a smaller one an entry takes 1.3 bytes less, and segments
+/// are copied more often. One entry in ten is behind its home in a segment that has 56.
+pub(super) const FILLED: [usize; 2] = if COMPACT { [46, 60] } else { [40, 56] };
 
 /// The bit of a hash among a bucket's passers, in the word of its last tags.
 #[inline(always)]
@@ -125,16 +126,20 @@ impl State {
 /// Sorted entries at which a leaf becomes two.
 ///
 /// More make fewer leaves, and so a smaller prefix table; what a leaf costs to be made anew is shared by as many more.
-pub(super) const MOST_SORTED: usize = if SMALL { 6 } else { 256 };
+pub(super) const MOST_SORTED: usize = match (SMALL, COMPACT) {
+    (true, _) => 6,
+    (false, true) => 384,
+    (false, false) => 256,
+};
 
 /// Entries of two neighbours that become one leaf.
 pub(super) const MERGE_AT: usize = MOST_SORTED / 2;
 
-/// Room for fresh numbers in a large leaf: five lines.
+/// Room for fresh numbers: as many as there are sorted ones, within these limits, and what is left of the last line.
 ///
 /// A leaf is made anew when they are taken, and all of its records are read then: with three lines, a load of long keys took a
-/// seventh longer, with six an entry takes half a byte more.
-const MOST_FRESH: usize = if SMALL { 3 } else { 80 };
+/// seventh longer than with five, with six an entry takes half a byte more.
+const FRESH: [usize; 2] = if SMALL { [3, 3] } else { [8, 80] };
 
 /// Fresh entries that a reader sorts for itself; more make it bring them into order for all.
 pub(super) const FEW_FRESH: usize = if SMALL { 1 } else { 6 };
@@ -153,60 +158,38 @@ pub(super) struct Shape {
     pub(super) sorted: u16,
     /// For how many fresh ones there is room.
     pub(super) fresh: u8,
-    /// Which size, above six bits of lines.
-    size_and_lines: u8,
-}
-
-/// Room for numbers, fresh ones and all, in leaves of each size.
-const ROOM: [(usize, usize); 4] = if SMALL {
-    [(MOST_FRESH, MOST_SORTED + MOST_FRESH); 4]
-} else {
-    // The third for what a leaf is parted into.
-    [
-        (LINE_NUMBERS, 2 * LINE_NUMBERS),
-        (32, 96),
-        (MOST_FRESH, 240),
-        (MOST_FRESH, MOST_SORTED + MOST_FRESH),
-    ]
-};
-
-/// How many sizes of leaves there are. Few: what one leaf gives back is of use to the next.
-pub(super) const SIZES: usize = ROOM.len();
-
-/// Lines of a leaf of each size.
-pub(super) fn lines() -> impl Iterator<Item = usize> {
-    ROOM.iter().map(|(_, all)| FIXED_LINES + all.div_ceil(LINE_NUMBERS))
+    /// Lines of the whole leaf.
+    lines: u8,
 }
 
 impl Shape {
     /// That of a leaf of so many sorted entries.
     pub(super) fn of(sorted: usize) -> Self {
-        let fits = |(fresh, all): &(usize, usize)| sorted + fresh <= *all;
-        let size = ROOM.iter().position(fits).expect("a leaf has no more entries than it may");
-        Self { sorted: sorted as u16, fresh: ROOM[size].0 as u8, size_and_lines: 0 }.in_size(size)
+        let numbers = sorted + sorted.clamp(FRESH[0], FRESH[1]);
+        Self { sorted: sorted as u16, fresh: 0, lines: 0 }
+            .in_lines(numbers.div_ceil(LINE_NUMBERS) + FIXED_LINES)
     }
 
-    /// The same in a leaf of this size, which is large enough.
-    pub(super) fn in_size(self, size: usize) -> Self {
-        let lines = FIXED_LINES + ROOM[size].1.div_ceil(LINE_NUMBERS);
-        debug_assert!(self.numbers() <= ROOM[size].1);
-        Self { size_and_lines: (size as u8) << 6 | lines as u8, ..self }
+    /// The same in a leaf of so many lines, which are enough.
+    pub(super) fn in_lines(self, lines: usize) -> Self {
+        let room = (lines - FIXED_LINES) * LINE_NUMBERS - usize::from(self.sorted);
+        let fresh = if SMALL { FRESH[1] } else { room };
+        debug_assert!(fresh >= FRESH[0] && fresh <= room);
+        Self { fresh: fresh as u8, lines: lines as u8, ..self }
     }
 
     pub(super) fn numbers(self) -> usize {
         usize::from(self.sorted) + usize::from(self.fresh)
     }
 
-    /// Which of the sizes the leaf has.
-    pub(super) fn size(self) -> usize {
-        usize::from(self.size_and_lines >> 6)
-    }
-
     /// Lines of the whole leaf.
     pub(super) fn lines(self) -> usize {
-        usize::from(self.size_and_lines & 0x3f)
+        usize::from(self.lines)
     }
 }
 
-const _: () = assert!(size_of::<Header<Shape>>() == crate::mem::LINE_BYTES);
-const _: () = assert!(FIXED_LINES + (MOST_SORTED + MOST_FRESH).div_ceil(LINE_NUMBERS) < 1 << 6);
+/// Lines by which a leaf may be larger than it needs to be.
+pub(super) const SPARE_LINES: usize = 2;
+
+const _: () = assert!(size_of::<Header<Shape>>() == LINE_BYTES);
+const _: () = assert!(FRESH[1] + (SPARE_LINES + 1) * LINE_NUMBERS <= u8::MAX as usize);

@@ -40,6 +40,7 @@ use crate::api::{MemoryUsage, Options};
 use crate::hash::prefix::Seed;
 use crate::list::{Leaf as _, Leaves as _, List};
 use crate::mem;
+use crate::mem::heap::LINE_UNITS;
 use crate::shards::Shards;
 use crate::sync::epoch::{self, Guard};
 
@@ -88,31 +89,60 @@ pub struct OrderedMap<V: ?Sized + Stored> {
     values: PhantomData<V::Owns>,
 }
 
-/// The units of free leaves of each size; no lists before the first is free.
+/// Leaves that are free, and a count of all.
 #[derive(Debug, Default)]
-struct FreeLeaves(Vec<Vec<u64>>);
+struct FreeLeaves {
+    /// Where they are, by how many lines they have; no lists before the first is free.
+    units: Vec<Vec<u64>>,
+    /// Lines of these.
+    idle_lines: usize,
+    /// Lines of the leaves that were handed out here, less those that came back here: one part alone may be below zero.
+    lines: i64,
+}
 
 impl FreeLeaves {
-    /// A free leaf of a size, or of the next larger one: all leaves of a map that is loaded grow about the same time, and
-    /// then those of one size are free while many of another are wanted. Returns its size too.
-    fn pop(&mut self, size: usize) -> Option<(u64, usize)> {
-        let mut sizes = (size..self.0.len()).take(2);
-        sizes.find_map(|size| self.0[size].pop().map(|unit| (unit, size)))
+    /// A free leaf of so many lines, or up to so many more; returns how many, too.
+    fn take(&mut self, lines: usize, more: usize) -> Option<(u64, usize)> {
+        if self.idle_lines == 0 {
+            return None;
+        }
+        let mut sizes = lines..self.units.len().min(lines.saturating_add(more).saturating_add(1));
+        let found = sizes.find_map(|lines| self.units[lines].pop().map(|unit| (unit, lines)));
+        found.inspect(|(_, lines)| self.idle_lines -= lines)
     }
 
-    fn push(&mut self, size: usize, unit: u64) {
-        self.0.resize_with(layout::SIZES, Vec::new);
-        self.0[size].push(unit);
+    /// A free leaf of so many lines, or some more, that is a leaf again.
+    fn pop(&mut self, lines: usize) -> Option<(u64, usize)> {
+        self.take(lines, layout::SPARE_LINES).inspect(|(_, lines)| self.count(*lines))
     }
 
-    fn bytes(&self) -> usize {
-        let lines = layout::lines().zip(&self.0).map(|(lines, free)| lines * free.len());
-        lines.sum::<usize>() * mem::LINE_BYTES
+    fn push(&mut self, lines: usize, unit: u64) {
+        if self.units.len() <= lines {
+            self.units.resize_with(lines + 1, Vec::new);
+        }
+        self.units[lines].push(unit);
+        self.idle_lines += lines;
+        self.lines -= lines.cast_signed() as i64;
+    }
+
+    /// Counts a leaf that was handed out.
+    fn count(&mut self, lines: usize) {
+        self.lines += lines.cast_signed() as i64;
+    }
+
+    /// Gives a free leaf away that has so many units; the smallest, which the others may have outgrown.
+    fn give(&mut self, units: u64) -> Option<(u64, u64)> {
+        let found = self.take(units.div_ceil(LINE_UNITS) as usize, usize::MAX);
+        found.map(|(unit, lines)| (unit, lines as u64 * LINE_UNITS))
+    }
+
+    fn idle_bytes(&self) -> usize {
+        self.idle_lines * mem::LINE_BYTES
     }
 }
 
-/// Bytes of leaves from which a map is worth its own shards for threads.
-const SHARDS_FROM_BYTES: usize = 256 << 10;
+/// Bytes of records and leaves from which a map is worth its own shards for threads.
+const SHARDS_FROM_BYTES: usize = 1 << 20;
 
 impl<V: ?Sized + Stored> OrderedMap<V> {
     /// Makes an empty map.
@@ -138,15 +168,18 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
     /// Returns what the map takes in memory.
     pub fn memory_usage(&self) -> MemoryUsage {
         let guard = epoch::pin();
-        let mut idle_bytes = 0;
+        let (mut idle_bytes, mut leaf_lines) = (0, 0);
         for shard in self.shards.lock_each() {
-            idle_bytes += shard.heap.idle_bytes(&self.memory.records) + shard.free.bytes();
+            idle_bytes += shard.heap.idle_bytes(&self.memory.units) + shard.free.idle_bytes();
+            leaf_lines += shard.free.lines;
         }
+        // Below zero if others took and freed meanwhile.
+        let leaf_bytes = usize::try_from(leaf_lines).unwrap_or(0) * mem::LINE_BYTES;
         let apart = V::apart(&self.apart, self.shards.entries()).unwrap_or(0);
         let (directory, _) = self.table.bytes(&guard);
         MemoryUsage {
-            leaf_bytes: self.memory.leaves.resident_bytes(),
-            record_bytes: self.memory.records.resident_bytes() + apart,
+            leaf_bytes,
+            record_bytes: self.memory.units.resident_bytes().saturating_sub(leaf_bytes) + apart,
             table_bytes: self.list.table.memory_bytes(&guard) + directory,
             idle_bytes,
             process_huge_page_bytes: mem::pages::huge_bytes_granted(),
@@ -155,7 +188,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
 
     /// Gives a map that has grown its shards.
     fn add_shards(&self) {
-        if self.memory.leaves.used_bytes() >= SHARDS_FROM_BYTES {
+        if self.memory.units.used_bytes() >= SHARDS_FROM_BYTES {
             self.shards.grow();
         }
     }
@@ -180,8 +213,8 @@ impl<V: ?Sized + Stored> Recycle<'_, V> {
         let OrderedMap { memory, shards, table, .. } = self.map;
         while let Some(item) = self.items.pop() {
             let (unit, units) = match item {
-                Garbage::Leaf(size, unit) => {
-                    shards.lock(self.thread).free.push(size, unit);
+                Garbage::Leaf(lines, unit) => {
+                    shards.lock(self.thread).free.push(lines, unit);
                     continue;
                 }
                 Garbage::Directory(piece) => {
@@ -194,7 +227,7 @@ impl<V: ?Sized + Stored> Recycle<'_, V> {
                     (unit, mem::record::Record::<()>::units(memory.border(unit).len()))
                 }
             };
-            shards.lock(self.thread).heap.free(&memory.records, unit, units);
+            shards.lock(self.thread).heap.free(&memory.units, unit, units);
         }
     }
 }

@@ -15,8 +15,8 @@
 use core::marker::PhantomData;
 
 use super::layout::{
-    FILLED, FIXED_LINES, FREE, GONE, LEAST_TAG, LINE_NUMBERS, Leaves, MOST_BLOCKS, SLOTS, Shape,
-    State, passer, tag_of,
+    FILLED, FIXED_LINES, FREE, GONE, LEAST_TAG, LINE_NUMBERS, MOST_BLOCKS, SLOTS, Shape, State,
+    Units, passer, tag_of,
 };
 use crate::api::OwnsAndTakes;
 use crate::arch::{self, prefetch, same};
@@ -25,7 +25,7 @@ use crate::list::{self, Border, Header, Limits};
 use crate::mem::LINE_BYTES;
 use crate::mem::boxed::Boxed;
 use crate::mem::bytes::{self, Apart, BytesApart, NewBytes};
-use crate::mem::heap::Records;
+use crate::mem::heap::LINE_UNITS;
 use crate::mem::record;
 use crate::mem::word::{self, Form, Read, Word};
 use crate::prefix::{self, LeafRef};
@@ -152,30 +152,29 @@ unsafe impl directory::Bucket for Bucket {
 /// Where leaves and records live.
 #[derive(Debug)]
 pub(super) struct Memory {
-    pub(super) leaves: Leaves,
-    pub(super) records: Records,
+    pub(super) units: Units,
 }
 
 impl Memory {
     pub(super) const fn new() -> Self {
-        Self { leaves: Leaves::new(), records: Records::new() }
+        Self { units: Units::new() }
     }
 
-    /// Makes the name of a leaf.
+    /// Makes the name of a leaf, which is at the start of a line.
     pub(super) fn name(unit: u64) -> Option<LeafRef> {
-        LeafRef::new(u32::try_from(unit).ok()?)
+        LeafRef::new(u32::try_from(unit / LINE_UNITS).ok()?)
     }
 
     /// The unit of a leaf.
     #[inline(always)]
     pub(super) fn unit(name: LeafRef) -> u64 {
-        u64::from(name.get())
+        u64::from(name.get()) * LINE_UNITS
     }
 
     /// The record behind a number that was found in a bucket or a leaf.
     #[inline(always)]
     pub(super) fn record<V: ?Sized>(&self, number: Number) -> Record<'_, V> {
-        Record { at: self.records.at(u64::from(number)), lives: PhantomData }
+        Record { at: self.units.at(u64::from(number)), lives: PhantomData }
     }
 
     /// Fills a fresh record.
@@ -190,7 +189,7 @@ impl Memory {
         (state, spare): (State, u64),
     ) {
         debug_assert!(u16::try_from(key.len()).is_ok() && spare <= MOST_SPARE);
-        let at = self.records.at(u64::from(number));
+        let at = self.units.at(u64::from(number));
         let head = key.len() as u32 | (state as u32) << STATE_AT | (spare as u32) << SPARE_AT;
         // SAFETY: the units are the caller's alone (heap H1), aligned to 8 bytes, and have room for all parts.
         unsafe {
@@ -204,7 +203,7 @@ impl Memory {
     /// Fills a fresh record of a border; as `write_record`.
     pub(super) fn write_border(&self, unit: u64, border: &[u8]) {
         // SAFETY: as in `write_record`.
-        unsafe { record::Record::write(self.records.at(unit), border, ()) };
+        unsafe { record::Record::write(self.units.at(unit), border, ()) };
     }
 
     /// Fills fresh or reused lines with a leaf of sorted numbers, without neighbours.
@@ -237,7 +236,7 @@ impl list::Leaves for Memory {
 
     #[inline(always)]
     fn leaf(&self, name: LeafRef) -> Leaf<'_> {
-        Leaf { at: self.leaves.at(Self::unit(name)), name, lives: PhantomData }
+        Leaf { at: self.units.at(Self::unit(name)), name, lives: PhantomData }
     }
 
     #[inline]
@@ -246,7 +245,7 @@ impl list::Leaves for Memory {
             return &[];
         }
         // SAFETY: written by `write_border` before the leaf that names it, and freed after that leaf (M2).
-        unsafe { record::Record::<()>::new(self.records.at(unit)) }.key()
+        unsafe { record::Record::<()>::new(self.units.at(unit)) }.key()
     }
 }
 
@@ -768,7 +767,7 @@ impl<'g> Leaf<'g> {
 /// What a writer has unlinked.
 #[derive(Debug)]
 pub(super) enum Garbage<V: ?Sized + Stored> {
-    /// A leaf of one of the sizes.
+    /// A leaf: how many lines, and where.
     Leaf(usize, u64),
     /// A record whose value was taken out before.
     Record(Number),

@@ -113,36 +113,39 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
     ) -> Result<Leaf<'_>, AllocError> {
         let mut shape = Shape::of(sorted.len());
         let mut shard = self.shards.lock(thread);
-        let unit = match shard.free.pop(shape.size()) {
-            Some((unit, size)) => {
-                shape = shape.in_size(size);
-                unit
-            }
-            None => self.memory.leaves.grow(shape.lines() as u64)?,
+        let mut lines = shape.lines();
+        let unit = if let Some((unit, found)) = shard.free.pop(lines) {
+            lines = found;
+            unit
+        } else {
+            let unit = shard.heap.allocate_lines(&self.memory.units, lines as u64)?;
+            shard.free.count(lines);
+            unit
         };
         drop(shard);
-        let bytes = shape.lines() * crate::mem::LINE_BYTES;
+        shape = shape.in_lines(lines);
+        let bytes = lines * crate::mem::LINE_BYTES;
         let name = Memory::name(unit).ok_or(AllocError { bytes })?;
         Ok(self.memory.format(name, shape, limits, sorted.iter().map(|number| (*number).into())))
     }
 
     /// Gives back a leaf that nobody else has seen.
     pub(super) fn discard_leaf(&self, thread: usize, leaf: Leaf<'_>) {
-        let size = leaf.header().shape.size();
-        self.shards.lock(thread).free.push(size, Memory::unit(leaf.name()));
+        let lines = leaf.header().shape.lines();
+        self.shards.lock(thread).free.push(lines, Memory::unit(leaf.name()));
     }
 
     /// A record for a border.
     pub(super) fn new_border(&self, thread: usize, border: &[u8]) -> Result<u64, AllocError> {
         let units = record::Record::<()>::units(border.len());
-        let unit = self.shards.lock(thread).heap.allocate(&self.memory.records, units)?;
+        let unit = self.shards.lock(thread).heap.allocate(&self.memory.units, units)?;
         self.memory.write_border(unit, border);
         Ok(unit)
     }
 
     fn discard_border(&self, thread: usize, unit: u64) {
         let units = record::Record::<()>::units(self.memory.border(unit).len());
-        self.shards.lock(thread).heap.free(&self.memory.records, unit, units);
+        self.shards.lock(thread).heap.free(&self.memory.units, unit, units);
     }
 
     /// Makes a leaf anew: its entries sorted, in two leaves if they are too many for one.
@@ -362,6 +365,6 @@ fn retire_leaf<V: ?Sized + Stored>(
     unnamed: Vec<Number>,
     garbage: &mut Vec<Garbage<V>>,
 ) {
-    garbage.push(Garbage::Leaf(leaf.header().shape.size(), Memory::unit(leaf.name())));
+    garbage.push(Garbage::Leaf(leaf.header().shape.lines(), Memory::unit(leaf.name())));
     garbage.extend(unnamed.into_iter().map(Garbage::Record));
 }
