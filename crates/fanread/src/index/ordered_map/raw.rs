@@ -492,10 +492,10 @@ impl<'g, V: ?Sized + Stored> Record<'g, V> {
         }
     }
 
-    /// The same for who is going to compare the key at once, and so has asked for all lines of a short one.
+    /// The same for who is going to compare the key at once, and so asks for all lines of a short one.
     #[inline(always)]
     pub(super) fn ask_long(self, key_bytes: usize) {
-        if key_bytes > LINE_BYTES / 2 {
+        if V::MOVES || key_bytes > LINE_BYTES / 2 {
             self.ask(key_bytes);
         }
     }
@@ -510,9 +510,24 @@ impl<'g, V: ?Sized + Stored> Record<'g, V> {
     #[inline(always)]
     pub(super) fn key(self) -> &'g [u8] {
         // Relaxed: the length never changes.
-        let bytes = usize::from(self.head().load(Relaxed) as u16);
-        // SAFETY: written by `write_record`, unchanged since (M1).
-        unsafe { core::slice::from_raw_parts(self.at.add(V::BEFORE + HEAD_BYTES), bytes) }
+        // SAFETY: it is the record's own head.
+        unsafe { self.key_by(self.head().load(Relaxed)) }
+    }
+
+    /// The same for who has loaded the head.
+    ///
+    /// # Safety
+    ///
+    /// The length in `head` is that of the record's head.
+    #[inline(always)]
+    unsafe fn key_by(self, head: u32) -> &'g [u8] {
+        // SAFETY: as many bytes were written by `write_record`, and are unchanged since (M1).
+        unsafe {
+            core::slice::from_raw_parts(
+                self.at.add(V::BEFORE + HEAD_BYTES),
+                (head & LENGTH) as usize,
+            )
+        }
     }
 
     #[inline(always)]
@@ -522,38 +537,22 @@ impl<'g, V: ?Sized + Stored> Record<'g, V> {
     }
 
     /// Whether it is the entry of a key to who was led to it by the directory.
-    ///
-    /// State and length are one word, and the key never changes: it does not matter which is looked at first.
     #[inline(always)]
     pub(super) fn is_named_entry_of(self, key: &[u8]) -> bool {
         // ORDER: Acquire, as in `state`.
         let head = self.head().load(Acquire);
-        head >> STATE_AT & State::ENTRY != 0 && self.has_key_by(head, key)
+        // SAFETY: it is the record's own head.
+        head >> STATE_AT & State::ENTRY != 0 && same(unsafe { self.key_by(head) }, key)
     }
 
-    /// Whether it is the record of a key.
-    #[inline(always)]
-    pub(super) fn has_key(self, key: &[u8]) -> bool {
-        // Relaxed: the length never changes.
-        self.has_key_by(self.head().load(Relaxed), key)
-    }
-
-    #[inline(always)]
-    fn has_key_by(self, head: u32, key: &[u8]) -> bool {
-        let at = self.at.wrapping_add(V::BEFORE + HEAD_BYTES);
-        // SAFETY: as many bytes as the head says were written by `write_record`, and are unchanged since (M1).
-        usize::from(head as u16) == key.len()
-            && same(unsafe { core::slice::from_raw_parts(at, key.len()) }, key)
-    }
-
-    /// The same for a key of eight bytes.
+    /// The same for a key of eight bytes: length and state are compared as one word.
     #[inline(always)]
     pub(super) fn is_named_entry_of_eight(self, key: [u8; 8]) -> bool {
+        const HEAD: u32 = 8 | State::ENTRY << STATE_AT;
         // ORDER: Acquire, as in `state`.
         let head = self.head().load(Acquire);
-        // SAFETY: if the length is eight, `write_record` has put as many bytes there, which never change (M1).
-        head & (LENGTH | State::ENTRY << STATE_AT) == 8 | State::ENTRY << STATE_AT
-            && unsafe { self.at.add(V::BEFORE + HEAD_BYTES).cast::<[u8; 8]>().read() } == key
+        // SAFETY: `HEAD` has the head's length if the first comparison holds.
+        head & (LENGTH | State::ENTRY << STATE_AT) == HEAD && unsafe { self.key_by(HEAD) } == key
     }
 
     /// Goes on to a state. The caller holds the lock of the key's window.

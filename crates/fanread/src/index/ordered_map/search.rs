@@ -6,6 +6,7 @@
 use super::layout::SLOTS;
 use super::raw::{Bucket, Leaf, Number, Record, Stored, read_value};
 use super::{OrderedMap, Pinned, Ref};
+use crate::arch::same;
 use crate::directory::{self, Bucket as _, Spelling};
 use crate::list::Hint;
 use crate::mem::word::Read;
@@ -46,18 +47,11 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
     /// by itself; and what is on the way of most keys of that length is short, calls nothing, and needs no room on the stack.
     #[inline(always)]
     pub(super) fn find<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<Read<'g, V>> {
-        let Ok(eight) = <[u8; 8]>::try_from(key) else { return self.find_other(key, guard) };
-        self.find_as(key, guard, self.hash(&eight), |record| record.is_named_entry_of_eight(eight))
-    }
-
-    /// The same for a key that has not eight bytes.
-    #[inline(never)]
-    fn find_other<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<Read<'g, V>> {
-        self.find_as(key, guard, self.hash(key), |record| {
-            // All lines of a long record at once.
-            record.ask_long(key.len());
-            record.is_named_entry_of(key)
-        })
+        if let Ok(eight) = <[u8; 8]>::try_from(key) {
+            let is_entry = |record: Record<'g, V>| record.is_named_entry_of_eight(eight);
+            return self.find_as(key, guard, self.hash(&eight), is_entry);
+        }
+        self.find_as(key, guard, self.hash(key), |record| record.is_named_entry_of(key))
     }
 
     /// Finds the value of a key, most likely that of the first record that has the right tag.
@@ -74,6 +68,8 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         let tagged = bucket.tagged(hash);
         if tagged != 0 {
             let record = self.record(bucket.number(tagged.trailing_zeros() as usize));
+            // All lines of a long record at once.
+            record.ask_long(key.len());
             if is_entry(record) {
                 return Some(read_value(record.word()));
             }
@@ -86,23 +82,8 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
     /// The same when it is another record's tag, or the key may be in a bucket behind.
     #[inline(never)]
     fn find_further<'g>(&'g self, segment: &Segment, hash: u64, key: &[u8]) -> Option<Read<'g, V>> {
-        let home = segment.geometry.home(hash);
-        for at in segment.geometry.window(home) {
-            let bucket = segment.bucket(at);
-            let mut tagged = bucket.tagged(hash);
-            while tagged != 0 {
-                let record = self.record(bucket.number(tagged.trailing_zeros() as usize));
-                let is_key = record.has_key(key);
-                if is_key {
-                    return read_named(record);
-                }
-                tagged &= tagged - 1;
-            }
-            if !bucket.is_passed(hash, Spelling::WHOLE) {
-                return None;
-            }
-        }
-        None
+        let (_, record) = self.find_record(segment, hash, key)?;
+        read_named(record)
     }
 
     /// The same, with something to do while the lines where it may be are on their way.
@@ -180,7 +161,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
             let record = self.record(number);
             // All lines of a long record at once.
             record.ask_long(key.len());
-            if record.has_key(key) {
+            if same(record.key(), key) {
                 return Some(((slot, number), record));
             }
         }
@@ -345,7 +326,7 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
                 let mut record = None;
                 if *likely != 0 {
                     record = (*likely != UNKNOWN).then(|| map.record(*likely));
-                    if record.is_none_or(|record| !record.has_key(key)) {
+                    if record.is_none_or(|record| !same(record.key(), key)) {
                         record = map.find_record(segment, *hash, key).map(|found| found.1);
                     }
                 }
