@@ -131,10 +131,10 @@ pub(crate) fn match_bytes(line: &[AtomicU64; 8], byte: u8) -> (u32, u32) {
     best::match_bytes(line, byte)
 }
 
-/// Compares `byte`, or `LEAST` if that is more, with the sixteen bytes of two words. Bit `i` of the result: byte `i` equals it.
+/// Compares `byte` with the sixteen bytes of two words. Bit `i` of the result: byte `i` equals it.
 #[inline(always)]
-pub(crate) fn match_sixteen<const LEAST: u8>(words: &[AtomicU64; 2], byte: u8) -> u32 {
-    best::match_sixteen::<LEAST>(words, byte)
+pub(crate) fn match_sixteen(words: &[AtomicU64; 2], byte: u8) -> u32 {
+    best::match_sixteen(words, byte)
 }
 
 /// Whether two keys are the same. Short ones, which are many, without a call.

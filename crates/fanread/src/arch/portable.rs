@@ -97,12 +97,12 @@ pub(super) fn match_bytes(line: &[AtomicU64; 8], byte: u8) -> (u32, u32) {
 }
 
 #[inline]
-pub(super) fn match_sixteen<const LEAST: u8>(words: &[AtomicU64; 2], byte: u8) -> u32 {
+pub(super) fn match_sixteen(words: &[AtomicU64; 2], byte: u8) -> u32 {
     let mut equal = 0;
     for (i, word) in words.iter().enumerate() {
         // Relaxed: as in `match_u16`.
         for (j, found) in word.load(LOAD).to_le_bytes().into_iter().enumerate() {
-            equal |= u32::from(found == byte.max(LEAST)) << (8 * i + j);
+            equal |= u32::from(found == byte) << (8 * i + j);
         }
     }
     equal

@@ -12,9 +12,8 @@
 use core::arch::asm;
 use core::arch::x86_64::{
     __m128i, _mm_and_si128, _mm_castps_si128, _mm_castsi128_ps, _mm_cmpeq_epi8, _mm_cmpeq_epi16,
-    _mm_cmpeq_epi32, _mm_max_epu8, _mm_min_epu8, _mm_movemask_epi8, _mm_movemask_ps,
-    _mm_packs_epi16, _mm_set1_epi8, _mm_set1_epi16, _mm_set1_epi32, _mm_set1_epi64x,
-    _mm_shuffle_ps,
+    _mm_cmpeq_epi32, _mm_min_epu8, _mm_movemask_epi8, _mm_movemask_ps, _mm_packs_epi16,
+    _mm_set1_epi8, _mm_set1_epi16, _mm_set1_epi32, _mm_set1_epi64x, _mm_shuffle_ps,
 };
 use core::sync::atomic::AtomicU64;
 
@@ -210,12 +209,11 @@ pub(super) fn match_bytes(line: &[AtomicU64; 8], byte: u8) -> (u32, u32) {
 }
 
 #[inline(always)]
-pub(super) fn match_sixteen<const LEAST: u8>(words: &[AtomicU64; 2], byte: u8) -> u32 {
+pub(super) fn match_sixteen(words: &[AtomicU64; 2], byte: u8) -> u32 {
     let found = pair::<0, _>(words);
     // SAFETY: as in `match_u16`.
     unsafe {
-        let want = _mm_set1_epi8(byte.cast_signed());
-        let want = _mm_max_epu8(want, _mm_set1_epi8(LEAST.cast_signed()));
-        _mm_movemask_epi8(_mm_cmpeq_epi8(found, want)).cast_unsigned()
+        let equal = _mm_cmpeq_epi8(found, _mm_set1_epi8(byte.cast_signed()));
+        _mm_movemask_epi8(equal).cast_unsigned()
     }
 }

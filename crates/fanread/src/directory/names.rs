@@ -1,7 +1,7 @@
 //! Which segment has a hash.
 
 use super::layout::Part;
-use super::raw::{Bucket, ByTopBits};
+use super::raw::Bucket;
 use super::{Geometry, Segment};
 use crate::sync::epoch::Guard;
 use crate::sync::shared::{Owned, Place, Shared};
@@ -10,7 +10,9 @@ use crate::sync::shim::{AtomicU64, Ordering::Relaxed};
 /// The segments by the top bits of a hash.
 #[derive(Debug)]
 pub(crate) struct Names<B: Bucket> {
-    segments: ByTopBits<Shared<Segment<B>>>,
+    /// How many bits of a hash are not looked at, less one.
+    shift: u32,
+    segments: Box<[Shared<Segment<B>>]>,
     /// How many different ones there are.
     count: AtomicU64,
 }
@@ -20,19 +22,23 @@ impl<B: Bucket> Place for Names<B> {}
 impl<B: Bucket> Names<B> {
     /// Those of a map's first segment.
     pub(super) fn of(segment: Owned<Segment<B>>) -> Self {
-        let one = Shared::new(segment);
-        Self { segments: ByTopBits::new([one.alias(), one].into()), count: AtomicU64::new(1) }
+        Self { shift: 63, segments: Box::new([Shared::new(segment)]), count: AtomicU64::new(1) }
+    }
+
+    #[inline(always)]
+    fn index(&self, hash: u64) -> usize {
+        (hash >> 1 >> self.shift) as usize
     }
 
     /// How many bits of a hash are looked at.
     fn bits(&self) -> u32 {
-        self.segments.bits()
+        63 - self.shift
     }
 
     /// The segment of a hash.
     #[inline(always)]
     pub(crate) fn segment<'g>(&self, hash: u64, guard: &'g Guard) -> &'g Segment<B> {
-        self.segments.of(hash).get(guard).expect("S2")
+        self.segments[self.index(hash)].get(guard).expect("S2")
     }
 
     /// Each segment once.
@@ -64,8 +70,7 @@ impl<B: Bucket> Names<B> {
     /// Twice as many names.
     pub(super) fn doubled(&self) -> Self {
         let segments = self.segments.iter().flat_map(|name| [name.alias(), name.alias()]).collect();
-        let count = AtomicU64::new(self.count() as u64);
-        Self { segments: ByTopBits::new(segments), count }
+        Self { shift: self.shift - 1, segments, count: AtomicU64::new(self.count() as u64) }
     }
 
     fn count(&self) -> usize {
@@ -82,12 +87,12 @@ impl<B: Bucket> Names<B> {
     /// Names `new` for all hashes of a part. The caller is the only one who does such things.
     pub(super) fn name(&self, part: Part, new: &Shared<Segment<B>>) {
         let names = 1 << (self.bits() - part.bits);
-        let first = self.segments.index(part.first());
+        let first = self.index(part.first());
         self.segments[first..first + names].iter().for_each(|name| name.point_to(new));
     }
 
     pub(super) fn place(&self, hash: u64) -> &Shared<Segment<B>> {
-        self.segments.of(hash)
+        &self.segments[self.index(hash)]
     }
 
     pub(super) fn bytes(&self) -> usize {

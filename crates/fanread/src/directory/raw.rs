@@ -4,12 +4,10 @@
 //!
 //! * **M1** The memory of a segment is zeroed at first, made of whole buckets, lives as long as the segment, and is only accessed
 //!   as buckets, which are made of atomics.
-//! * **M2** There are as many things by bits as these bits make numbers.
 
 #![expect(unsafe_code, reason = "views memory as buckets")]
 
 use core::marker::PhantomData;
-use core::ops::Deref;
 use core::ptr::NonNull;
 use std::sync::OnceLock;
 
@@ -136,49 +134,6 @@ impl<B: Bucket> Blocks<B> {
     /// Bytes of all blocks, those that wait included.
     pub(super) fn bytes(&self) -> usize {
         self.arena.get().map_or(0, |arena| arena.resident_bytes())
-    }
-}
-
-/// Things by the top bits of a hash: one bit at least.
-#[derive(Debug)]
-pub(super) struct ByTopBits<T> {
-    /// How many bits of a hash are not looked at.
-    shift: u32,
-    things: Box<[T]>,
-}
-
-impl<T> ByTopBits<T> {
-    /// As many as so many bits make numbers.
-    pub(super) fn new(things: Box<[T]>) -> Self {
-        assert!(things.len().is_power_of_two() && things.len() > 1, "bits make a power of two");
-        Self { shift: 64 - things.len().ilog2(), things }
-    }
-
-    /// How many bits are looked at.
-    pub(super) fn bits(&self) -> u32 {
-        64 - self.shift
-    }
-
-    /// Which is that of a hash.
-    #[inline(always)]
-    pub(super) fn index(&self, hash: u64) -> usize {
-        (hash >> self.shift) as usize
-    }
-
-    /// That of a hash.
-    #[inline(always)]
-    pub(super) fn of(&self, hash: u64) -> &T {
-        debug_assert!(self.index(hash) < self.things.len());
-        // SAFETY: there are 2^(64 - shift), of which `new` has seen to it, and neither ever changes (M2).
-        unsafe { self.things.get_unchecked(self.index(hash)) }
-    }
-}
-
-impl<T> Deref for ByTopBits<T> {
-    type Target = [T];
-
-    fn deref(&self) -> &[T] {
-        &self.things
     }
 }
 

@@ -9,9 +9,9 @@ use crate::sync::shared;
 use crate::sync::shim::{AtomicU64, Ordering::Relaxed};
 use crate::sync::version::{Locked, Version};
 
-/// A part of the directory. What a search needs of it is in the first line.
+/// A part of the directory. What a search needs of it is in the first 64 bytes.
 #[derive(Debug)]
-#[repr(C, align(64))]
+#[repr(C)]
 pub(crate) struct Segment<B: Bucket> {
     pub(crate) geometry: Geometry,
     memory: Memory<B>,

@@ -52,9 +52,6 @@ pub(super) const FREE: u8 = 0;
 /// The tag of a slot whose entry was removed, in a bucket behind which others may have gone.
 pub(super) const GONE: u8 = 1;
 
-/// The least tag of a hash.
-pub(super) const LEAST_TAG: u8 = GONE + 1;
-
 /// Of 64 slots, how many are taken in a new segment and in one that is full.
 ///
 /// A copy reads all records, so the step is a large one; with a smaller one an entry takes 1.3 bytes less, and segments
@@ -70,7 +67,7 @@ pub(super) fn passer(hash: u64) -> u64 {
 /// The tag of a hash.
 #[inline(always)]
 pub(super) fn tag_of(hash: u64) -> u8 {
-    (hash as u8).max(LEAST_TAG)
+    (hash as u8).max(GONE + 1)
 }
 
 /// Where a record is on its way through the map.

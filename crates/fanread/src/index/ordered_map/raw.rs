@@ -15,8 +15,8 @@
 use core::marker::PhantomData;
 
 use super::layout::{
-    FILLED, FIXED_LINES, FREE, GONE, LEAST_TAG, LINE_NUMBERS, MOST_BLOCKS, SLOTS, Shape, State,
-    Units, passer, tag_of,
+    FILLED, FIXED_LINES, FREE, GONE, LINE_NUMBERS, MOST_BLOCKS, SLOTS, Shape, State, Units, passer,
+    tag_of,
 };
 use crate::api::OwnsAndTakes;
 use crate::arch::{self, prefetch, same};
@@ -49,22 +49,10 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// The slots with the tag of a hash.
+    /// The slots with this tag.
     #[inline(always)]
-    pub(super) fn tagged(&self, hash: u64) -> u32 {
-        self.matches::<LEAST_TAG>(hash as u8)
-    }
-
-    /// The slots with this mark for a tag.
-    #[inline(always)]
-    fn marked(&self, mark: u8) -> u32 {
-        self.matches::<0>(mark)
-    }
-
-    /// The slots whose tag is this, or `LEAST` if that is more.
-    #[inline(always)]
-    fn matches<const LEAST: u8>(&self, tag: u8) -> u32 {
-        let found = arch::match_sixteen::<LEAST>(shim::line(&self.tags), tag);
+    pub(super) fn tagged(&self, tag: u8) -> u32 {
+        let found = arch::match_sixteen(shim::line(&self.tags), tag);
         // ORDER: Acquire fence, pairs with the Release store in `set_tag`: the number of a tag that was found is there.
         fence(Acquire);
         found & ((1 << SLOTS) - 1)
@@ -80,7 +68,7 @@ impl Bucket {
     /// The slots that are taken.
     #[inline(always)]
     pub(super) fn taken(&self) -> u32 {
-        !(self.marked(FREE) | self.marked(GONE)) & ((1 << SLOTS) - 1)
+        !(self.tagged(FREE) | self.tagged(GONE)) & ((1 << SLOTS) - 1)
     }
 
     /// Who calls this holds the bucket's lock, or has not published the bucket.
@@ -88,7 +76,7 @@ impl Bucket {
     fn set_tag(&self, slot: usize, tag: u8) {
         let (tags, at) = (&self.tags[slot / 8], 8 * (slot % 8));
         let now = tags.load(Relaxed) & !(0xff << at);
-        // ORDER: Release, pairs with `matches`.
+        // ORDER: Release, pairs with `tagged`.
         tags.store(now | u64::from(tag) << at, Release);
     }
 }
@@ -104,12 +92,12 @@ unsafe impl directory::Bucket for Bucket {
 
     #[inline(always)]
     fn free(&self) -> u32 {
-        self.marked(FREE)
+        self.tagged(FREE)
     }
 
     #[inline(always)]
     fn gone(&self, _: u64) -> u32 {
-        self.marked(GONE)
+        self.tagged(GONE)
     }
 
     #[inline(always)]
@@ -125,7 +113,7 @@ unsafe impl directory::Bucket for Bucket {
 
     fn pass(&self, hash: u64, _: Spelling) {
         let now = self.tags[1].load(Relaxed);
-        // ORDER: Release, pairs with `is_passed` and `matches`.
+        // ORDER: Release, pairs with `is_passed` and `tagged`.
         self.tags[1].store(now | passer(hash), Release);
     }
 

@@ -3,7 +3,7 @@
 //! The hash of a key names a bucket, a tag there a record, and the record has key and value. An entry does not move inside a
 //! segment of the directory, and what its record says is true: so a search needs no version, and repeats nothing.
 
-use super::layout::SLOTS;
+use super::layout::{SLOTS, tag_of};
 use super::raw::{Bucket, Leaf, Number, Record, Stored, read_value};
 use super::{OrderedMap, Pinned, Ref};
 use crate::arch::same;
@@ -43,8 +43,8 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
 
     /// Finds the value of a key.
     ///
-    /// How many of these are on their way at a time is a matter of how many instructions they have. So the most common length is
-    /// by itself; and what is on the way of most keys of that length is short, calls nothing, and needs no room on the stack.
+    /// How many of these are on their way at a time is a matter of how many instructions they have. So the most common length is by
+    /// itself, and the way of most keys of that length calls nothing.
     #[inline(always)]
     pub(super) fn find<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<Read<'g, V>> {
         if let Ok(eight) = <[u8; 8]>::try_from(key) {
@@ -65,7 +65,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
     ) -> Option<Read<'g, V>> {
         let segment = self.table.segment(hash, guard)?;
         let bucket = segment.bucket(segment.geometry.home(hash));
-        let tagged = bucket.tagged(hash);
+        let tagged = bucket.tagged(tag_of(hash));
         if tagged != 0 {
             let record = self.record(bucket.number(tagged.trailing_zeros() as usize));
             // All lines of a long record at once.
@@ -79,7 +79,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         self.find_further(segment, hash, key)
     }
 
-    /// The same when it is another record's tag, or the key may be in a bucket behind.
+    /// The same when that was another record, or the key may be in a bucket behind: from the home on, as if it had not been looked at.
     #[inline(never)]
     fn find_further<'g>(&'g self, segment: &Segment, hash: u64, key: &[u8]) -> Option<Read<'g, V>> {
         let (_, record) = self.find_record(segment, hash, key)?;
@@ -153,7 +153,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         hash: u64,
         key: &[u8],
     ) -> Option<((usize, Number), Record<'g, V>)> {
-        let mut found = bucket.tagged(hash);
+        let mut found = bucket.tagged(tag_of(hash));
         while found != 0 {
             let slot = found.trailing_zeros() as usize;
             found &= found - 1;
@@ -313,7 +313,7 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
             for ((likely, asked), key) in likely.iter_mut().zip(&asked).zip(keys) {
                 let Some((hash, segment)) = asked else { break };
                 let bucket = segment.bucket(segment.geometry.home(*hash));
-                let tagged = bucket.tagged(*hash);
+                let tagged = bucket.tagged(tag_of(*hash));
                 if tagged != 0 {
                     *likely = bucket.number(tagged.trailing_zeros() as usize);
                     map.record(*likely).ask(key.len());
