@@ -19,7 +19,7 @@ use super::layout::{
     tag_of,
 };
 use crate::api::OwnsAndTakes;
-use crate::arch::{self, prefetch, same};
+use crate::arch::{self, prefetch};
 use crate::directory::{self, Spelling};
 use crate::list::{self, Border, Header, Limits};
 use crate::mem::LINE_BYTES;
@@ -239,9 +239,6 @@ impl list::Leaves for Memory {
 
 /// Bytes of length and state.
 const HEAD_BYTES: usize = size_of::<u32>();
-
-/// The bits of a head that are the length.
-const LENGTH: u32 = u16::MAX as u32;
 
 /// Where the state is in a head.
 const STATE_AT: u32 = 16;
@@ -498,24 +495,9 @@ impl<'g, V: ?Sized + Stored> Record<'g, V> {
     #[inline(always)]
     pub(super) fn key(self) -> &'g [u8] {
         // Relaxed: the length never changes.
-        // SAFETY: it is the record's own head.
-        unsafe { self.key_by(self.head().load(Relaxed)) }
-    }
-
-    /// The same for who has loaded the head.
-    ///
-    /// # Safety
-    ///
-    /// The length in `head` is that of the record's head.
-    #[inline(always)]
-    unsafe fn key_by(self, head: u32) -> &'g [u8] {
-        // SAFETY: as many bytes were written by `write_record`, and are unchanged since (M1).
-        unsafe {
-            core::slice::from_raw_parts(
-                self.at.add(V::BEFORE + HEAD_BYTES),
-                (head & LENGTH) as usize,
-            )
-        }
+        let bytes = usize::from(self.head().load(Relaxed) as u16);
+        // SAFETY: written by `write_record`, unchanged since (M1).
+        unsafe { core::slice::from_raw_parts(self.at.add(V::BEFORE + HEAD_BYTES), bytes) }
     }
 
     #[inline(always)]
@@ -524,23 +506,21 @@ impl<'g, V: ?Sized + Stored> Record<'g, V> {
         State::of(self.head().load(Acquire) >> STATE_AT)
     }
 
-    /// Whether it is the entry of a key to who was led to it by the directory.
+    /// Whether it is an entry to who was led to it by the directory.
     #[inline(always)]
-    pub(super) fn is_named_entry_of(self, key: &[u8]) -> bool {
+    pub(super) fn is_named_entry(self) -> bool {
         // ORDER: Acquire, as in `state`.
-        let head = self.head().load(Acquire);
-        // SAFETY: it is the record's own head.
-        head >> STATE_AT & State::ENTRY != 0 && same(unsafe { self.key_by(head) }, key)
+        self.head().load(Acquire) >> STATE_AT & State::ENTRY != 0
     }
 
-    /// The same for a key of eight bytes: length and state are compared as one word.
+    /// The same if it has a key of eight bytes: length and state are compared as one word.
     #[inline(always)]
     pub(super) fn is_named_entry_of_eight(self, key: [u8; 8]) -> bool {
-        const HEAD: u32 = 8 | State::ENTRY << STATE_AT;
         // ORDER: Acquire, as in `state`.
-        let head = self.head().load(Acquire);
-        // SAFETY: `HEAD` has the head's length if the first comparison holds.
-        head & (LENGTH | State::ENTRY << STATE_AT) == HEAD && unsafe { self.key_by(HEAD) } == key
+        let head = self.head().load(Acquire) & (u32::from(u16::MAX) | State::ENTRY << STATE_AT);
+        // SAFETY: a key of eight bytes was written by `write_record`, and is unchanged since (M1).
+        head == 8 | State::ENTRY << STATE_AT
+            && unsafe { self.at.add(V::BEFORE + HEAD_BYTES).cast::<[u8; 8]>().read() } == key
     }
 
     /// Goes on to a state. The caller holds the lock of the key's window.

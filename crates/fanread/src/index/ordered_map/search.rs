@@ -51,7 +51,9 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
             let is_entry = |record: Record<'g, V>| record.is_named_entry_of_eight(eight);
             return self.find_as(key, guard, self.hash(&eight), is_entry);
         }
-        self.find_as(key, guard, self.hash(key), |record| record.is_named_entry_of(key))
+        self.find_as(key, guard, self.hash(key), |record| {
+            same(record.key(), key) && record.is_named_entry()
+        })
     }
 
     /// Finds the value of a key, most likely that of the first record that has the right tag.
@@ -189,7 +191,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
 /// the entry when the directory was asked.
 #[inline(always)]
 pub(super) fn read_named<V: ?Sized + Stored>(record: Record<'_, V>) -> Option<Read<'_, V>> {
-    record.state().is_named_entry().then(|| read_value(record.word()))
+    record.is_named_entry().then(|| read_value(record.word()))
 }
 
 impl<V: ?Sized + Stored> Pinned<'_, V> {
