@@ -133,24 +133,29 @@ pub(crate) fn match_bytes(line: &[AtomicU64; 8], byte: u8) -> (u32, u32) {
 
 /// Compares `byte` with the sixteen bytes of two words. Bit `i` of the result: byte `i` equals it.
 #[inline(always)]
-pub(crate) fn match_sixteen(words: [u64; 2], byte: u8) -> u32 {
+pub(crate) fn match_sixteen(words: &[AtomicU64; 2], byte: u8) -> u32 {
     best::match_sixteen(words, byte)
 }
 
 /// Whether two keys are the same. Short ones, which are many, without a call.
 #[inline(always)]
 pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
-    if a.len() != b.len() || a.len() > 16 {
-        return a == b;
+    if a.len() != b.len() {
+        return false;
     }
-    let ends = |key: &[u8]| {
-        let eight = |eight: &[u8; 8]| u64::from_le_bytes(*eight);
-        Some((eight(key.first_chunk::<8>()?), eight(key.last_chunk::<8>()?)))
-    };
-    match (ends(a), ends(b)) {
-        (Some(a), Some(b)) => a == b,
+    // The first and the last bytes are all there are, some of them twice.
+    match a.len() {
+        4..8 => ends::<4>(a) == ends::<4>(b),
+        8..=16 => ends::<8>(a) == ends::<8>(b),
+        17..=32 => ends::<16>(a) == ends::<16>(b),
         _ => a == b,
     }
+}
+
+/// The first bytes of a key and the last.
+#[inline(always)]
+fn ends<const N: usize>(key: &[u8]) -> Option<(&[u8; N], &[u8; N])> {
+    Some((key.first_chunk()?, key.last_chunk()?))
 }
 
 /// Returns where `byte` is in `bytes` for the first time.

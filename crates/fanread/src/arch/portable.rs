@@ -97,10 +97,11 @@ pub(super) fn match_bytes(line: &[AtomicU64; 8], byte: u8) -> (u32, u32) {
 }
 
 #[inline]
-pub(super) fn match_sixteen(words: [u64; 2], byte: u8) -> u32 {
+pub(super) fn match_sixteen(words: &[AtomicU64; 2], byte: u8) -> u32 {
     let mut equal = 0;
-    for (i, word) in words.into_iter().enumerate() {
-        for (j, found) in word.to_le_bytes().into_iter().enumerate() {
+    for (i, word) in words.iter().enumerate() {
+        // Relaxed: as in `match_u16`.
+        for (j, found) in word.load(LOAD).to_le_bytes().into_iter().enumerate() {
             equal |= u32::from(found == byte) << (8 * i + j);
         }
     }

@@ -204,8 +204,9 @@ fn bytes_of_two_words_that_equal_one_are_found() {
             let words = [line[0], line[1]];
             let bytes = words.map(u64::to_le_bytes).concat();
             let expected = (0..16).map(|i| u32::from(bytes[i] == byte) << i).sum::<u32>();
-            assert_eq!(portable::match_sixteen(words, byte), expected);
-            assert_eq!(super::match_sixteen(words, byte), expected);
+            let words = words.map(AtomicU64::new);
+            assert_eq!(portable::match_sixteen(&words, byte), expected);
+            assert_eq!(super::match_sixteen(&words, byte), expected);
         }
     }
 }

@@ -13,7 +13,7 @@ use core::arch::asm;
 use core::arch::x86_64::{
     __m128i, _mm_and_si128, _mm_castps_si128, _mm_castsi128_ps, _mm_cmpeq_epi8, _mm_cmpeq_epi16,
     _mm_cmpeq_epi32, _mm_min_epu8, _mm_movemask_epi8, _mm_movemask_ps, _mm_packs_epi16,
-    _mm_set_epi64x, _mm_set1_epi8, _mm_set1_epi16, _mm_set1_epi32, _mm_set1_epi64x, _mm_shuffle_ps,
+    _mm_set1_epi8, _mm_set1_epi16, _mm_set1_epi32, _mm_set1_epi64x, _mm_shuffle_ps,
 };
 use core::sync::atomic::AtomicU64;
 
@@ -209,10 +209,10 @@ pub(super) fn match_bytes(line: &[AtomicU64; 8], byte: u8) -> (u32, u32) {
 }
 
 #[inline(always)]
-pub(super) fn match_sixteen([low, high]: [u64; 2], byte: u8) -> u32 {
-    // SAFETY: SSE2 is part of x86-64.
+pub(super) fn match_sixteen(words: &[AtomicU64; 2], byte: u8) -> u32 {
+    let found = pair::<0, _>(words);
+    // SAFETY: as in `match_u16`.
     unsafe {
-        let found = _mm_set_epi64x(high.cast_signed(), low.cast_signed());
         let equal = _mm_cmpeq_epi8(found, _mm_set1_epi8(byte.cast_signed()));
         _mm_movemask_epi8(equal).cast_unsigned()
     }

@@ -104,10 +104,13 @@ impl State {
         }
     }
 
+    /// The bit of a state that says whether a record is an entry to who was led to it by the directory.
+    pub(super) const ENTRY: u32 = 1;
+
     /// Whether a record is an entry to who was led to it by the directory.
     #[inline(always)]
     pub(super) fn is_named_entry(self) -> bool {
-        self as u8 & 1 == 1
+        self as u32 & Self::ENTRY != 0
     }
 
     /// Whether only leaves name the record, and it is not to be in the next one.

@@ -31,8 +31,9 @@ use crate::mem::word::{self, Form, Read, Word};
 use crate::prefix::{self, LeafRef};
 use crate::sync::epoch::Unlinked;
 use crate::sync::shim::{
-    AtomicPtr, AtomicU32, AtomicU64,
+    self, AtomicPtr, AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
+    fence,
 };
 
 /// The number of a record.
@@ -51,9 +52,10 @@ impl Bucket {
     /// The slots with this tag.
     #[inline(always)]
     pub(super) fn tagged(&self, tag: u8) -> u32 {
-        // ORDER: Acquire, pairs with the Release store in `set_tag`: the numbers are there.
-        let tags = self.tags.each_ref().map(|tags| tags.load(Acquire));
-        arch::match_sixteen(tags, tag) & ((1 << SLOTS) - 1)
+        let found = arch::match_sixteen(shim::line(&self.tags), tag);
+        // ORDER: Acquire fence, pairs with the Release store in `set_tag`: the number of a tag that was found is there.
+        fence(Acquire);
+        found & ((1 << SLOTS) - 1)
     }
 
     /// The number in a slot that had a tag.
@@ -475,6 +477,14 @@ impl<'g, V: ?Sized + Stored> Record<'g, V> {
         }
     }
 
+    /// The same for who is going to compare the key at once, and so asks for all lines of a short one.
+    #[inline(always)]
+    pub(super) fn ask_long(self, key_bytes: usize) {
+        if V::MOVES || key_bytes > LINE_BYTES / 2 {
+            self.ask(key_bytes);
+        }
+    }
+
     #[inline(always)]
     fn head(self) -> &'g AtomicU32 {
         // SAFETY: written by `write_record`, and from then on only touched as an atomic (M1).
@@ -494,6 +504,23 @@ impl<'g, V: ?Sized + Stored> Record<'g, V> {
     pub(super) fn state(self) -> State {
         // ORDER: Acquire, pairs with the Release store in `set_state`: who sees a record gone sees what its writer did before.
         State::of(self.head().load(Acquire) >> STATE_AT)
+    }
+
+    /// Whether it is an entry to who was led to it by the directory.
+    #[inline(always)]
+    pub(super) fn is_named_entry(self) -> bool {
+        // ORDER: Acquire, as in `state`.
+        self.head().load(Acquire) >> STATE_AT & State::ENTRY != 0
+    }
+
+    /// The same if it has a key of eight bytes: length and state are compared as one word.
+    #[inline(always)]
+    pub(super) fn is_named_entry_of_eight(self, key: [u8; 8]) -> bool {
+        // ORDER: Acquire, as in `state`.
+        let head = self.head().load(Acquire) & (u32::from(u16::MAX) | State::ENTRY << STATE_AT);
+        // SAFETY: a key of eight bytes was written by `write_record`, and is unchanged since (M1).
+        head == 8 | State::ENTRY << STATE_AT
+            && unsafe { self.at.add(V::BEFORE + HEAD_BYTES).cast::<[u8; 8]>().read() } == key
     }
 
     /// Goes on to a state. The caller holds the lock of the key's window.

@@ -42,10 +42,49 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
     }
 
     /// Finds the value of a key.
+    ///
+    /// How many of these are on their way at a time is a matter of how many instructions they have. So the most common length is by
+    /// itself, and the way of most keys of that length calls nothing.
     #[inline(always)]
     pub(super) fn find<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<Read<'g, V>> {
-        let hash = self.hash(key);
-        let (_, record) = self.find_record(self.table.segment(hash, guard)?, hash, key)?;
+        if let Ok(eight) = <[u8; 8]>::try_from(key) {
+            let is_entry = |record: Record<'g, V>| record.is_named_entry_of_eight(eight);
+            return self.find_as(key, guard, self.hash(&eight), is_entry);
+        }
+        self.find_as(key, guard, self.hash(key), |record| {
+            same(record.key(), key) && record.is_named_entry()
+        })
+    }
+
+    /// Finds the value of a key, most likely that of the first record that has the right tag.
+    #[inline(always)]
+    fn find_as<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+        hash: u64,
+        is_entry: impl FnOnce(Record<'g, V>) -> bool,
+    ) -> Option<Read<'g, V>> {
+        let segment = self.table.segment(hash, guard)?;
+        let bucket = segment.bucket(segment.geometry.home(hash));
+        let tagged = bucket.tagged(tag_of(hash));
+        if tagged != 0 {
+            let record = self.record(bucket.number(tagged.trailing_zeros() as usize));
+            // All lines of a long record at once.
+            record.ask_long(key.len());
+            if is_entry(record) {
+                return Some(read_value(record.word()));
+            }
+        } else if !bucket.is_passed(hash, Spelling::WHOLE) {
+            return None;
+        }
+        self.find_further(segment, hash, key)
+    }
+
+    /// The same when that was another record, or the key may be in a bucket behind: from the home on, as if it had not been looked at.
+    #[inline(never)]
+    fn find_further<'g>(&'g self, segment: &Segment, hash: u64, key: &[u8]) -> Option<Read<'g, V>> {
+        let (_, record) = self.find_record(segment, hash, key)?;
         read_named(record)
     }
 
@@ -123,7 +162,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
             let number = bucket.number(slot);
             let record = self.record(number);
             // All lines of a long record at once.
-            record.ask(key.len());
+            record.ask_long(key.len());
             if same(record.key(), key) {
                 return Some(((slot, number), record));
             }
@@ -152,7 +191,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
 /// the entry when the directory was asked.
 #[inline(always)]
 pub(super) fn read_named<V: ?Sized + Stored>(record: Record<'_, V>) -> Option<Read<'_, V>> {
-    record.state().is_named_entry().then(|| read_value(record.word()))
+    record.is_named_entry().then(|| read_value(record.word()))
 }
 
 impl<V: ?Sized + Stored> Pinned<'_, V> {
