@@ -526,6 +526,26 @@ class map {
   owned handle_;
 };
 
+/** Keeps this thread pinned, which makes each of its calls on maps cheaper; see fanread_pin. It may be moved, but not to
+ * another thread. Where the thread goes on to wait, let it end before.
+ *
+ *   fanread::pin pin;
+ *   for (std::size_t i = 0; i < keys.size(); i++) {
+ *     if (i % 256 == 255) pin.repin();
+ *     use(map.get(keys[i]));
+ *   } */
+class pin {
+ public:
+  pin() : handle_(detail::made<owned>([](auto **raw) { return fanread_pin(raw); })) {}
+
+  /** Lets memory be used again that maps have given up: to be called every few hundred calls. */
+  void repin() { detail::check(fanread_repin(handle_.get())); }
+
+ private:
+  using owned = detail::handle<fanread_guard, fanread_unpin>;
+  owned handle_;
+};
+
 /** A table that is to be built; see fanread_table_builder. */
 class table_builder {
  public:

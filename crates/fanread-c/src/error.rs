@@ -25,7 +25,7 @@ pub enum fanread_status {
     FANREAD_REFUSED = 3,
     /// A pointer is NULL that must not be.
     FANREAD_NULL = -1,
-    /// A handle is of another type, or was freed.
+    /// A handle is of another type, or was freed; or a guard is of another thread.
     FANREAD_HANDLE = -2,
     /// An argument is none of those that are possible: a length, a misaligned array, a buffer that
     /// was not initialised.
@@ -73,7 +73,7 @@ const STATUSES: [(fanread_status, &CStr); 20] = [
     (FANREAD_REPLACED, c"done, and a value was replaced"),
     (FANREAD_REFUSED, c"refused, the key has another value"),
     (FANREAD_NULL, c"a pointer is NULL that must not be"),
-    (FANREAD_HANDLE, c"a handle is of another type, or was freed"),
+    (FANREAD_HANDLE, c"a handle is of another type or another thread, or was freed"),
     (FANREAD_ARGUMENT, c"an argument is none of those that are possible"),
     (FANREAD_UNKNOWN_KIND, c"there is no such kind"),
     (FANREAD_KEY_LENGTH, c"a key has a length that is not possible here"),

@@ -98,6 +98,9 @@ static void no_handle_is_null(void) {
   NULLED(fanread_cursor_u64_key(NULL, &number));
   NULLED(fanread_cursor_value(NULL, &number));
   NULLED(fanread_cursor_value_bytes(NULL, &slice));
+  NULLED(fanread_pin(NULL));
+  NULLED(fanread_repin(NULL));
+  NOTHING(fanread_unpin(NULL));
   NOTHING(fanread_table_builder_free(NULL));
   NULLED(fanread_table_builder_insert(NULL, "k", 1, "k", 1));
   NULLED(fanread_table_builder_len(NULL, &count));
@@ -194,6 +197,8 @@ static void handles_are_of_their_type(void *wrong, void *of_map) {
   MISUSED(fanread_cursor_u64_key(of_map, &number), FANREAD_HANDLE);
   MISUSED(fanread_cursor_value(of_map, &number), FANREAD_HANDLE);
   MISUSED(fanread_cursor_value_bytes(of_map, &slice), FANREAD_HANDLE);
+  MISUSED(fanread_repin(wrong), FANREAD_HANDLE);
+  MISUSED(fanread_unpin(wrong), FANREAD_HANDLE);
   MISUSED(fanread_table_builder_free(wrong), FANREAD_HANDLE);
   MISUSED(fanread_table_builder_insert(wrong, "k", 1, "k", 1), FANREAD_HANDLE);
   MISUSED(fanread_table_builder_len(wrong, &count), FANREAD_HANDLE);
@@ -315,6 +320,8 @@ static void arguments_are_checked(fanread_map *map, fanread_map *texts, fanread_
   NULLED(fanread_cursor_value(cursor, NULL));
   NULLED(fanread_cursor_value_bytes(cursor, NULL));
   void *odd = (char *)numbers + 1;
+  MISUSED(fanread_pin(odd), FANREAD_ARGUMENT);
+  MISUSED(fanread_repin(odd), FANREAD_HANDLE);
   MISUSED(fanread_map_get(map, "k", 1, odd), FANREAD_ARGUMENT);
   MISUSED(fanread_map_get(odd, "k", 1, &number), FANREAD_HANDLE);
   MISUSED(fanread_map_get(map, "k", SIZE_MAX, &number), FANREAD_ARGUMENT);
