@@ -92,7 +92,10 @@ const STATUSES: [(fanread_status, &CStr); 20] = [
 
 /// Why a call did nothing.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct Fault(Box<Told>);
+
+#[derive(Debug)]
+struct Told {
     status: fanread_status,
     text: String,
 }
@@ -103,12 +106,31 @@ pub(crate) type Outcome = Result<fanread_status, Fault>;
 impl Fault {
     #[cold]
     pub(crate) fn new(status: fanread_status, text: impl Into<String>) -> Self {
-        Self { status, text: text.into() }
+        Self(Box::new(Told { status, text: text.into() }))
     }
 
     #[cold]
+    #[inline(never)]
     pub(crate) fn null(what: &str) -> Self {
         Self::new(FANREAD_NULL, format!("{what} is NULL"))
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn misaligned(what: &str) -> Self {
+        Self::new(FANREAD_ARGUMENT, format!("{what} is misaligned"))
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn not_of(what: &str) -> Self {
+        Self::new(FANREAD_HANDLE, format!("not a handle of a {what}"))
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn length(what: &str, count: usize) -> Self {
+        Self::new(FANREAD_ARGUMENT, format!("{what} cannot have a length of {count}"))
     }
 
     #[cold]
@@ -117,17 +139,19 @@ impl Fault {
     }
 
     #[cold]
+    #[inline(never)]
     pub(crate) fn no_memory(bytes: usize) -> Self {
         Self::new(FANREAD_OUT_OF_MEMORY, format!("no memory for {bytes} more bytes"))
     }
 
     /// Says it to this thread, and returns the status.
     #[cold]
+    #[inline(never)]
     pub(crate) fn tell(self) -> fanread_status {
-        let text = CString::new(self.text.replace('\0', " ")).unwrap_or_default();
+        let text = CString::new(self.0.text.replace('\0', " ")).unwrap_or_default();
         // A thread that is ending has no place for a message, and nobody to read it.
         let _ = LAST.try_with(|last| *last.borrow_mut() = text);
-        self.status
+        self.0.status
     }
 }
 

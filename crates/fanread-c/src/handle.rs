@@ -28,7 +28,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::error::Fault;
-use crate::error::fanread_status::FANREAD_HANDLE;
 
 /// What a handle is to.
 pub(crate) trait Handle: Sized {
@@ -70,7 +69,7 @@ unsafe fn tagged<T: Handle>(face: *const T::Face) -> Result<NonNull<Tagged<T>>, 
     };
     // SAFETY: at least 8 bytes that may be read are there, and the first test makes sure that they are aligned.
     if !tagged.is_aligned() || unsafe { tagged.cast::<u64>().read() } != T::TAG {
-        return Err(Fault::new(FANREAD_HANDLE, format!("not a handle of a {}", T::NAME)));
+        return Err(Fault::not_of(T::NAME));
     }
     Ok(tagged)
 }
@@ -154,7 +153,7 @@ pub(crate) unsafe fn maybe_out<'a, T>(
 ) -> Result<Option<Out<'a, T>>, Fault> {
     let Some(place) = NonNull::new(place) else { return Ok(None) };
     if !place.is_aligned() {
-        return Err(Fault::argument(format!("{name} is misaligned")));
+        return Err(Fault::misaligned(name));
     }
     Ok(Some(Out { place, lifetime: PhantomData }))
 }
@@ -231,10 +230,10 @@ fn check_array<T>(first: *const T, count: usize, name: &str) -> Result<(), Fault
         return Err(Fault::null(name));
     }
     if !first.is_aligned() {
-        return Err(Fault::argument(format!("{name} is misaligned")));
+        return Err(Fault::misaligned(name));
     }
     if count.checked_mul(size_of::<T>()).is_none_or(|bytes| bytes > isize::MAX.cast_unsigned()) {
-        return Err(Fault::argument(format!("{name} cannot have a length of {count}")));
+        return Err(Fault::length(name, count));
     }
     Ok(())
 }
