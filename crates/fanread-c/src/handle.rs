@@ -12,7 +12,7 @@
 //!
 //! # Invariants
 //!
-//! * **H1** A pointer that `give` has handed out is to a tagged value of the type that the tag names, until `take`.
+//! * **H1** A pointer that `new` has made is to a tagged value of the type that the tag names, until `take`.
 //! * **H2** A `fanread_buffer` is empty, with no memory, or the parts of a `Vec<u8>`.
 //!
 //! The tests of C call each function with NULL and with handles of another type. That a pointer is
@@ -54,8 +54,13 @@ const _: () = assert!(core::mem::offset_of!(Tagged<[u64; 4]>, tag) == 0);
 
 /// Stores a handle to `value`, which the caller then owns. On a fault, see `made`, it is NULL.
 pub(crate) fn give<T: Handle>(value: T, out: Out<'_, *mut T::Face>) {
+    out.set(new(value));
+}
+
+/// A handle to `value`.
+pub(crate) fn new<T: Handle>(value: T) -> *mut T::Face {
     let tagged = Box::new(Tagged { tag: T::TAG, value });
-    out.set(Box::into_raw(tagged).cast());
+    Box::into_raw(tagged).cast()
 }
 
 /// The tagged value of a handle.
@@ -109,7 +114,7 @@ pub(crate) unsafe fn take<T: Handle>(face: *mut T::Face) -> Result<Option<T>, Fa
     }
     // SAFETY: the caller's promise is the same.
     let tagged = unsafe { tagged::<T>(face)? };
-    // SAFETY: its tag says that it is a `Tagged<T>`, made by a box in `give` (H1), and the caller gives it up.
+    // SAFETY: its tag says that it is a `Tagged<T>`, made by a box in `new` (H1), and the caller gives it up.
     let mut tagged = unsafe { Box::from_raw(tagged.as_ptr()) };
     tagged.tag = FREED;
     Ok(Some(tagged.value))

@@ -18,6 +18,8 @@ mod error;
 mod face;
 #[path = "../src/handle.rs"]
 mod handle;
+#[path = "../src/held.rs"]
+mod held;
 #[path = "../src/map.rs"]
 mod map;
 #[path = "../src/map_bytes.rs"]
@@ -47,7 +49,7 @@ mod index {
     use fanread::MemoryUsage;
 
     use crate::error::Fault;
-    use crate::face::{Found, Map, Place, Start, Visit, fanread_kind};
+    use crate::face::{Found, Held, Map, Place, Start, Visit, fanread_kind};
     use crate::value::{Answers, Key, KeySlot, Keys, Kind, Slot, Value, Values};
 
     struct Panics;
@@ -118,6 +120,10 @@ mod index {
         fn memory_usage(&self) -> MemoryUsage {
             panic!("in memory_usage")
         }
+
+        fn hold(self: Arc<Self>) -> Arc<dyn Held> {
+            panic!("in hold")
+        }
     }
 
     impl Drop for Panics {
@@ -146,7 +152,7 @@ use map::*;
 use map_bytes::*;
 use map_u64::*;
 use panic::border;
-use pin::{fanread_pin, fanread_repin, fanread_unpin};
+use pin::{fanread_guard_map, fanread_pin, fanread_repin, fanread_unpin};
 use scan::fanread_map_scan;
 
 struct Bomb;
@@ -204,6 +210,9 @@ fn a_guard_outlives_a_panic_under_it() {
         assert_eq!(fanread_map_new(1, 1, null(), &raw mut map), FANREAD_OK);
         assert_eq!(fanread_pin(&raw mut guard), FANREAD_OK);
         panicked(fanread_map_u64_get(map, 1, null_mut()), "get");
+        let mut held = null();
+        panicked(fanread_guard_map(guard, map, &raw mut held), "hold");
+        assert!(held.is_null());
         assert_eq!(fanread_repin(guard), FANREAD_OK);
         panicked(fanread_map_free(map), "drop");
         assert_eq!(fanread_unpin(guard), FANREAD_OK);

@@ -9,10 +9,22 @@ enum { KEYS = 1000, ROUNDS = 60, EVERY = 256 };
 
 static fanread_guard *guard;
 
+static fanread_map *whole;
+static const fanread_map *held;
+
 static void *other_thread(void *result) {
+  uint64_t value = 0;
   MISUSED(fanread_repin(guard), FANREAD_HANDLE);
   EXPECT(strstr(fanread_last_error(), "another thread") != NULL);
   MISUSED(fanread_unpin(guard), FANREAD_HANDLE);
+  const fanread_map *none;
+  MISUSED(fanread_guard_map(guard, whole, &none), FANREAD_HANDLE);
+  EXPECT(none == NULL);
+  /* Its map is a map all the same. */
+  DONE(fanread_map_u64_get(held, 7, &value));
+  EXPECT(value == 21);
+  DONE(fanread_map_u64_contains(held, 7));
+  DONE(fanread_map_u64_insert(held, 8, 24, NULL));
   fanread_guard *own;
   DONE(fanread_pin(&own));
   DONE(fanread_repin(own));
@@ -27,11 +39,81 @@ static void in_another_thread(void *(*body)(void *)) {
 }
 
 static void a_guard_is_of_its_thread(void) {
+  uint64_t value;
+  DONE(fanread_map_new(FANREAD_WORMHOLE, FANREAD_U64_VALUES, NULL, &whole));
+  DONE(fanread_map_u64_insert(whole, 7, 21, NULL));
   DONE(VALID(fanread_pin(&guard)));
+  DONE(VALID(fanread_guard_map(guard, whole, &held)));
   in_another_thread(other_thread);
+  DONE(fanread_map_u64_get(held, 8, &value));
+  EXPECT(value == 24);
   /* The other thread has not freed it. */
   DONE(VALID(fanread_repin(guard)));
   DONE(VALID(fanread_unpin(guard)));
+  DONE(fanread_map_free(whole));
+}
+
+/* All calls take the map of a guard, and mean the map; of a guard's map another may be made. */
+static void a_held_map_is_the_map(int kind) {
+  fanread_map *map;
+  const fanread_map *first, *second;
+  fanread_cursor *cursor;
+  fanread_memory usage;
+  uint64_t value, keys[3] = {1, 2, 9}, values[3];
+  size_t len, hits;
+  int32_t its_kind;
+  DONE(fanread_map_new(kind, FANREAD_U64_VALUES, NULL, &map));
+  DONE(fanread_pin(&guard));
+  DONE(fanread_guard_map(guard, map, &first));
+  DONE(fanread_guard_map(guard, first, &second));
+  EXPECT(fanread_map_u64_get(first, 1, &value) == FANREAD_NOT_FOUND);
+  DONE(fanread_map_u64_insert(map, 1, 10, NULL));
+  DONE(fanread_map_u64_insert_batch(second, keys, keys, 3));
+  DONE(fanread_repin(guard));
+  DONE(fanread_map_u64_get(first, 2, &value));
+  EXPECT(value == 2);
+  DONE(fanread_map_u64_contains(second, 9));
+  EXPECT(fanread_map_u64_contains(first, 3) == FANREAD_NOT_FOUND);
+  EXPECT(fanread_map_u64_replace(first, 1, 11, &value) == FANREAD_REPLACED && value == 1);
+  EXPECT(fanread_map_u64_compare_exchange(first, 1, 11, 12, NULL) == FANREAD_REPLACED);
+  DONE(fanread_map_u64_get_or_insert(first, 4, 40, &value));
+  DONE(fanread_map_u64_remove(first, 2, &value));
+  DONE(fanread_map_u64_find(first, FANREAD_ABOVE, 4, &value, NULL));
+  EXPECT(value == 9);
+  DONE(fanread_map_u64_get_batch(first, keys, 3, values, NULL, &hits));
+  EXPECT(hits == 2 && values[0] == 12 && values[1] == 0 && values[2] == 9);
+  DONE(fanread_map_len(second, &len));
+  EXPECT(len == 3);
+  DONE(fanread_map_kind(first, &its_kind, NULL));
+  EXPECT(its_kind == kind);
+  DONE(fanread_map_memory_usage(first, &usage));
+  /* A cursor keeps the map, not the pin; the map of a guard keeps the map too. */
+  DONE(fanread_cursor_new(second, &cursor));
+  DONE(fanread_map_free(map));
+  DONE(fanread_map_u64_get(first, 4, &value));
+  EXPECT(value == 40);
+  DONE(fanread_unpin(guard));
+  DONE(fanread_cursor_next(cursor));
+  DONE(fanread_cursor_value(cursor, &value));
+  EXPECT(value == 12);
+  DONE(fanread_cursor_free(cursor));
+}
+
+static void values_of_a_held_map_may_be_bytes(void) {
+  fanread_map *map;
+  fanread_buffer room = FANREAD_BUFFER_INIT;
+  DONE(fanread_map_new(FANREAD_ORDERED_MAP, FANREAD_BYTES_VALUES, NULL, &map));
+  DONE(fanread_map_insert_bytes(map, "kiwi", 4, "green", 5, NULL));
+  DONE(fanread_pin(&guard));
+  DONE(fanread_guard_map(guard, map, &held));
+  DONE(fanread_map_get_bytes(held, "kiwi", 4, &room));
+  EXPECT(holds(room.data, room.len, "green"));
+  DONE(fanread_map_contains(held, "kiwi", 4));
+  DONE(fanread_map_remove_bytes(held, "kiwi", 4, NULL));
+  EXPECT(fanread_map_get_bytes(held, "kiwi", 4, &room) == FANREAD_NOT_FOUND);
+  DONE(fanread_unpin(guard));
+  DONE(fanread_map_free(map));
+  DONE(fanread_buffer_free(&room));
 }
 
 static void guards_may_go_in_any_order(const fanread_map *map) {
@@ -109,25 +191,27 @@ static void a_thread_may_let_go_while_it_ends(fanread_map *map) {
 
 static uint64_t bytes_after_rounds(int kind, int repins) {
   fanread_map *map;
-  fanread_guard *held;
+  fanread_guard *pin;
+  const fanread_map *pinned;
   fanread_memory usage;
   uint64_t calls = 0;
   DONE(fanread_map_new(kind, FANREAD_U64_VALUES, NULL, &map));
-  DONE(fanread_pin(&held));
+  DONE(fanread_pin(&pin));
+  DONE(fanread_guard_map(pin, map, &pinned));
   for (int round = 0; round < ROUNDS; round++) {
     for (uint64_t key = 0; key < KEYS; key++) {
-      DONE(fanread_map_u64_insert(map, key, key, NULL));
-      if (repins && ++calls % EVERY == 0) DONE(fanread_repin(held));
+      DONE(fanread_map_u64_insert(pinned, key, key, NULL));
+      if (repins && ++calls % EVERY == 0) DONE(fanread_repin(pin));
     }
     for (uint64_t key = 0; key < KEYS; key++) {
-      DONE(fanread_map_u64_remove(map, key, NULL));
-      if (repins && ++calls % EVERY == 0) DONE(fanread_repin(held));
+      DONE(fanread_map_u64_remove(pinned, key, NULL));
+      if (repins && ++calls % EVERY == 0) DONE(fanread_repin(pin));
     }
   }
   DONE(fanread_map_memory_usage(map, &usage));
   /* A map that is freed waits for nobody. */
   DONE(fanread_map_free(map));
-  DONE(fanread_unpin(held));
+  DONE(fanread_unpin(pin));
   return usage.total_bytes;
 }
 
@@ -148,6 +232,8 @@ int main(void) {
     scans_and_pins_are_in_each_other(map);
     DONE(fanread_map_free(map));
   }
+  for (int kind = FANREAD_ORDERED_MAP; kind <= FANREAD_SKIP_LIST; kind++) a_held_map_is_the_map(kind);
+  values_of_a_held_map_may_be_bytes();
   a_guard_is_of_its_thread();
   a_repin_lets_memory_go();
   puts("pins: ok");
