@@ -75,6 +75,8 @@ static struct {
   uint64_t (*get_batch)(void *, const void *const *, const uint32_t *, uint32_t, uint64_t *);
   uint64_t (*scan)(void *, const void *, uint32_t, uint32_t, uint64_t *);
   uint64_t (*memory)(void *);
+  void (*enter)(void *);
+  void (*exit)(void *);
 } call;
 
 /* Stores a function of the plugin. C has no cast from an object's pointer to a function's: the bytes are copied. */
@@ -91,8 +93,10 @@ static size_t count;
 
 /* Each of two threads inserts every other key. */
 static void *load(void *number) {
+  call.enter(map);
   for (size_t i = (size_t)(uintptr_t)number; i < count; i += 2)
     EXPECT(call.insert(map, keys[i].bytes, keys[i].len, keys[i].value) == 1);
+  call.exit(map);
   return NULL;
 }
 
@@ -147,6 +151,8 @@ int main(int argc, char **argv) {
   TAKE(so, get_batch, "idx_get_batch");
   TAKE(so, scan, "idx_scan");
   TAKE(so, memory, "idx_memory");
+  TAKE(so, enter, "idx_thread_enter");
+  TAKE(so, exit, "idx_thread_exit");
 
   count = make_keys((call.flags() & IDX_F_KEY8) != 0);
   map = call.create(count);
@@ -162,6 +168,8 @@ int main(int argc, char **argv) {
     keys[i].value ^= 1;
     EXPECT(call.update(map, keys[i].bytes, keys[i].len, keys[i].value) == 1);
   }
+  /* Once in a worker's way, once without, as above. */
+  call.enter(map);
   look();
   for (size_t i = 0; i < count; i++) {
     if (draw() % 4 == 0) continue;
@@ -171,6 +179,7 @@ int main(int argc, char **argv) {
     keys[i].is_there = 0;
   }
   look();
+  call.exit(map);
   EXPECT(call.memory(map) > 0);
   call.destroy(map);
   printf("%s: ok\n", call.name());

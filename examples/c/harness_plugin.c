@@ -21,6 +21,37 @@
 /* Lookups that are translated at a time. */
 #define CHUNK 256
 
+/* Calls after which memory may be used again that maps gave up; `fanread bench` does as much. */
+#define REPIN_EVERY 256
+
+/* A worker's pin, from when it enters to when it exits, and the map under it: its calls need none of their own. A thread that has
+ * not entered takes the map as it is. The model says that the variable is found without a call. */
+static __thread __attribute__((tls_model("initial-exec"))) struct {
+  fanread_guard *guard;
+  void *map;
+  const fanread_map *held;
+  uint32_t calls;
+} worker;
+
+void idx_thread_enter(void *h) {
+  if (fanread_pin(&worker.guard) != FANREAD_OK) return;
+  if (fanread_guard_map(worker.guard, h, &worker.held) == FANREAD_OK) worker.map = h;
+}
+
+void idx_thread_exit(void *h) {
+  (void)h;
+  worker.map = NULL;
+  fanread_unpin(worker.guard);
+  worker.guard = NULL;
+}
+
+/* The map for a call. */
+static const fanread_map *map_of(void *h) {
+  if (worker.map != h) return h;
+  if (++worker.calls % REPIN_EVERY == 0) fanread_repin(worker.guard);
+  return worker.held;
+}
+
 /* The number that eight bytes spell, the highest first. */
 static uint64_t number_of(const void *key) {
   const uint8_t *b = key;
@@ -46,38 +77,44 @@ static int outcome(fanread_status status, fanread_status yes) {
 }
 
 int idx_insert(void *h, const void *key, uint32_t klen, uint64_t value) {
-  fanread_status status = NUMBERS ? fanread_map_u64_insert(h, number_of(key), value, NULL)
-                                  : fanread_map_insert(h, key, klen, value, NULL);
+  const fanread_map *map = map_of(h);
+  fanread_status status = NUMBERS ? fanread_map_u64_insert(map, number_of(key), value, NULL)
+                                  : fanread_map_insert(map, key, klen, value, NULL);
   return outcome(status, FANREAD_OK);
 }
 
 int idx_get(void *h, const void *key, uint32_t klen, uint64_t *value_out) {
-  fanread_status status = NUMBERS ? fanread_map_u64_get(h, number_of(key), value_out)
-                                  : fanread_map_get(h, key, klen, value_out);
+  const fanread_map *map = map_of(h);
+  fanread_status status = NUMBERS ? fanread_map_u64_get(map, number_of(key), value_out)
+                                  : fanread_map_get(map, key, klen, value_out);
   return outcome(status, FANREAD_OK);
 }
 
 int idx_update(void *h, const void *key, uint32_t klen, uint64_t value) {
-  fanread_status status = NUMBERS ? fanread_map_u64_replace(h, number_of(key), value, NULL)
-                                  : fanread_map_replace(h, key, klen, value, NULL);
+  const fanread_map *map = map_of(h);
+  fanread_status status = NUMBERS ? fanread_map_u64_replace(map, number_of(key), value, NULL)
+                                  : fanread_map_replace(map, key, klen, value, NULL);
   return outcome(status, FANREAD_REPLACED);
 }
 
 int idx_remove(void *h, const void *key, uint32_t klen) {
-  fanread_status status = NUMBERS ? fanread_map_u64_remove(h, number_of(key), NULL)
-                                  : fanread_map_remove(h, key, klen, NULL);
+  const fanread_map *map = map_of(h);
+  fanread_status status = NUMBERS ? fanread_map_u64_remove(map, number_of(key), NULL)
+                                  : fanread_map_remove(map, key, klen, NULL);
   return outcome(status, FANREAD_OK);
 }
 
 int idx_lower_bound(void *h, const void *key, uint32_t klen, uint64_t *value_out) {
+  const fanread_map *map = map_of(h);
   fanread_status status =
-      NUMBERS ? fanread_map_u64_find(h, FANREAD_AT_OR_ABOVE, number_of(key), NULL, value_out)
-              : fanread_map_find(h, FANREAD_AT_OR_ABOVE, key, klen, NULL, value_out);
+      NUMBERS ? fanread_map_u64_find(map, FANREAD_AT_OR_ABOVE, number_of(key), NULL, value_out)
+              : fanread_map_find(map, FANREAD_AT_OR_ABOVE, key, klen, NULL, value_out);
   return outcome(status, FANREAD_OK);
 }
 
 uint64_t idx_get_batch(void *h, const void *const *keys, const uint32_t *klens, uint32_t n,
                        uint64_t *values_out) {
+  const fanread_map *map = map_of(h);
   uint64_t all = 0;
   for (uint32_t at = 0; at < n; at += CHUNK) {
     uint32_t count = n - at < CHUNK ? n - at : CHUNK;
@@ -85,14 +122,14 @@ uint64_t idx_get_batch(void *h, const void *const *keys, const uint32_t *klens, 
     if (NUMBERS) {
       uint64_t numbers[CHUNK];
       for (uint32_t i = 0; i < count; i++) numbers[i] = number_of(keys[at + i]);
-      fanread_map_u64_get_batch(h, numbers, count, values_out + at, NULL, &hits);
+      fanread_map_u64_get_batch(map, numbers, count, values_out + at, NULL, &hits);
     } else {
       fanread_bytes strings[CHUNK];
       for (uint32_t i = 0; i < count; i++) {
         strings[i].data = keys[at + i];
         strings[i].len = klens[at + i];
       }
-      fanread_map_get_batch(h, strings, count, values_out + at, NULL, &hits);
+      fanread_map_get_batch(map, strings, count, values_out + at, NULL, &hits);
     }
     all += hits;
   }
@@ -120,12 +157,13 @@ static int32_t visit_number(void *context, uint64_t key, uint64_t value) {
 
 uint64_t idx_scan(void *h, const void *start_key, uint32_t klen, uint32_t count,
                   uint64_t *value_sum) {
+  const fanread_map *map = map_of(h);
   struct scan scan = {count, 0, 0};
   fanread_status status = FANREAD_OK;
   if (count > 0 && NUMBERS)
-    status = fanread_map_u64_scan(h, FANREAD_AT_OR_ABOVE, number_of(start_key), visit_number, &scan);
+    status = fanread_map_u64_scan(map, FANREAD_AT_OR_ABOVE, number_of(start_key), visit_number, &scan);
   else if (count > 0)
-    status = fanread_map_scan(h, FANREAD_AT_OR_ABOVE, start_key, klen, visit, &scan);
+    status = fanread_map_scan(map, FANREAD_AT_OR_ABOVE, start_key, klen, visit, &scan);
   *value_sum = scan.sum;
   return status < 0 ? 0 : scan.visited;
 }

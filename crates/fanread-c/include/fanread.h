@@ -53,7 +53,7 @@ typedef enum {
    */
   FANREAD_NULL = -1,
   /**
-   * A handle is of another type, or was freed.
+   * A handle is of another type, or was freed; or a guard is of another thread.
    */
   FANREAD_HANDLE = -2,
   /**
@@ -218,6 +218,12 @@ typedef enum {
  * A place in a map's order: before the first entry, at one, or behind the last. One thread at a time may use it.
  */
 typedef struct fanread_cursor fanread_cursor;
+
+/**
+ * Keeps its thread pinned: memory that any map of the process gives up meanwhile is not used again, and calls of the thread
+ * on maps need not see to it one by one. Of one thread, which alone may use it.
+ */
+typedef struct fanread_guard fanread_guard;
 
 /**
  * A map. Any number of threads may use it at once, through all functions but `fanread_map_free`.
@@ -516,6 +522,7 @@ fanread_status fanread_map_new_named(const char *kind,
 /**
  * Frees a map. NULL is nothing to free. Cursors stay, and keep the memory until they are freed too.
  *
+ * Errors: `FANREAD_HANDLE` also if it is a map of a guard, which frees it.
  * Threads: one, while no other uses the map.
  */
 fanread_status fanread_map_free(fanread_map *map);
@@ -1322,6 +1329,52 @@ fanread_status fanread_map_u64_scan_bytes(const fanread_map *map,
                                           uint64_t key,
                                           fanread_u64_bytes_visit visit,
                                           void *context);
+
+/**
+ * Pins this thread, until `fanread_unpin`. A call on a map pins it for as long as it takes, which is a good part of what a lookup or
+ * insertion costs; a thread that makes many calls in a row can save that, for most in lookups by `fanread_guard_map`.
+ *
+ * Nobody waits for a thread that is pinned, but memory that maps give up is not used again as long as it is. So call
+ * `fanread_repin` every few hundred calls, and let go of the guard before the thread waits, sleeps or ends: one that is never let go of
+ * keeps such memory until the process ends. Pins may be nested, within a function of a scan too.
+ *
+ * Errors: see `fanread_status`; `*guard` is NULL then.
+ * Ownership: this thread's, which lets go of it by `fanread_unpin`. What calls return is valid as long as their comments say, pinned or not.
+ * Threads: any; the guard is for this one alone.
+ */
+fanread_status fanread_pin(fanread_guard **guard);
+
+/**
+ * Lets go of a guard's pins and takes them again: memory that was given up before can be used again. It takes as long as a few
+ * pins, and does nothing if the thread has another pin, of another guard or of a scan that is under way.
+ *
+ * Errors: `FANREAD_HANDLE` also if the guard is of another thread.
+ * Threads: the one that made the guard.
+ */
+fanread_status fanread_repin(fanread_guard *guard);
+
+/**
+ * Lets go of a guard's pins, and frees the guard with its maps. NULL is nothing to free. Guards of a thread may go in any order.
+ *
+ * Errors: `FANREAD_HANDLE` also if the guard is of another thread; it is not freed then.
+ * Threads: the one that made the guard, even while it ends; no other uses a map of the guard then.
+ */
+fanread_status fanread_unpin(fanread_guard *guard);
+
+/**
+ * Makes another handle of a map, through which lookups of the guard's thread take the pin that it holds: the fastest ones, where many
+ * lookups go on that do not wait for each other. Make it once, and give it to calls in the place of the map.
+ *
+ * It is the same map. All calls take the handle, but only `fanread_map_get` and `fanread_map_contains`, and those for numbers and for
+ * values of bytes, are faster by it. Other threads may use it; they gain nothing.
+ *
+ * Errors: `FANREAD_HANDLE` also if the guard is of another thread; `*held` is NULL then.
+ * Ownership: the guard's. The handle is valid until `fanread_unpin`, which frees it, and keeps the map's entries until then, even if
+ * the map is freed. Threads: the one that made the guard.
+ */
+fanread_status fanread_guard_map(fanread_guard *guard,
+                                 const fanread_map *map,
+                                 const fanread_map **held);
 
 /**
  * Makes a builder without entries. `options` may be NULL.

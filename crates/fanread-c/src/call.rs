@@ -42,14 +42,15 @@ pub(crate) unsafe fn lend<'a>(map: *const fanread_map) -> Result<&'a dyn Map, Fa
     Ok(&*unsafe { handle::lend::<Shared>(map)? }.0)
 }
 
-/// Lends a map, to keep it.
+/// A map to keep: of one that is held, the map itself.
 ///
 /// # Safety
 ///
 /// As for `handle::lend`.
-pub(crate) unsafe fn lend_shared<'a>(map: *const fanread_map) -> Result<&'a Arc<dyn Map>, Fault> {
+pub(crate) unsafe fn share(map: *const fanread_map) -> Result<Arc<dyn Map>, Fault> {
     // SAFETY: the caller's promise is the same.
-    Ok(&unsafe { handle::lend::<Shared>(map)? }.0)
+    let Shared(map, _) = unsafe { handle::lend::<Shared>(map)? };
+    Ok(map.itself().unwrap_or_else(|| Arc::clone(map)))
 }
 
 /// Where bytes are told that the library keeps.

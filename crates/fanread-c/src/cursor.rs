@@ -10,7 +10,7 @@ use core::ffi::c_void;
 use core::ops::Bound;
 use std::sync::Arc;
 
-use crate::call::{bytes_out, found, has_values, key_of, lend_shared, place_of};
+use crate::call::{bytes_out, found, has_values, key_of, place_of, share};
 use crate::error::fanread_status::{FANREAD_NO_ENTRY, FANREAD_NOT_FOUND, FANREAD_OK};
 use crate::error::{Fault, Outcome, fanread_status};
 use crate::face::{Map, Place};
@@ -201,8 +201,8 @@ pub unsafe extern "C" fn fanread_cursor_new(
 ) -> fanread_status {
     border(|| {
         // SAFETY: the caller promises it of every pointer.
-        let (out, map) = unsafe { (handle::made(cursor)?, lend_shared(map)?) };
-        handle::give(Cursor::new(Arc::clone(map)), out);
+        let (out, map) = unsafe { (handle::made(cursor)?, share(map)?) };
+        handle::give(Cursor::new(map), out);
         Ok(FANREAD_OK)
     })
 }

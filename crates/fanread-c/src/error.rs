@@ -25,7 +25,7 @@ pub enum fanread_status {
     FANREAD_REFUSED = 3,
     /// A pointer is NULL that must not be.
     FANREAD_NULL = -1,
-    /// A handle is of another type, or was freed.
+    /// A handle is of another type, or was freed; or a guard is of another thread.
     FANREAD_HANDLE = -2,
     /// An argument is none of those that are possible: a length, a misaligned array, a buffer that
     /// was not initialised.
@@ -73,7 +73,7 @@ const STATUSES: [(fanread_status, &CStr); 20] = [
     (FANREAD_REPLACED, c"done, and a value was replaced"),
     (FANREAD_REFUSED, c"refused, the key has another value"),
     (FANREAD_NULL, c"a pointer is NULL that must not be"),
-    (FANREAD_HANDLE, c"a handle is of another type, or was freed"),
+    (FANREAD_HANDLE, c"a handle is of another type or another thread, or was freed"),
     (FANREAD_ARGUMENT, c"an argument is none of those that are possible"),
     (FANREAD_UNKNOWN_KIND, c"there is no such kind"),
     (FANREAD_KEY_LENGTH, c"a key has a length that is not possible here"),
@@ -92,7 +92,10 @@ const STATUSES: [(fanread_status, &CStr); 20] = [
 
 /// Why a call did nothing.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct Fault(Box<Told>);
+
+#[derive(Debug)]
+struct Told {
     status: fanread_status,
     text: String,
 }
@@ -103,12 +106,31 @@ pub(crate) type Outcome = Result<fanread_status, Fault>;
 impl Fault {
     #[cold]
     pub(crate) fn new(status: fanread_status, text: impl Into<String>) -> Self {
-        Self { status, text: text.into() }
+        Self(Box::new(Told { status, text: text.into() }))
     }
 
     #[cold]
+    #[inline(never)]
     pub(crate) fn null(what: &str) -> Self {
         Self::new(FANREAD_NULL, format!("{what} is NULL"))
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn misaligned(what: &str) -> Self {
+        Self::new(FANREAD_ARGUMENT, format!("{what} is misaligned"))
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn not_of(what: &str) -> Self {
+        Self::new(FANREAD_HANDLE, format!("not a handle of a {what}"))
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn length(what: &str, count: usize) -> Self {
+        Self::new(FANREAD_ARGUMENT, format!("{what} cannot have a length of {count}"))
     }
 
     #[cold]
@@ -117,17 +139,19 @@ impl Fault {
     }
 
     #[cold]
+    #[inline(never)]
     pub(crate) fn no_memory(bytes: usize) -> Self {
         Self::new(FANREAD_OUT_OF_MEMORY, format!("no memory for {bytes} more bytes"))
     }
 
     /// Says it to this thread, and returns the status.
     #[cold]
+    #[inline(never)]
     pub(crate) fn tell(self) -> fanread_status {
-        let text = CString::new(self.text.replace('\0', " ")).unwrap_or_default();
+        let text = CString::new(self.0.text.replace('\0', " ")).unwrap_or_default();
         // A thread that is ending has no place for a message, and nobody to read it.
         let _ = LAST.try_with(|last| *last.borrow_mut() = text);
-        self.status
+        self.0.status
     }
 }
 

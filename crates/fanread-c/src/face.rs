@@ -1,6 +1,7 @@
 //! The one face that all maps have, and the kinds there are.
 
 use core::ops::Bound;
+use std::sync::Arc;
 
 use fanread::{MemoryUsage, Options};
 
@@ -96,4 +97,18 @@ pub(crate) trait Map: Send + Sync {
     fn len(&self) -> usize;
     fn clear(&self);
     fn memory_usage(&self) -> MemoryUsage;
+    /// The same map for this thread, which holds it pinned until it lets go.
+    fn hold(self: Arc<Self>) -> Arc<dyn Held>;
+    /// The map itself, if this one is held.
+    fn itself(&self) -> Option<Arc<dyn Map>> {
+        None
+    }
+}
+
+/// A map that a thread holds pinned, so that its lookups need no pin of their own.
+pub(crate) trait Held: Map {
+    /// Lets go of the pin; lookups take their own until `pin`. For the thread that holds it.
+    fn unpin(&self);
+    /// Takes the pin again. For the thread that holds it.
+    fn pin(&self);
 }

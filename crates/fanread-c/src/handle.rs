@@ -12,7 +12,7 @@
 //!
 //! # Invariants
 //!
-//! * **H1** A pointer that `give` has handed out is to a tagged value of the type that the tag names, until `take`.
+//! * **H1** A pointer that `new` has made is to a tagged value of the type that the tag names, until `take`.
 //! * **H2** A `fanread_buffer` is empty, with no memory, or the parts of a `Vec<u8>`.
 //!
 //! The tests of C call each function with NULL and with handles of another type. That a pointer is
@@ -28,7 +28,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::error::Fault;
-use crate::error::fanread_status::FANREAD_HANDLE;
 
 /// What a handle is to.
 pub(crate) trait Handle: Sized {
@@ -55,8 +54,13 @@ const _: () = assert!(core::mem::offset_of!(Tagged<[u64; 4]>, tag) == 0);
 
 /// Stores a handle to `value`, which the caller then owns. On a fault, see `made`, it is NULL.
 pub(crate) fn give<T: Handle>(value: T, out: Out<'_, *mut T::Face>) {
+    out.set(new(value));
+}
+
+/// A handle to `value`.
+pub(crate) fn new<T: Handle>(value: T) -> *mut T::Face {
     let tagged = Box::new(Tagged { tag: T::TAG, value });
-    out.set(Box::into_raw(tagged).cast());
+    Box::into_raw(tagged).cast()
 }
 
 /// The tagged value of a handle.
@@ -70,7 +74,7 @@ unsafe fn tagged<T: Handle>(face: *const T::Face) -> Result<NonNull<Tagged<T>>, 
     };
     // SAFETY: at least 8 bytes that may be read are there, and the first test makes sure that they are aligned.
     if !tagged.is_aligned() || unsafe { tagged.cast::<u64>().read() } != T::TAG {
-        return Err(Fault::new(FANREAD_HANDLE, format!("not a handle of a {}", T::NAME)));
+        return Err(Fault::not_of(T::NAME));
     }
     Ok(tagged)
 }
@@ -110,7 +114,7 @@ pub(crate) unsafe fn take<T: Handle>(face: *mut T::Face) -> Result<Option<T>, Fa
     }
     // SAFETY: the caller's promise is the same.
     let tagged = unsafe { tagged::<T>(face)? };
-    // SAFETY: its tag says that it is a `Tagged<T>`, made by a box in `give` (H1), and the caller gives it up.
+    // SAFETY: its tag says that it is a `Tagged<T>`, made by a box in `new` (H1), and the caller gives it up.
     let mut tagged = unsafe { Box::from_raw(tagged.as_ptr()) };
     tagged.tag = FREED;
     Ok(Some(tagged.value))
@@ -154,7 +158,7 @@ pub(crate) unsafe fn maybe_out<'a, T>(
 ) -> Result<Option<Out<'a, T>>, Fault> {
     let Some(place) = NonNull::new(place) else { return Ok(None) };
     if !place.is_aligned() {
-        return Err(Fault::argument(format!("{name} is misaligned")));
+        return Err(Fault::misaligned(name));
     }
     Ok(Some(Out { place, lifetime: PhantomData }))
 }
@@ -231,10 +235,10 @@ fn check_array<T>(first: *const T, count: usize, name: &str) -> Result<(), Fault
         return Err(Fault::null(name));
     }
     if !first.is_aligned() {
-        return Err(Fault::argument(format!("{name} is misaligned")));
+        return Err(Fault::misaligned(name));
     }
     if count.checked_mul(size_of::<T>()).is_none_or(|bytes| bytes > isize::MAX.cast_unsigned()) {
-        return Err(Fault::argument(format!("{name} cannot have a length of {count}")));
+        return Err(Fault::length(name, count));
     }
     Ok(())
 }

@@ -15,7 +15,8 @@ use fanread::{
 
 use crate::error::Fault;
 use crate::error::fanread_status::FANREAD_TOO_LONG;
-use crate::face::{Found, Map, Place, Start, Visit, fanread_kind};
+use crate::face::{Found, Held, Map, Place, Start, Visit, fanread_kind};
+use crate::held::{HeldMap, Lookups};
 use crate::value::{Answers, Key, KeySlot, Keys, Kind, Slot, Stored, Value, Values};
 
 /// Keys that a batch takes at a time: several times as many as a map keeps in flight, in some kilobytes of stack.
@@ -200,25 +201,51 @@ fn bound<'a, K>(
 }
 
 macro_rules! map {
-    ($map:ident, $family:ident, range: [$($range:tt)*], found: |$found:ident| $bytes:expr) => {
+    (
+        $map:ident, $family:ident, pinned: $($module:ident)::+<$($key:ty)?>,
+        range: [$($range:tt)*], found: |$found:ident| $bytes:expr $(,)?
+    ) => {
+        impl<V: Stored> Lookups for $map<V> {
+            type Pinned<'a> = $($module)::+::Pinned<'a, $($key,)? V>;
+
+            #[inline]
+            fn pinned(&self) -> Self::Pinned<'_> {
+                self.pin()
+            }
+
+            #[inline]
+            fn look(
+                pinned: &Self::Pinned<'_>,
+                key: Key<'_>,
+                value: Slot<'_>,
+            ) -> Result<bool, Fault> {
+                V::check(value.kind())?;
+                let mut room = [0; 8];
+                let Some(found) = pinned.get(family::$family::key(key, &mut room)?) else {
+                    return Ok(false);
+                };
+                value.put(found.value())?;
+                Ok(true)
+            }
+
+            #[inline]
+            fn has(pinned: &Self::Pinned<'_>, key: Key<'_>) -> Result<bool, Fault> {
+                let mut room = [0; 8];
+                Ok(pinned.contains_key(family::$family::key(key, &mut room)?))
+            }
+        }
+
         impl<V: Stored> Map for $map<V> {
             fn values(&self) -> Kind {
                 V::KIND
             }
 
             fn get(&self, key: Key<'_>, value: Slot<'_>) -> Result<bool, Fault> {
-                V::check(value.kind())?;
-                let mut room = [0; 8];
-                let key = family::$family::key(key, &mut room)?;
-                let pinned = self.pin();
-                let Some(found) = pinned.get(key) else { return Ok(false) };
-                value.put(found.value())?;
-                Ok(true)
+                Self::look(&self.pin(), key, value)
             }
 
             fn contains(&self, key: Key<'_>) -> Result<bool, Fault> {
-                let mut room = [0; 8];
-                Ok(self.pin().contains_key(family::$family::key(key, &mut room)?))
+                Self::has(&self.pin(), key)
             }
 
             fn insert(&self, key: Key<'_>, value: Value<'_>, old: Slot<'_>) -> Result<bool, Fault> {
@@ -384,6 +411,10 @@ macro_rules! map {
             fn memory_usage(&self) -> MemoryUsage {
                 self.memory_usage()
             }
+
+            fn hold(self: Arc<Self>) -> Arc<dyn Held> {
+                HeldMap::hold_here(self)
+            }
         }
 
         impl<V: Stored> Load for $map<V> {
@@ -415,12 +446,15 @@ trait Load: Sized {
     fn load(keys: Keys<'_>, values: Values<'_>) -> Result<Self, Fault>;
 }
 
-map!(OrderedMap, borrowed, range: [range], found: |key| &key);
-map!(Wormhole, borrowed, range: [range], found: |key| &key);
-map!(CuckooTrie, borrowed, range: [range], found: |key| &key);
-map!(U64Map, numbers, range: [range], found: |key| &key.to_be_bytes());
-map!(MlpIndex, numbers, range: [range], found: |key| &key.to_be_bytes());
-map!(SkipStrings, owned, range: [range::<[u8], _>], found: |key| key);
+map!(OrderedMap, borrowed, pinned: fanread::ordered_map<>, range: [range], found: |key| &key);
+map!(Wormhole, borrowed, pinned: fanread::wormhole<>, range: [range], found: |key| &key);
+map!(CuckooTrie, borrowed, pinned: fanread::cuckoo_trie<>, range: [range], found: |key| &key);
+map!(U64Map, numbers, pinned: fanread::u64_map<>, range: [range], found: |key| &key.to_be_bytes());
+map!(MlpIndex, numbers, pinned: fanread::mlp_index<>, range: [range], found: |key| &key.to_be_bytes());
+map!(
+    SkipStrings, owned, pinned: fanread::skip_list<Box<[u8]>>,
+    range: [range::<[u8], _>], found: |key| key,
+);
 
 fn start<M: Map + Load + 'static>(start: Start<'_>) -> Result<Arc<dyn Map>, Fault> {
     Ok(Arc::new(match start {

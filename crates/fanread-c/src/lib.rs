@@ -12,6 +12,7 @@
 //! | `call.rs` | what the calls of maps have in common |
 //! | `map.rs`, `map_bytes.rs`, `map_u64.rs` | maps |
 //! | `cursor.rs`, `scan.rs` | entries in order |
+//! | `pin.rs`, `held.rs` | pins that are held for many calls |
 //! | `table.rs`, `store.rs`, `u64_store.rs` | files |
 
 #![expect(unsafe_code, reason = "C has pointers; each is checked where it comes in")]
@@ -23,11 +24,13 @@ pub mod cursor;
 pub mod error;
 mod face;
 pub mod handle;
+mod held;
 mod index;
 pub mod map;
 pub mod map_bytes;
 pub mod map_u64;
 mod panic;
+pub mod pin;
 pub mod scan;
 pub mod store;
 pub mod table;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use fanread::Options;
 
-use crate::error::fanread_status::{FANREAD_OK, FANREAD_UNKNOWN_KIND};
+use crate::error::fanread_status::{FANREAD_HANDLE, FANREAD_OK, FANREAD_UNKNOWN_KIND};
 use crate::error::{Fault, fanread_status};
 use crate::face::fanread_kind;
 use crate::face::{Map, Start};
@@ -207,6 +207,7 @@ pub unsafe extern "C" fn fanread_map_new_named(
 
 /// Frees a map. NULL is nothing to free. Cursors stay, and keep the memory until they are freed too.
 ///
+/// Errors: `FANREAD_HANDLE` also if it is a map of a guard, which frees it.
 /// Threads: one, while no other uses the map.
 ///
 /// # Safety
@@ -215,6 +216,10 @@ pub unsafe extern "C" fn fanread_map_new_named(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fanread_map_free(map: *mut fanread_map) -> fanread_status {
     border(|| {
+        // SAFETY: the caller's promise.
+        if !map.is_null() && unsafe { handle::lend::<Shared>(map)? }.0.itself().is_some() {
+            return Err(Fault::new(FANREAD_HANDLE, "a map of a guard, which frees it"));
+        }
         // SAFETY: the caller's promise.
         drop(unsafe { handle::take::<Shared>(map)? });
         Ok(FANREAD_OK)

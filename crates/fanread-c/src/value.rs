@@ -43,12 +43,13 @@ impl<'a> Key<'a> {
 /// The number of a key of eight bytes.
 #[inline]
 pub(crate) fn number_of(bytes: &[u8]) -> Result<u64, Fault> {
-    bytes.try_into().map(u64::from_be_bytes).map_err(|_| {
-        Fault::new(
-            FANREAD_KEY_LENGTH,
-            format!("a key of {} bytes, and keys have 8 here", bytes.len()),
-        )
-    })
+    bytes.try_into().map(u64::from_be_bytes).map_err(|_| not_a_number(bytes.len()))
+}
+
+#[cold]
+#[inline(never)]
+fn not_a_number(len: usize) -> Fault {
+    Fault::new(FANREAD_KEY_LENGTH, format!("a key of {len} bytes, and keys have 8 here"))
 }
 
 /// Many keys as they were given.
@@ -258,6 +259,7 @@ pub(crate) enum Kind {
 
 /// What a map whose values are of this kind says to those of the other.
 #[cold]
+#[inline(never)]
 pub(crate) fn other_kind(has: Kind) -> Fault {
     let values = match has {
         Kind::Numbers => "numbers",

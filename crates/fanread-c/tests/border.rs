@@ -18,6 +18,8 @@ mod error;
 mod face;
 #[path = "../src/handle.rs"]
 mod handle;
+#[path = "../src/held.rs"]
+mod held;
 #[path = "../src/map.rs"]
 mod map;
 #[path = "../src/map_bytes.rs"]
@@ -26,6 +28,8 @@ mod map_bytes;
 mod map_u64;
 #[path = "../src/panic.rs"]
 mod panic;
+#[path = "../src/pin.rs"]
+mod pin;
 #[path = "../src/scan.rs"]
 mod scan;
 #[path = "../src/store.rs"]
@@ -45,7 +49,7 @@ mod index {
     use fanread::MemoryUsage;
 
     use crate::error::Fault;
-    use crate::face::{Found, Map, Place, Start, Visit, fanread_kind};
+    use crate::face::{Found, Held, Map, Place, Start, Visit, fanread_kind};
     use crate::value::{Answers, Key, KeySlot, Keys, Kind, Slot, Value, Values};
 
     struct Panics;
@@ -116,6 +120,10 @@ mod index {
         fn memory_usage(&self) -> MemoryUsage {
             panic!("in memory_usage")
         }
+
+        fn hold(self: Arc<Self>) -> Arc<dyn Held> {
+            panic!("in hold")
+        }
     }
 
     impl Drop for Panics {
@@ -144,6 +152,7 @@ use map::*;
 use map_bytes::*;
 use map_u64::*;
 use panic::border;
+use pin::{fanread_guard_map, fanread_pin, fanread_repin, fanread_unpin};
 use scan::fanread_map_scan;
 
 struct Bomb;
@@ -191,6 +200,23 @@ fn every_status_has_a_message_of_its_own() {
     let all: std::collections::HashSet<_> = (-16..=3).map(text).collect();
     assert_eq!(all.len(), 20);
     assert!(!all.contains(text(4)) && text(4) == text(-17));
+}
+
+#[test]
+fn a_guard_outlives_a_panic_under_it() {
+    let (mut map, mut guard) = (null_mut(), null_mut());
+    // SAFETY: all pointers are to what they are for, and live to the end of the function.
+    unsafe {
+        assert_eq!(fanread_map_new(1, 1, null(), &raw mut map), FANREAD_OK);
+        assert_eq!(fanread_pin(&raw mut guard), FANREAD_OK);
+        panicked(fanread_map_u64_get(map, 1, null_mut()), "get");
+        let mut held = null();
+        panicked(fanread_guard_map(guard, map, &raw mut held), "hold");
+        assert!(held.is_null());
+        assert_eq!(fanread_repin(guard), FANREAD_OK);
+        panicked(fanread_map_free(map), "drop");
+        assert_eq!(fanread_unpin(guard), FANREAD_OK);
+    }
 }
 
 extern "C" fn visit(_: *mut core::ffi::c_void, _: fanread_bytes, _: u64) -> i32 {

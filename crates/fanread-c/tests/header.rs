@@ -15,7 +15,7 @@ fn header() -> String {
 }
 
 /// The sources with what C sees, in the order of the header.
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 12] = [
     "error",
     "handle",
     "face",
@@ -24,6 +24,7 @@ const SOURCES: [&str; 11] = [
     "map_u64",
     "cursor",
     "scan",
+    "pin",
     "table",
     "store",
     "u64_store",

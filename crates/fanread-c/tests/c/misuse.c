@@ -34,6 +34,7 @@ static fanread_table_stats stats;
 static size_t count;
 static int32_t other;
 static fanread_cursor *made_cursor;
+static const fanread_map *held;
 
 static void no_handle_is_null(void) {
   NOTHING(fanread_map_free(NULL));
@@ -98,6 +99,10 @@ static void no_handle_is_null(void) {
   NULLED(fanread_cursor_u64_key(NULL, &number));
   NULLED(fanread_cursor_value(NULL, &number));
   NULLED(fanread_cursor_value_bytes(NULL, &slice));
+  NULLED(fanread_pin(NULL));
+  NULLED(fanread_repin(NULL));
+  NOTHING(fanread_unpin(NULL));
+  NULLED(fanread_guard_map(NULL, NULL, &held));
   NOTHING(fanread_table_builder_free(NULL));
   NULLED(fanread_table_builder_insert(NULL, "k", 1, "k", 1));
   NULLED(fanread_table_builder_len(NULL, &count));
@@ -194,6 +199,9 @@ static void handles_are_of_their_type(void *wrong, void *of_map) {
   MISUSED(fanread_cursor_u64_key(of_map, &number), FANREAD_HANDLE);
   MISUSED(fanread_cursor_value(of_map, &number), FANREAD_HANDLE);
   MISUSED(fanread_cursor_value_bytes(of_map, &slice), FANREAD_HANDLE);
+  MISUSED(fanread_repin(wrong), FANREAD_HANDLE);
+  MISUSED(fanread_unpin(wrong), FANREAD_HANDLE);
+  MISUSED(fanread_guard_map(wrong, of_map, &held), FANREAD_HANDLE);
   MISUSED(fanread_table_builder_free(wrong), FANREAD_HANDLE);
   MISUSED(fanread_table_builder_insert(wrong, "k", 1, "k", 1), FANREAD_HANDLE);
   MISUSED(fanread_table_builder_len(wrong, &count), FANREAD_HANDLE);
@@ -315,6 +323,23 @@ static void arguments_are_checked(fanread_map *map, fanread_map *texts, fanread_
   NULLED(fanread_cursor_value(cursor, NULL));
   NULLED(fanread_cursor_value_bytes(cursor, NULL));
   void *odd = (char *)numbers + 1;
+  MISUSED(fanread_pin(odd), FANREAD_ARGUMENT);
+  MISUSED(fanread_repin(odd), FANREAD_HANDLE);
+  fanread_guard *guard;
+  DONE(fanread_pin(&guard));
+  NULLED(fanread_guard_map(guard, map, NULL));
+  NULLED(fanread_guard_map(guard, NULL, &held));
+  EXPECT(held == NULL);
+  MISUSED(fanread_guard_map(guard, (fanread_map *)cursor, &held), FANREAD_HANDLE);
+  MISUSED(fanread_guard_map(guard, odd, &held), FANREAD_HANDLE);
+  EXPECT(held == NULL);
+  /* A map of a guard is not the caller's to free. */
+  DONE(fanread_guard_map(guard, map, &held));
+  MISUSED(fanread_map_free((fanread_map *)held), FANREAD_HANDLE);
+  MISUSED(fanread_map_get(held, "k", 1, odd), FANREAD_ARGUMENT);
+  MISUSED(fanread_map_get_bytes(held, "k", 1, &room), FANREAD_VALUE_KIND);
+  DONE(fanread_map_get(held, "k", 1, &number));
+  DONE(fanread_unpin(guard));
   MISUSED(fanread_map_get(map, "k", 1, odd), FANREAD_ARGUMENT);
   MISUSED(fanread_map_get(odd, "k", 1, &number), FANREAD_HANDLE);
   MISUSED(fanread_map_get(map, "k", SIZE_MAX, &number), FANREAD_ARGUMENT);

@@ -281,6 +281,37 @@ TEST(Threads, ShareAMap) {
   }
 }
 
+TEST(Pins, AreOfTheirThreadAndMove) {
+  static_assert(!std::is_copy_constructible_v<fanread::pin> && !std::is_copy_assignable_v<fanread::pin>);
+  fanread::map<std::uint64_t, std::string> map;
+  fanread::pin pin;
+  const auto held = map.under(pin);
+  for (std::uint64_t i = 0; i < 1000; i++) {
+    if (i % 256 == 255) pin.repin();
+    map.insert(i, "old");
+    ASSERT_EQ(map.insert(i, "new"), "old");
+    ASSERT_EQ(held.get(i), "new");
+    ASSERT_TRUE(held.contains(i));
+    ASSERT_FALSE(held.get(i + 1));
+  }
+  fanread::pin moved = std::move(pin);
+  moved.repin();
+  EXPECT_THROW(pin.repin(), fanread::error);
+  EXPECT_EQ(held.get(999), "new");
+  EXPECT_THROW(map.under(pin), fanread::error);
+  fanread::pin another;
+  moved = std::move(another);
+  moved.repin();
+  EXPECT_EQ(map.under(moved).get(999), "new");
+  std::thread([&] {
+    EXPECT_THROW(moved.repin(), fanread::error);
+    fanread::pin own;
+    EXPECT_EQ(map.get(999), "new");
+    own.repin();
+  }).join();
+  moved.repin();
+}
+
 TEST(Tables, AreBuiltAndScanned) {
   const std::string path = "wrapper.tmp";
   fanread::table_builder builder;
