@@ -21,6 +21,7 @@ use super::raw::read_value;
 use super::run::{FEW_FRESH, Run};
 use super::table::{Home, Look};
 use super::{Pinned, Ref};
+use crate::arch::prefetch;
 use crate::mem::word::Word;
 use crate::sync::shim::AtomicU64;
 
@@ -215,6 +216,9 @@ impl<'g, const UP: bool> Walk<'g, UP> {
             self.at.checked_sub(PIECE).and_then(|from| words.get(from..self.at))
         };
         let Some(words) = words else { return false };
+        // The line of keys after the next ones.
+        let (size, behind) = (AHEAD * PIECE, words.as_ptr());
+        prefetch(if UP { behind.wrapping_add(size) } else { behind.wrapping_sub(size) });
         for (i, word) in words.iter().enumerate() {
             // Relaxed, here and below: sorted keys were published with the run.
             keys[if UP { i } else { PIECE - 1 - i }] = word.load(Relaxed);
@@ -301,10 +305,10 @@ impl<'g, const UP: bool> Walk<'g, UP> {
     /// Goes to the run where the walk goes on.
     fn enter<V>(&mut self, pinned: &'g Pinned<'g, V>) -> Option<&'g Run> {
         let from = self.from?;
-        let mut run = pinned.map.order.asked(from, &pinned.guard)?;
+        let (mut run, mut guess) = pinned.map.order.asked(from, &pinned.guard)?;
         if run.is_to_be_settled() {
             pinned.settle(run);
-            run = pinned.map.order.run(from, &pinned.guard)?;
+            (run, guess) = pinned.map.order.asked(from, &pinned.guard)?;
         }
         let is_ahead = |key: &u64| if UP { *key >= from } else { *key <= from };
         self.fresh.clear();
@@ -318,7 +322,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
             }
             self.fresh.dedup();
         }
-        (self.words, self.at) = (words, run.split::<UP>(words, from));
+        (self.words, self.at) = (words, Run::split::<UP>(words, from, guess));
         self.is_next_asked = false;
         Some(run)
     }

@@ -1,11 +1,13 @@
-//! The order of the keys: a list of runs, found by three steps of binary search.
+//! The order of the keys: a list of runs, in two levels.
 //!
 //! ```text
-//! top     first key of each chunk            a few hundred, in L1 and L2
-//! chunk   first key of each group of runs    up to 16 groups, in L2
-//!         first key of each run              up to 16 runs a group; all lines of a group are asked for at once
-//! run     some 300 keys                      see `run.rs`
+//! top     parts, then first key of each chunk      a few hundred, in L1 and L2
+//! chunk   parts, then first key of each run        up to 256, in L2 and L3
+//! run     some 300 keys                            see `run.rs`
 //! ```
+//!
+//! A top, and a chunk, knows of equal *parts* of its interval where the first key of each belongs: there is seldom more than a
+//! border or two in a part if keys are random, and the others are found by halves.
 //!
 //! The order has every key of the map, and some that are no longer in it: the table is the truth, and who walks along the order
 //! asks it. So an insertion only has to leave its key at the end of a run, and a removal nothing at all, until half of a
@@ -20,7 +22,6 @@
 
 use super::raw::{self, Garbage, Heap};
 use super::run::{Hint, MOST_WORDS, Run};
-use crate::arch::prefetch;
 use crate::hash::mix::stream;
 use crate::mem::AllocError;
 use crate::sync::epoch::Guard;
@@ -31,83 +32,172 @@ use crate::sync::version::Locked;
 /// Runs of a chunk, at most.
 const MOST_RUNS: usize = if cfg!(any(shuttle, small_leaves, miri)) { 4 } else { 256 };
 
-/// Runs of a group.
-const GROUP: usize = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 16 };
+/// Parts of a chunk with many runs, of which half may be empty as their width is a power of two.
+///
+/// With fewer there are more borders in a part, with more the parts take more of the caches.
+const PARTS: usize = if cfg!(any(shuttle, small_leaves, miri)) { 4 } else { 512 };
 
-/// The first keys of runs, the runs, and where their keys are.
+/// An interval in equal parts.
+#[derive(Clone, Copy, Debug)]
+struct Parts {
+    low: u64,
+    /// The base-2 logarithm of a part's width.
+    shift: u32,
+}
+
+impl Parts {
+    /// Those of an interval, at most `most`, which is a power of two.
+    fn of((low, last): (u64, u64), most: usize) -> Self {
+        Self { low, shift: (64 - most.ilog2()).saturating_sub((last - low).leading_zeros()) }
+    }
+
+    /// The same interval, in fewer parts.
+    #[inline(always)]
+    fn joined(self, by: u32) -> Self {
+        Self { shift: self.shift + by, ..self }
+    }
+
+    #[inline(always)]
+    fn part(self, key: u64) -> usize {
+        ((key - self.low) >> self.shift) as usize
+    }
+
+    /// For each part, and for the end, which of ascending first keys has the part's first key.
+    fn starts<T: Copy>(
+        self,
+        most: usize,
+        lows: impl Iterator<Item = u64>,
+        number: impl Fn(usize) -> T,
+    ) -> Vec<T> {
+        let mut starts = Vec::with_capacity(most + 1);
+        let mut count = 0;
+        for low in lows {
+            // The parts that begin before it belong to the one before.
+            let parts = (low - self.low).div_ceil(1 << self.shift) as usize;
+            starts.resize(parts.max(starts.len()), number(count.max(1) - 1));
+            count += 1;
+        }
+        starts.resize(most + 1, number(count - 1));
+        starts
+    }
+}
+
+/// Which of some ascending first keys a key belongs to, that is one `from` to `to`.
+#[inline(always)]
+fn belongs(from: usize, to: usize, key: u64, low: impl Fn(usize) -> u64) -> usize {
+    if to - from > 2 {
+        return belongs_far(from, to, key, low);
+    }
+    // Without a branch: what is behind `to` is counted as `to` is.
+    let is_reached = |at: usize| usize::from(low(at.min(to)) <= key);
+    (from + is_reached(from + 1) + is_reached(from + 2)).min(to)
+}
+
+/// The same by halves.
+#[inline(never)]
+fn belongs_far(mut from: usize, mut to: usize, key: u64, low: impl Fn(usize) -> u64) -> usize {
+    while from < to {
+        let middle = (from + to).div_ceil(2);
+        if low(middle) <= key { from = middle } else { to = middle - 1 }
+    }
+    from
+}
+
+/// Runs whose intervals follow each other, and where their keys are.
 #[derive(Debug)]
 pub(super) struct Chunk {
-    /// The first key of each group.
-    groups: [u64; MOST_RUNS / GROUP],
-    lows: Box<[u64]>,
+    /// The run that has the first key of each part; which parts these are the top says.
+    starts: Box<[u8]>,
+    /// The base-2 logarithm of how many of the top's parts are one here, where there are few runs.
+    joined: u32,
     seats: Box<[Seat]>,
 }
 
-/// A run, and where its keys are.
+/// A run, its first key, and where its keys are.
 #[derive(Debug)]
+#[repr(C, align(32))]
 struct Seat {
+    low: u64,
     run: Shared<Run>,
     hint: Hint,
 }
 
-/// The first keys of chunks, and the chunks.
-#[derive(Debug)]
-pub(super) struct Top {
-    lows: Box<[u64]>,
-    chunks: Box<[Shared<Chunk>]>,
-}
+const _: () = assert!(size_of::<Seat>() == 32);
 
-/// Which of some ascending first keys `key` belongs to; the first of them is the least there is.
-#[inline(always)]
-fn index(lows: &[u64], key: u64) -> usize {
-    lows.partition_point(|low| *low <= key) - 1
-}
-
-/// A run in the list: its first key, where it is, and where its keys are.
+/// A chunk, and the parts of its interval.
 #[derive(Debug)]
 struct Listed {
-    low: u64,
-    seat: Seat,
+    parts: Parts,
+    chunk: Shared<Chunk>,
 }
 
-impl Listed {
+/// The chunks.
+#[derive(Debug)]
+pub(super) struct Top {
+    /// The chunk that has the first key of each part.
+    starts: Box<[u32]>,
+    parts: Parts,
+    chunks: Box<[Listed]>,
+}
+
+impl Seat {
     fn of(run: Owned<Run>) -> Self {
         let (low, hint) = (run.get().low(), Hint::of(run.get()));
-        Self { low, seat: Seat { run: Shared::new(run), hint } }
+        Self { low, run: Shared::new(run), hint }
     }
 }
 
 impl Chunk {
-    fn of(list: Vec<Listed>) -> Owned<Self> {
-        let (lows, seats): (Vec<_>, Vec<_>) =
-            list.into_iter().map(|Listed { low, seat }| (low, seat)).unzip();
-        let mut groups = [0; MOST_RUNS / GROUP];
-        for (group, low) in groups.iter_mut().zip(lows.iter().step_by(GROUP)) {
-            *group = *low;
-        }
-        Owned::new(Self { groups, lows: lows.into(), seats: seats.into() })
+    /// One of runs up to a last key.
+    fn of(seats: Vec<Seat>, last: u64) -> Owned<Self> {
+        let most = (2 * seats.len()).next_power_of_two().min(PARTS);
+        let parts = Parts::of((seats[0].low, last), PARTS);
+        let joined = (PARTS / most).ilog2();
+        let starts = parts.joined(joined).starts(most, seats.iter().map(|s| s.low), |at| at as u8);
+        Owned::new(Self { starts: starts.into(), joined, seats: seats.into() })
     }
 
-    /// Which run has a key. The lines of its group are asked for, all at once.
+    /// Which run has a key.
+    #[inline(always)]
+    fn index(&self, parts: Parts, key: u64) -> usize {
+        let part = parts.joined(self.joined).part(key);
+        let [from, to] = [self.starts[part], self.starts[part + 1]].map(usize::from);
+        belongs(from, to, key, |at| self.seats[at].low)
+    }
+
+    fn list(&self) -> impl Iterator<Item = Seat> {
+        self.seats.iter().map(|Seat { low, run, hint }| Seat {
+            low: *low,
+            run: run.alias(),
+            hint: hint.copy(),
+        })
+    }
+}
+
+impl Top {
+    /// One of chunks whose intervals follow each other, with their first keys.
+    fn of(chunks: Vec<(u64, Shared<Chunk>)>) -> Owned<Self> {
+        let most = (2 * chunks.len()).next_power_of_two();
+        let parts = Parts::of((0, u64::MAX), most);
+        let lows = chunks.iter().map(|(low, _)| *low);
+        let starts = parts.starts(most, lows.clone(), |at| at as u32);
+        let lasts: Vec<_> = lows.skip(1).map(|low| low - 1).chain([u64::MAX]).collect();
+        let listed = |((low, chunk), last)| Listed { parts: Parts::of((low, last), PARTS), chunk };
+        let chunks = chunks.into_iter().zip(lasts).map(listed).collect();
+        Owned::new(Self { starts: starts.into(), parts, chunks })
+    }
+
+    /// Which chunk has a key.
     #[inline(always)]
     fn index(&self, key: u64) -> usize {
-        let count = self.lows.len();
-        let from = index(&self.groups[..count.div_ceil(GROUP)], key) * GROUP;
-        for at in [from, from + GROUP / 2, from + GROUP - 1] {
-            prefetch(self.lows.as_ptr().wrapping_add(at));
-        }
-        for at in (from..from + GROUP).step_by(4) {
-            prefetch(self.seats.as_ptr().wrapping_add(at));
-        }
-        from + index(&self.lows[from..count.min(from + GROUP)], key)
+        let part = self.parts.part(key);
+        let [from, to] = [self.starts[part], self.starts[part + 1]].map(|at| at as usize);
+        belongs(from, to, key, |at| self.chunks[at].parts.low)
     }
 
-    fn list(&self) -> impl Iterator<Item = Listed> {
-        let seats = self
-            .seats
-            .iter()
-            .map(|Seat { run, hint }| Seat { run: run.alias(), hint: hint.copy() });
-        self.lows.iter().zip(seats).map(|(low, seat)| Listed { low: *low, seat })
+    /// The last key of a chunk.
+    fn last(&self, at: usize) -> u64 {
+        self.chunks.get(at + 1).map_or(u64::MAX, |next| next.parts.low - 1)
     }
 }
 
@@ -134,46 +224,42 @@ impl Order {
         let run = Run::of(&self.heap, (0, u64::MAX), &[], (MOST_WORDS.min(16), false))?;
         let _held = self.structure.lock();
         if self.top.get(guard).is_none() {
-            let chunk = Chunk::of(vec![Listed::of(run)]);
-            let top = Top { lows: Box::new([0]), chunks: Box::new([Shared::new(chunk)]) };
-            self.top.point_to(&Shared::new(Owned::new(top)));
+            let chunk = Chunk::of(vec![Seat::of(run)], u64::MAX);
+            self.top.point_to(&Shared::new(Top::of(vec![(0, Shared::new(chunk))])));
         }
         Ok(())
     }
 
     /// Where the run of a key is; `None` in a map that never had an entry.
     #[inline(always)]
-    fn place<'g>(&self, key: u64, guard: &'g Guard) -> Option<(&'g Chunk, usize)> {
+    fn seat<'g>(&self, key: u64, guard: &'g Guard) -> Option<&'g Seat> {
         let top = self.top.get(guard)?;
-        let chunk = top.chunks[index(&top.lows, key)].get(guard)?;
-        Some((chunk, chunk.index(key)))
+        let Listed { parts, chunk } = &top.chunks[top.index(key)];
+        let chunk = chunk.get(guard)?;
+        Some(&chunk.seats[chunk.index(*parts, key)])
     }
 
     /// The run of a key; `None` in a map that never had an entry.
     #[inline(always)]
     pub(super) fn run<'g>(&self, key: u64, guard: &'g Guard) -> Option<&'g Run> {
-        let (chunk, at) = self.place(key, guard)?;
-        chunk.seats[at].run.get(guard)
+        self.seat(key, guard)?.run.get(guard)
     }
 
     /// The same, and what the list knows of it. The lines that an insertion needs are asked for, all at once.
     #[inline(always)]
     pub(super) fn run_to_add<'g>(&self, key: u64, guard: &'g Guard) -> Option<(&'g Run, &'g Hint)> {
-        let (chunk, at) = self.place(key, guard)?;
-        let Seat { run, hint } = &chunk.seats[at];
+        let Seat { run, hint, .. } = self.seat(key, guard)?;
         let run = run.get(guard)?;
         hint.ask_for_end(run);
         Some((run, hint))
     }
 
-    /// The run of a key. The lines that a search needs are asked for, all at once.
+    /// The run of a key, and which of its words are to be looked at first. The lines that a search needs are asked for, all at once.
     #[inline(always)]
-    pub(super) fn asked<'g>(&self, key: u64, guard: &'g Guard) -> Option<&'g Run> {
-        let (chunk, at) = self.place(key, guard)?;
-        let Seat { run, hint } = &chunk.seats[at];
+    pub(super) fn asked<'g>(&self, key: u64, guard: &'g Guard) -> Option<(&'g Run, usize)> {
+        let Seat { low, run, hint } = self.seat(key, guard)?;
         let run = run.get(guard)?;
-        hint.ask(run, key - chunk.lows[at]);
-        Some(run)
+        Some((run, hint.ask(run, key - low)))
     }
 
     /// Adds a key, whose run is the one that the caller has found, if it is still in the list.
@@ -316,9 +402,10 @@ impl Order {
     ) {
         let _held = self.structure.lock();
         let top = self.top.get(guard).expect("there are runs");
-        let at_chunk = index(&top.lows, run.low());
-        let chunk = top.chunks[at_chunk].get(guard).expect("chunks are never null");
-        let at = chunk.index(run.low());
+        let at_chunk = top.index(run.low());
+        let Listed { parts, chunk } = &top.chunks[at_chunk];
+        let chunk = chunk.get(guard).expect("chunks are never null");
+        let at = chunk.index(*parts, run.low());
         debug_assert!(chunk.seats[at].run.is(run), "a run is replaced by who holds its lock");
         if let (1, None) = (new.len(), next) {
             let new = new.into_iter().next().expect("one");
@@ -330,14 +417,14 @@ impl Order {
         let mut list: Vec<_> = chunk.list().collect();
         let mut chunks = at_chunk..at_chunk + 1;
         if (next.is_some() && at + 1 == list.len() || list.len() < MOST_RUNS / 4)
-            && let Some(other) = top.chunks.get(at_chunk + 1).and_then(|other| other.get(guard))
+            && let Some(other) = top.chunks.get(at_chunk + 1).and_then(|next| next.chunk.get(guard))
         {
             list.extend(other.list());
             chunks.end += 1;
         }
         let old = at..at + 1 + usize::from(next.is_some());
-        for old in list.splice(old, new.into_iter().map(Listed::of)) {
-            garbage.extend(old.seat.run.retire().map(Garbage::Run));
+        for old in list.splice(old, new.into_iter().map(Seat::of)) {
+            garbage.extend(old.run.retire().map(Garbage::Run));
         }
         let mut pieces = Vec::new();
         while list.len() > MOST_RUNS {
@@ -345,44 +432,48 @@ impl Order {
         }
         pieces.push(list);
         pieces.reverse();
+        let lasts = pieces.iter().skip(1).map(|piece| piece[0].low - 1);
+        let lasts: Vec<_> = lasts.chain([top.last(chunks.end - 1)]).collect();
+        let pieces = pieces.into_iter().zip(lasts);
         let mut new: Vec<_> =
-            pieces.into_iter().map(|piece| (piece[0].low, Chunk::of(piece))).collect();
+            pieces.map(|(piece, last)| (piece[0].low, Chunk::of(piece, last))).collect();
         if new.len() == 1 && chunks.len() == 1 {
             let (_, new) = new.swap_remove(0);
-            garbage.extend(top.chunks[at_chunk].replace(new).map(Garbage::Chunk));
+            garbage.extend(top.chunks[at_chunk].chunk.replace(new).map(Garbage::Chunk));
             return;
         }
-        let mut list: Vec<_> =
-            top.lows.iter().zip(&top.chunks).map(|(low, chunk)| (*low, chunk.alias())).collect();
+        let listed = top.chunks.iter().map(|listed| (listed.parts.low, listed.chunk.alias()));
+        let mut list: Vec<_> = listed.collect();
         let new = new.into_iter().map(|(low, chunk)| (low, Shared::new(chunk)));
         for (_, chunk) in list.splice(chunks, new) {
             garbage.extend(chunk.retire().map(Garbage::Chunk));
         }
-        let (lows, chunks): (Vec<_>, Vec<_>) = list.into_iter().unzip();
-        let top = Top { lows: lows.into(), chunks: chunks.into() };
-        garbage.extend(self.top.replace(Owned::new(top)).map(Garbage::Top));
+        garbage.extend(self.top.replace(Top::of(list)).map(Garbage::Top));
     }
 
     /// All runs, if nobody is writing.
     pub(super) fn runs<'g>(&self, guard: &'g Guard) -> impl Iterator<Item = &'g Run> {
         let chunks = self.top.get(guard).into_iter().flat_map(|top| &top.chunks);
-        let chunks = chunks.filter_map(|chunk| chunk.get(guard));
+        let chunks = chunks.filter_map(|listed| listed.chunk.get(guard));
         chunks.flat_map(|chunk| &chunk.seats).filter_map(|seat| seat.run.get(guard))
     }
 
     /// What tops and chunks take in memory.
     pub(super) fn list_bytes(&self, guard: &Guard) -> usize {
         let Some(top) = self.top.get(guard) else { return 0 };
-        let chunks = top.chunks.iter().filter_map(|chunk| chunk.get(guard));
-        let lists = chunks.map(|chunk| size_of::<Chunk>() + 24 * chunk.lows.len());
-        size_of::<Top>() + 16 * top.lows.len() + lists.sum::<usize>()
+        let chunks = top.chunks.iter().filter_map(|listed| listed.chunk.get(guard));
+        let lists = chunks.map(|chunk| {
+            size_of::<Chunk>() + size_of_val(&*chunk.starts) + size_of_val(&*chunk.seats)
+        });
+        let list = size_of_val(&*top.chunks) + size_of_val(&*top.starts);
+        size_of::<Top>() + list + lists.sum::<usize>()
     }
 
     /// Takes everything out. Nobody uses the map any more.
     pub(super) fn take<V>(&mut self, guard: &Guard) -> Vec<Garbage<V>> {
         let Some(top) = self.top.get(guard) else { return Vec::new() };
         let mut all = Vec::new();
-        for place in &top.chunks {
+        for Listed { chunk: place, .. } in &top.chunks {
             for seat in place.get(guard).into_iter().flat_map(|chunk| &chunk.seats) {
                 all.extend(seat.run.retire().map(Garbage::Run));
             }
@@ -401,7 +492,7 @@ pub(super) struct Builder<'m> {
     keys: Vec<u64>,
     low: u64,
     chunks: Vec<(u64, Shared<Chunk>)>,
-    runs: Vec<Listed>,
+    runs: Vec<Seat>,
 }
 
 impl<'m> Builder<'m> {
@@ -426,7 +517,7 @@ impl<'m> Builder<'m> {
     fn close_run(&mut self, last: u64) -> Result<(), AllocError> {
         let room = self.keys.len().max(16);
         let run = Run::of(&self.order.heap, (self.low, last), &self.keys, (room, false))?;
-        self.runs.push(Listed::of(run));
+        self.runs.push(Seat::of(run));
         self.keys.clear();
         self.low = last.wrapping_add(1);
         if self.runs.len() == MOST_RUNS * 3 / 4 {
@@ -438,7 +529,7 @@ impl<'m> Builder<'m> {
     fn close_chunk(&mut self) {
         if let Some(first) = self.runs.first() {
             let low = first.low;
-            let chunk = Chunk::of(core::mem::take(&mut self.runs));
+            let chunk = Chunk::of(core::mem::take(&mut self.runs), self.low.wrapping_sub(1));
             self.chunks.push((low, Shared::new(chunk)));
         }
     }
@@ -451,10 +542,7 @@ impl<'m> Builder<'m> {
     pub(super) fn finish(mut self) -> Result<(), AllocError> {
         self.close_run(u64::MAX)?;
         self.close_chunk();
-        let (lows, chunks): (Vec<_>, Vec<_>) =
-            core::mem::take(&mut self.chunks).into_iter().unzip();
-        let top = Top { lows: lows.into(), chunks: chunks.into() };
-        self.order.top.point_to(&Shared::new(Owned::new(top)));
+        self.order.top.point_to(&Shared::new(Top::of(core::mem::take(&mut self.chunks))));
         Ok(())
     }
 }
@@ -463,8 +551,8 @@ impl Drop for Builder<'_> {
     fn drop(&mut self) {
         // What was made for nothing.
         let guard = crate::sync::epoch::pin();
-        for listed in &self.runs {
-            drop(listed.seat.run.retire());
+        for seat in &self.runs {
+            drop(seat.run.retire());
         }
         for (_, place) in &self.chunks {
             for seat in place.get(&guard).into_iter().flat_map(|chunk| &chunk.seats) {

@@ -44,13 +44,14 @@ pub(super) const FEW_FRESH: usize = if cfg!(any(shuttle, small_leaves, miri)) { 
 /// Fresh keys that walks sort for themselves in all, before one brings them into order for all: about as much work.
 const MUCH_MERGED: usize = if cfg!(any(shuttle, small_leaves, miri)) { 4 } else { 256 };
 
-/// Words that are looked at for the rank of a key: those of the line before its guess, of its own line, and of the next one.
+/// Words that are looked at for the rank of a key: two lines, around its guess.
 ///
-/// A guess is off by three keys on average if they are random, and seldom by more than eight.
-const WINDOW: usize = if cfg!(any(shuttle, small_leaves, miri)) { 4 } else { 24 };
+/// A guess is off by two keys on average if they are random, and of 32 keys one is not in its two lines. Three lines would have
+/// all but one of 200, and are a line more to wait for.
+const WINDOW: usize = 2 * LINE;
 
 /// Words of a line.
-const LINE: usize = 8;
+const LINE: usize = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 8 };
 
 /// Where a key is among others, nearly, if they are spread evenly in each eighth of an interval.
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +93,7 @@ impl Spread {
     /// The first of the words that are looked at for a key.
     #[inline(always)]
     fn window(self, place: u64, count: usize) -> usize {
-        self.guess(place, count).saturating_sub(LINE) / LINE * LINE
+        self.guess(place, count).saturating_sub(LINE / 2) / LINE * LINE
     }
 }
 
@@ -103,7 +104,8 @@ impl Spread {
 pub(super) struct Hint {
     /// The number of sorted keys in the bits of `COUNT`; the others are the factor's, whose lowest ones do not matter.
     factor: AtomicU64,
-    /// The line where the next key goes in the bits of `END`; the others are the knots', of which the first is always 0.
+    /// The line where the next key goes in the bits of `END`, and `FRESH`; the others are the knots', of which the first is
+    /// always 0.
     knots: AtomicU64,
 }
 
@@ -112,7 +114,16 @@ impl Hint {
     const COUNT: u64 = 511;
 
     /// Bits of the line where the next key goes.
-    const END: u64 = 255;
+    const END: u64 = 127;
+
+    /// The bit that says that there are fresh keys.
+    const FRESH: u64 = 128;
+
+    /// What `knots` has instead of the first knot.
+    #[inline(always)]
+    fn end(Count { sorted, len }: Count) -> u64 {
+        (len / LINE) as u64 | if len > sorted { Self::FRESH } else { 0 }
+    }
 
     pub(super) fn of(run: &Run) -> Self {
         let hint = Self { factor: AtomicU64::new(0), knots: AtomicU64::new(0) };
@@ -123,18 +134,19 @@ impl Hint {
     /// Describes another run.
     pub(super) fn set(&self, run: &Run) {
         // Relaxed: a guess.
-        self.factor.store(run.spread.factor & !Self::COUNT | run.sorted() as u64, Relaxed);
-        self.knots.store(run.spread.knots | (run.len() / LINE) as u64, Relaxed);
+        let count = run.count();
+        self.factor.store(run.spread.factor & !Self::COUNT | count.sorted as u64, Relaxed);
+        self.knots.store(run.spread.knots | Self::end(count), Relaxed);
     }
 
     /// Takes notice that keys of the run go to another line from now on. The caller holds its lock.
     #[inline(always)]
     pub(super) fn set_end(&self, run: &Run) {
-        let len = run.len();
-        if len.is_multiple_of(LINE) {
+        let count = run.count();
+        if count.len.is_multiple_of(LINE) || count.len == count.sorted + 1 {
             // Relaxed: as above. Nobody else describes this run meanwhile.
-            let knots = self.knots.load(Relaxed) & !Self::END;
-            self.knots.store(knots | (len / LINE) as u64, Relaxed);
+            let knots = self.knots.load(Relaxed) & !(Self::END | Self::FRESH);
+            self.knots.store(knots | Self::end(count), Relaxed);
         }
     }
 
@@ -155,19 +167,25 @@ impl Hint {
     }
 
     /// Asks for the lines of a run of which a search for a key needs some: the first, those where the key should be, and those
-    /// of fresh keys.
+    /// of fresh keys. Returns where the key should be: the first of the words that are looked at for it.
     #[inline(always)]
-    pub(super) fn ask(&self, run: &Run, place: u64) {
+    pub(super) fn ask(&self, run: &Run, place: u64) -> usize {
         prefetch(run);
         // Relaxed: as above.
         let (factor, knots) = (self.factor.load(Relaxed), self.knots.load(Relaxed));
         let words = core::ptr::from_ref(run).wrapping_add(1).cast::<u64>();
-        let fresh = (factor & Self::COUNT) as usize;
-        let from = Spread { factor, knots: knots & !Self::END }.window(place, fresh);
-        for line in 0..3 {
+        let (sorted, end) = ((factor & Self::COUNT) as usize, (knots & Self::END) as usize);
+        let spread = Spread { factor, knots: knots & !(Self::END | Self::FRESH) };
+        let from = spread.window(place, sorted);
+        for line in 0..WINDOW / LINE {
             prefetch(words.wrapping_add(from + line * LINE));
-            prefetch(words.wrapping_add(fresh + line * LINE));
         }
+        if knots & Self::FRESH != 0 {
+            for line in sorted / LINE..=end {
+                prefetch(words.wrapping_add(line * LINE));
+            }
+        }
+        from
     }
 }
 
@@ -352,48 +370,80 @@ impl Run {
 
     /// How many of the sorted keys are below `key`.
     ///
-    /// Keys are mostly spread evenly enough to guess where one is, within a line or two.
-    #[inline]
-    pub(super) fn rank(&self, words: &[AtomicU64], key: u64) -> usize {
+    /// Keys are mostly spread evenly enough to guess where one is, within a line or two: `guess` is what [`Hint::ask`] said.
+    #[inline(always)]
+    pub(super) fn rank(words: &[AtomicU64], key: u64, guess: usize) -> usize {
         // Relaxed: published with the run.
         let below = |word: &AtomicU64| word.load(Relaxed) < key;
-        let from = self.spread.window(key - self.low, words.len());
-        let from = from.min(words.len().saturating_sub(WINDOW));
+        let from = guess.min(words.len().saturating_sub(WINDOW));
         let Some(window) = words[from..].first_chunk::<WINDOW>() else {
             return words.partition_point(below);
         };
-        // Without a branch for each.
-        let inside = window.iter().map(|word| usize::from(below(word))).sum();
+        // Without a branch: which line, and how many in the line.
+        let line = usize::from(below(&window[LINE])) * LINE;
+        let inside = window[line..].first_chunk::<LINE>().expect("one of two");
+        let inside = line + inside.iter().map(|word| usize::from(below(word))).sum::<usize>();
         match inside {
-            0 => words[..from].partition_point(below),
-            WINDOW => from + WINDOW + words[from + WINDOW..].partition_point(below),
+            0 => Self::rank_below(words, key, from),
+            WINDOW => Self::rank_above(words, key, from + WINDOW),
             _ => from + inside,
         }
+    }
+
+    /// The same where the first keys that are not below are among the first `to`.
+    #[inline(never)]
+    fn rank_below(words: &[AtomicU64], key: u64, to: usize) -> usize {
+        // Relaxed: as above.
+        let below = |word: &AtomicU64| word.load(Relaxed) < key;
+        // Mostly it is in the next line.
+        let near = to.saturating_sub(LINE);
+        let from = if words[..to].get(near).is_some_and(below) { near } else { 0 };
+        from + words[from..to].partition_point(below)
+    }
+
+    /// The same where the first `from` keys are below.
+    #[inline(never)]
+    fn rank_above(words: &[AtomicU64], key: u64, from: usize) -> usize {
+        // Relaxed: as above.
+        let below = |word: &AtomicU64| word.load(Relaxed) < key;
+        let words = &words[from..];
+        let near = words.len().min(LINE);
+        let to = if words[..near].last().is_some_and(below) { words.len() } else { near };
+        from + words[..to].partition_point(below)
     }
 
     /// How many of the sorted keys are behind a walk that is to begin at `from`: below it on the way up, or else, before it
     /// on the way down, at or below.
     #[inline(always)]
-    pub(super) fn split<const UP: bool>(&self, words: &[AtomicU64], from: u64) -> usize {
+    pub(super) fn split<const UP: bool>(words: &[AtomicU64], from: u64, guess: usize) -> usize {
         match from.checked_add(1) {
-            _ if UP => self.rank(words, from),
-            Some(above) => self.rank(words, above),
+            _ if UP => Self::rank(words, from, guess),
+            Some(above) => Self::rank(words, above, guess),
             None => words.len(),
         }
     }
 
     /// The key at `from` or nearest to it, above or below. In a run of all numbers it may be one that is not there, the last.
-    #[inline]
-    pub(super) fn nearest<const UP: bool>(&self, from: u64) -> Option<u64> {
+    #[inline(always)]
+    pub(super) fn nearest<const UP: bool>(&self, from: u64, guess: usize) -> Option<u64> {
         // Keys on the wrong side are further away than the run's border.
         let distance = |key: u64| if UP { key.wrapping_sub(from) } else { from.wrapping_sub(key) };
         let (words, fresh) = self.parts();
-        let at = self.split::<UP>(words, from);
+        let at = Self::split::<UP>(words, from, guess);
         let sorted = if UP { words.get(at) } else { words[..at].last() };
         // Relaxed: published with the run.
         let sorted = sorted.map_or(u64::MAX, |word| distance(word.load(Relaxed)));
-        let least =
-            fresh.iter().fold(sorted, |least, word| least.min(distance(word.load(Relaxed))));
+        // Some at a time: each minimum waits for the one before.
+        let (some, rest) = fresh.as_chunks::<4>();
+        let mut least = [sorted; 4];
+        for words in some {
+            for (least, word) in least.iter_mut().zip(words) {
+                *least = (*least).min(distance(word.load(Relaxed)));
+            }
+        }
+        let [a, b, c, d] = least;
+        let least = a.min(b).min(c.min(d));
+        let least = rest.iter().fold(least, |least, word| least.min(distance(word.load(Relaxed))));
         let border = distance(if UP { self.last } else { self.low });
         (least <= border).then(|| if UP { from + least } else { from - least })
     }
@@ -456,11 +506,11 @@ mod tests {
                 let near = keys.iter().flat_map(|k| [k.saturating_sub(1), *k, k.saturating_add(1)]);
                 for key in near.chain([0, u64::MAX, 1 << 40]) {
                     let below = keys.iter().filter(|k| **k < key).count();
-                    assert_eq!(
-                        run.get().rank(run.get().parts().0, key),
-                        below,
-                        "{key} in {keys:?}"
-                    );
+                    // Wherever a search begins: the hint that says may be another run's.
+                    for guess in [0, 1, 8, 64, 393, 1000, below] {
+                        let rank = Run::rank(run.get().parts().0, key, guess);
+                        assert_eq!(rank, below, "{key} in {keys:?} from {guess}");
+                    }
                 }
             }
         }
@@ -474,11 +524,11 @@ mod tests {
             assert!(run.get().push(key));
         }
         let keys = [13, 15, 20, 70, 90, 99];
-        for from in 10..=99 {
+        for (from, guess) in (10..=99).zip((0..6).cycle()) {
             let above = keys.iter().copied().find(|key| *key >= from);
-            assert_eq!(run.get().nearest::<true>(from), above, "above {from}");
+            assert_eq!(run.get().nearest::<true>(from, guess), above, "above {from}");
             let below = keys.iter().copied().rfind(|key| *key <= from);
-            assert_eq!(run.get().nearest::<false>(from), below, "below {from}");
+            assert_eq!(run.get().nearest::<false>(from, guess), below, "below {from}");
         }
     }
 

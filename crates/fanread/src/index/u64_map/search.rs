@@ -37,12 +37,6 @@ impl<V> U64Map<V> {
         self.segment(hash, guard)?.find(hash)
     }
 
-    /// Where a key is looked for first, a line which is asked for.
-    #[inline(always)]
-    pub(super) fn home<'g>(&self, key: u64, guard: &'g Guard) -> Option<Home<'g>> {
-        Some(self.table.names(guard)?.home(self.spelling.hash(key), guard))
-    }
-
     /// Asks for the line of a key.
     #[inline(always)]
     pub(super) fn ask(&self, key: u64, guard: &Guard) {
@@ -183,16 +177,18 @@ impl<V> Pinned<'_, V> {
     /// The entry of a key, or the one nearest to it, above or below.
     fn nearest<const UP: bool>(&self, from: u64) -> Option<(u64, Ref<'_, V>)> {
         let (map, guard) = (self.map, &self.guard);
-        let home = map.home(from, guard)?;
+        let names = map.table.names(guard)?;
+        let home = names.home(map.spelling.hash(from), guard);
         // All lines of the first wait are asked for before one of them is looked at.
         let run = map.order.asked(from, guard);
         if let Look::Value(word) = home.look() {
             return Some((from, Ref::new(read_value(word))));
         }
-        if let Some(key) = run?.nearest::<UP>(from)
-            && let Some(read) = map.find(key, guard)
+        let (run, guess) = run?;
+        if let Some(key) = run.nearest::<UP>(from, guess)
+            && let Some(word) = map.find_word(key, guard)
         {
-            return Some((key, Ref::new(read)));
+            return Some((key, Ref::new(read_value(word))));
         }
         self.far::<UP>(from)
     }
