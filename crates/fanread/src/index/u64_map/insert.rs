@@ -112,7 +112,7 @@ impl<V: Send + Sync> Pinned<'_, V> {
     ///
     /// # Cost
     ///
-    /// The line fetches of as many [`insert`](Self::insert)s, those of 16 keys at once.
+    /// The line fetches of as many [`insert`](Self::insert)s, those of 32 keys at once.
     ///
     /// # Panics
     ///

@@ -104,7 +104,7 @@ impl<V> U64Map<V> {
     ///
     /// # Cost
     ///
-    /// The line fetches of as many [`get`](Pinned::get)s, those of 16 entries at once.
+    /// The line fetches of as many [`get`](Pinned::get)s, those of 32 entries at once.
     ///
     /// # Errors
     ///

@@ -10,9 +10,9 @@ use crate::sync::epoch::Guard;
 
 /// How many keys of a batch are looked for at once.
 ///
-/// A line each, seldom two: 16 keep the fill buffers of a core busy. More push lines out of L1 before they are looked at where
-/// a core is busy with two threads.
-pub(super) const BATCH: usize = if cfg!(miri) { 2 } else { 16 };
+/// A line each, seldom two: 16 keep the fill buffers of some processors busy, of others 24 and more. Still more would push lines
+/// out of L1 before they are looked at where a core is busy with two threads.
+pub(super) const BATCH: usize = if cfg!(miri) { 2 } else { 32 };
 
 /// After how many keys of a batch those are looked for again of which the first line did not tell.
 const BLOCK: usize = if cfg!(miri) { 4 } else { 64 };
@@ -79,7 +79,7 @@ impl<V> Pinned<'_, V> {
     ///
     /// # Cost
     ///
-    /// The line fetches of as many [`get`](Self::get)s, those of 16 keys at once. Allocates nothing.
+    /// The line fetches of as many [`get`](Self::get)s, those of 32 keys at once. Allocates nothing.
     ///
     /// # Concurrency
     ///
