@@ -1348,9 +1348,8 @@ fanread_status fanread_map_u64_scan_bytes(const fanread_map *map,
                                           void *context);
 
 /**
- * As `fanread_map_scan`, but `visit` is called with some dozens of entries at a time, which takes a good part less for each, and with at
- * most `limit` in all; `SIZE_MAX` is all there are. As entries are read before `visit` has seen those in front of them, say how many you
- * want if you know.
+ * As `fanread_map_scan`, but `visit` is called with several entries at a time, which takes less for each, and with at most `limit` in all;
+ * `SIZE_MAX` is all there are. Entries are read before `visit` has seen those in front of them, so say how many you want if you know.
  *
  * Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there was no such entry, or `limit` is 0. Keys come in strict order. An entry that is in
  * the map all the time is met; one that comes or goes may be.
@@ -1412,8 +1411,8 @@ fanread_status fanread_unpin(fanread_guard *guard);
  * Makes another handle of a map, through which lookups of the guard's thread take the pin that it holds: the fastest ones, where many
  * lookups go on that do not wait for each other. Make it once, and give it to calls in the place of the map.
  *
- * It is the same map. All calls take the handle, but only `fanread_map_get` and `fanread_map_contains`, and those for numbers and for
- * values of bytes, are faster by it. Other threads may use it; they gain nothing.
+ * It is the same map. All calls take the handle, but only `fanread_map_get`, `fanread_map_contains` and their batches, and those for
+ * numbers and for values of bytes, are faster by it. Other threads may use it; they gain nothing.
  *
  * Errors: `FANREAD_HANDLE` also if the guard is of another thread; `*held` is NULL then.
  * Ownership: the guard's. The handle is valid until `fanread_unpin`, which frees it, and keeps the map's entries until then, even if

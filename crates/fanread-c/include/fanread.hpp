@@ -398,7 +398,7 @@ class map {
     detail::done(visitor, detail::scan(raw(), place, key, visitor, value_view{}));
   }
 
-  /** Calls `visit(chunk)` with some dozens of entries at a time, of type `chunk<Key>`, and with at most `limit` in all; otherwise as
+  /** Calls `visit(chunk)` with several entries at a time, of type `chunk<Key>`, and with at most `limit` in all; otherwise as
    * `scan`. It takes less time for each, but entries are read before those in front of them were seen. For maps with
    * numbers as values. */
   template <class Visit>

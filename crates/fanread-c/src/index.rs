@@ -54,30 +54,36 @@ fn hand_on<K: AsRef<[u8]> + Copy>(
     mut entries: impl Iterator<Item = (K, u64)>,
     take: &mut Take<'_>,
 ) -> Result<(), Fault> {
-    let mut goes_on = true;
-    while goes_on {
-        let (mut some, mut values) = (Room::<_, ENTRIES>::new(), Room::<_, ENTRIES>::new());
-        let some = some.fill(&mut entries);
-        let values = values.fill(some.iter().map(|(_, value)| *value));
+    loop {
+        let (mut found, mut values) = (Room::<_, ENTRIES>::new(), Room::<_, ENTRIES>::new());
+        let found = found.fill(&mut entries);
+        let values = values.fill(found.iter().map(|(_, value)| *value));
+        if found.is_empty() {
+            return Ok(());
+        }
         let mut fault = None;
-        goes_on = some.len() == ENTRIES;
-        match take {
+        let goes_on = match take {
             Take::Bytes(take) => {
-                let keys = some.iter().map(|(key, _)| fanread_bytes::of(key.as_ref()));
-                goes_on &= !some.is_empty() && take(Room::<_, ENTRIES>::new().fill(keys), values);
+                let keys = found.iter().map(|(key, _)| fanread_bytes::of(key.as_ref()));
+                take(Room::<_, ENTRIES>::new().fill(keys), values)
             }
             Take::Numbers(take) => {
-                let keys = some.iter().map_while(|(key, _)| {
+                let keys = found.iter().map_while(|(key, _)| {
                     number_of(key.as_ref()).map_err(|why| fault = Some(why)).ok()
                 });
                 let mut room = Room::<_, ENTRIES>::new();
                 let keys = room.fill(keys);
-                goes_on &= !keys.is_empty() && take(keys, &values[..keys.len()]);
+                keys.is_empty() || take(keys, &values[..keys.len()])
             }
+        };
+        if !goes_on {
+            return Ok(());
         }
         fault.map_or(Ok(()), Err)?;
+        if found.len() < ENTRIES {
+            return Ok(());
+        }
     }
-    Ok(())
 }
 
 /// The skip list whose keys are byte strings.

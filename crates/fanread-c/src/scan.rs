@@ -175,9 +175,8 @@ pub unsafe extern "C" fn fanread_map_u64_scan_bytes(
     })
 }
 
-/// As `fanread_map_scan`, but `visit` is called with some dozens of entries at a time, which takes a good part less for each, and with at
-/// most `limit` in all; `SIZE_MAX` is all there are. As entries are read before `visit` has seen those in front of them, say how many you
-/// want if you know.
+/// As `fanread_map_scan`, but `visit` is called with several entries at a time, which takes less for each, and with at most `limit` in all;
+/// `SIZE_MAX` is all there are. Entries are read before `visit` has seen those in front of them, so say how many you want if you know.
 ///
 /// Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there was no such entry, or `limit` is 0. Keys come in strict order. An entry that is in
 /// the map all the time is met; one that comes or goes may be.

@@ -228,14 +228,14 @@ impl Answers<'_> {
         at: usize,
         answers: impl Iterator<Item = Option<Value<'v>>> + Clone,
     ) -> Result<(), Fault> {
-        self.hits += answers.clone().filter(Option::is_some).count();
         if !self.found.is_empty() {
             for (place, value) in self.found[at..].iter_mut().zip(answers.clone()) {
                 place.write(u8::from(value.is_some()));
             }
         }
+        let answers = answers.inspect(|value| self.hits += usize::from(value.is_some()));
         match &mut self.values {
-            AnswerValues::Nothing => {}
+            AnswerValues::Nothing => answers.for_each(drop),
             AnswerValues::Numbers(numbers) => {
                 for (place, value) in numbers[at..].iter_mut().zip(answers) {
                     place.write(if let Some(Value::Number(number)) = value { number } else { 0 });
