@@ -19,7 +19,7 @@
 #endif
 
 /* Lookups that are translated at a time. */
-#define CHUNK 256
+#define CHUNK 64
 
 /* Calls after which memory may be used again that maps gave up; `fanread bench` does as much. */
 #define REPIN_EVERY 256
@@ -137,33 +137,32 @@ uint64_t idx_get_batch(void *h, const void *const *keys, const uint32_t *klens, 
 }
 
 struct scan {
-  uint64_t left, visited, sum;
+  uint64_t visited, sum;
 };
 
-/* Takes an entry of a scan; anything but 0 ends it. */
-static int32_t visit(void *context, fanread_bytes key, uint64_t value) {
+/* Takes some entries of a scan; 0 is for more. */
+static int32_t visit(void *context, const fanread_bytes *keys, const uint64_t *values, size_t count) {
   struct scan *scan = context;
-  scan->sum += value + key.data[key.len - 1];
-  scan->visited++;
-  return scan->visited == scan->left;
+  for (size_t i = 0; i < count; i++) scan->sum += values[i] + keys[i].data[keys[i].len - 1];
+  scan->visited += count;
+  return 0;
 }
 
-static int32_t visit_number(void *context, uint64_t key, uint64_t value) {
+static int32_t visit_numbers(void *context, const uint64_t *keys, const uint64_t *values, size_t count) {
   struct scan *scan = context;
-  scan->sum += value + (key & 255);
-  scan->visited++;
-  return scan->visited == scan->left;
+  for (size_t i = 0; i < count; i++) scan->sum += values[i] + (keys[i] & 255);
+  scan->visited += count;
+  return 0;
 }
 
 uint64_t idx_scan(void *h, const void *start_key, uint32_t klen, uint32_t count,
                   uint64_t *value_sum) {
   const fanread_map *map = map_of(h);
-  struct scan scan = {count, 0, 0};
-  fanread_status status = FANREAD_OK;
-  if (count > 0 && NUMBERS)
-    status = fanread_map_u64_scan(map, FANREAD_AT_OR_ABOVE, number_of(start_key), visit_number, &scan);
-  else if (count > 0)
-    status = fanread_map_scan(map, FANREAD_AT_OR_ABOVE, start_key, klen, visit, &scan);
+  struct scan scan = {0, 0};
+  fanread_status status =
+      NUMBERS ? fanread_map_u64_scan_chunks(map, FANREAD_AT_OR_ABOVE, number_of(start_key), count,
+                                            visit_numbers, &scan)
+              : fanread_map_scan_chunks(map, FANREAD_AT_OR_ABOVE, start_key, klen, count, visit, &scan);
   *value_sum = scan.sum;
   return status < 0 ? 0 : scan.visited;
 }

@@ -362,6 +362,23 @@ typedef int32_t (*fanread_u64_visit)(void *context, uint64_t key, uint64_t value
 typedef int32_t (*fanread_u64_bytes_visit)(void *context, uint64_t key, fanread_bytes value);
 
 /**
+ * Takes entries of a scan: `count` keys, which is not 0, and the values at the same places. What they point to, and the arrays, are valid
+ * during the call. 0 goes on, anything else ends the scan. It must return: no exception and no `longjmp` may leave it.
+ */
+typedef int32_t (*fanread_chunk_visit)(void *context,
+                                       const fanread_bytes *keys,
+                                       const uint64_t *values,
+                                       size_t count);
+
+/**
+ * As `fanread_chunk_visit`, for keys that are numbers.
+ */
+typedef int32_t (*fanread_u64_chunk_visit)(void *context,
+                                           const uint64_t *keys,
+                                           const uint64_t *values,
+                                           size_t count);
+
+/**
  * How a table is built. All zero is what the format has by default.
  */
 typedef struct {
@@ -1331,6 +1348,35 @@ fanread_status fanread_map_u64_scan_bytes(const fanread_map *map,
                                           void *context);
 
 /**
+ * As `fanread_map_scan`, but `visit` is called with several entries at a time, which takes less for each, and with at most `limit` in all;
+ * `SIZE_MAX` is all there are. Entries are read before `visit` has seen those in front of them, so say how many you want if you know.
+ *
+ * Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there was no such entry, or `limit` is 0. Keys come in strict order. An entry that is in
+ * the map all the time is met; one that comes or goes may be.
+ * Errors: `FANREAD_NULL` also if there is no `visit`; `FANREAD_ARGUMENT` if there is no such place;
+ * `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes.
+ * Threads: any. While it runs, memory that any map of the process gives up is not used again.
+ */
+fanread_status fanread_map_scan_chunks(const fanread_map *map,
+                                       int32_t place,
+                                       const void *key,
+                                       size_t key_len,
+                                       size_t limit,
+                                       fanread_chunk_visit visit,
+                                       void *context);
+
+/**
+ * As `fanread_map_scan_chunks`, with keys that are numbers.
+ * Errors: also `FANREAD_KEY_LENGTH` at a key that has not 8 bytes.
+ */
+fanread_status fanread_map_u64_scan_chunks(const fanread_map *map,
+                                           int32_t place,
+                                           uint64_t key,
+                                           size_t limit,
+                                           fanread_u64_chunk_visit visit,
+                                           void *context);
+
+/**
  * Pins this thread, until `fanread_unpin`. A call on a map pins it for as long as it takes, which is a good part of what a lookup or
  * insertion costs; a thread that makes many calls in a row can save that, for most in lookups by `fanread_guard_map`.
  *
@@ -1365,8 +1411,8 @@ fanread_status fanread_unpin(fanread_guard *guard);
  * Makes another handle of a map, through which lookups of the guard's thread take the pin that it holds: the fastest ones, where many
  * lookups go on that do not wait for each other. Make it once, and give it to calls in the place of the map.
  *
- * It is the same map. All calls take the handle, but only `fanread_map_get` and `fanread_map_contains`, and those for numbers and for
- * values of bytes, are faster by it. Other threads may use it; they gain nothing.
+ * It is the same map. All calls take the handle, but only `fanread_map_get`, `fanread_map_contains` and their batches, and those for
+ * numbers and for values of bytes, are faster by it. Other threads may use it; they gain nothing.
  *
  * Errors: `FANREAD_HANDLE` also if the guard is of another thread; `*held` is NULL then.
  * Ownership: the guard's. The handle is valid until `fanread_unpin`, which frees it, and keeps the map's entries until then, even if

@@ -186,6 +186,27 @@ struct entry_view {
   typename detail::form<Value>::view value;
 };
 
+/** Some entries of a scan in order, as they lie in the map: valid during the call that is given them. */
+template <class Key>
+class chunk {
+  using place = std::conditional_t<std::is_same_v<Key, std::uint64_t>, std::uint64_t, fanread_bytes>;
+
+ public:
+  chunk(const place *keys, const std::uint64_t *values, std::size_t count) noexcept
+      : keys_(keys), values_(values), count_(count) {}
+
+  std::size_t size() const noexcept { return count_; }
+  typename detail::form<Key>::view key(std::size_t index) const noexcept {
+    return detail::view_of(keys_[index]);
+  }
+  std::uint64_t value(std::size_t index) const noexcept { return values_[index]; }
+
+ private:
+  const place *keys_;
+  const std::uint64_t *values_;
+  std::size_t count_;
+};
+
 /** An entry that was copied. */
 template <class Key, class Value>
 struct entry {
@@ -375,6 +396,22 @@ class map {
     const fanread_place place = from ? FANREAD_AT_OR_ABOVE : FANREAD_FIRST;
     const key_view key = from.value_or(key_view{});
     detail::done(visitor, detail::scan(raw(), place, key, visitor, value_view{}));
+  }
+
+  /** Calls `visit(chunk)` with several entries at a time, of type `chunk<Key>`, and with at most `limit` in all; otherwise as
+   * `scan`. It takes less time for each, but entries are read before those in front of them were seen. For maps with
+   * numbers as values. */
+  template <class Visit>
+  void scan_chunks(Visit &&visit, std::optional<key_view> from = {},
+                   std::size_t limit = SIZE_MAX) const {
+    static_assert(has_numbers, "chunks have numbers as values");
+    const auto take = [&](const auto *keys, const std::uint64_t *values, std::size_t count) {
+      return visit(chunk<Key>(keys, values, count));
+    };
+    detail::visitor<decltype(take)> visitor{take};
+    const fanread_place place = from ? FANREAD_AT_OR_ABOVE : FANREAD_FIRST;
+    const key_view key = from.value_or(key_view{});
+    detail::done(visitor, detail::scan_chunks(raw(), place, key, limit, visitor));
   }
 
   /** Looks for many keys at once: an array of numbers, or of anything that a std::string_view is made of. */

@@ -53,6 +53,8 @@ inline std::string_view view_of(fanread_bytes bytes) noexcept {
   return {reinterpret_cast<const char *>(bytes.data), bytes.len};
 }
 
+inline std::uint64_t view_of(std::uint64_t number) noexcept { return number; }
+
 inline fanread_bytes bytes_of(std::string_view view) noexcept {
   return {reinterpret_cast<const std::uint8_t *>(view.data()), view.size()};
 }
@@ -319,6 +321,20 @@ fanread_status scan(const fanread_map *map, std::int32_t place, std::uint64_t ke
   return fanread_map_u64_scan_bytes(map, place, key, &Visitor::number_string, &visitor);
 }
 
+template <class Visitor>
+fanread_status scan_chunks(const fanread_map *map, std::int32_t place, std::string_view key,
+                           std::size_t limit, Visitor &visitor) {
+  return fanread_map_scan_chunks(map, place, key.data(), key.size(), limit,
+                                 &Visitor::template chunks<fanread_bytes>, &visitor);
+}
+
+template <class Visitor>
+fanread_status scan_chunks(const fanread_map *map, std::int32_t place, std::uint64_t key,
+                           std::size_t limit, Visitor &visitor) {
+  return fanread_map_u64_scan_chunks(map, place, key, limit,
+                                     &Visitor::template chunks<std::uint64_t>, &visitor);
+}
+
 /** Calls a function of the caller from C. What it throws waits until C has returned. */
 template <class Visit>
 struct visitor {
@@ -354,6 +370,12 @@ struct visitor {
 
   static std::int32_t number_string(void *self, std::uint64_t key, fanread_bytes value) noexcept {
     return static_cast<visitor *>(self)->call(key, view_of(value));
+  }
+
+  template <class Key>
+  static std::int32_t chunks(void *self, const Key *keys, const std::uint64_t *values,
+                             std::size_t count) noexcept {
+    return static_cast<visitor *>(self)->call(keys, values, count);
   }
 };
 

@@ -8,7 +8,7 @@ use crate::error::fanread_status::{
     FANREAD_NOT_FOUND, FANREAD_OK, FANREAD_REFUSED, FANREAD_REPLACED,
 };
 use crate::error::{Fault, Outcome, fanread_status};
-use crate::face::{Found, Map, Place, Start};
+use crate::face::{Found, Map, Place, Start, Take};
 use crate::handle::{self, Out, fanread_buffer, fanread_bytes};
 use crate::map::{self, Shared, fanread_map, fanread_place};
 use crate::value::{
@@ -215,6 +215,18 @@ pub(crate) fn scan(
         Ok(each(key, value)? == 0)
     })?;
     Ok(found(any))
+}
+
+/// Hands on at most `limit` entries of a map from a place on, several at a time, until `take` returns false.
+pub(crate) fn scan_chunks(
+    map: &dyn Map,
+    place: i32,
+    key: Key<'_>,
+    limit: usize,
+    take: &mut Take<'_>,
+) -> Result<(), Fault> {
+    let (from, up) = place_of(place, key)?.walk();
+    map.walk_many(from, up, limit, take)
 }
 
 /// Refuses a map with values of the other kind.

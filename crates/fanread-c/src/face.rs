@@ -6,6 +6,7 @@ use std::sync::Arc;
 use fanread::{MemoryUsage, Options};
 
 use crate::error::Fault;
+use crate::handle::fanread_bytes;
 use crate::value::{Answers, Key, KeySlot, Keys, Kind, Slot, Value, Values};
 
 /// The kinds of maps. `README.md` of the project says which to take: the first for byte strings,
@@ -69,6 +70,13 @@ impl<'a> Place<'a> {
 /// Takes entries of a walk, in its order; false ends it.
 pub(crate) type Visit<'v> = dyn FnMut(&[u8], Value<'_>) -> Result<bool, Fault> + 'v;
 
+/// Takes entries of a walk, several at a time in its order: keys, which are lent for the call, and the values at the same places.
+/// False ends the walk.
+pub(crate) enum Take<'t> {
+    Bytes(&'t mut dyn FnMut(&[fanread_bytes], &[u64]) -> bool),
+    Numbers(&'t mut dyn FnMut(&[u64], &[u64]) -> bool),
+}
+
 /// A map of any kind.
 pub(crate) trait Map: Send + Sync {
     fn values(&self) -> Kind;
@@ -94,6 +102,14 @@ pub(crate) trait Map: Send + Sync {
     fn insert_batch(&self, keys: Keys<'_>, values: Values<'_>) -> Result<(), Fault>;
     /// Visits entries from a bound on, upwards or downwards.
     fn walk(&self, from: Bound<Key<'_>>, up: bool, visit: &mut Visit<'_>) -> Result<(), Fault>;
+    /// As `walk`, for at most `limit` entries whose values are numbers.
+    fn walk_many(
+        &self,
+        from: Bound<Key<'_>>,
+        up: bool,
+        limit: usize,
+        take: &mut Take<'_>,
+    ) -> Result<(), Fault>;
     fn len(&self) -> usize;
     fn clear(&self);
     fn memory_usage(&self) -> MemoryUsage;

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use fanread::MemoryUsage;
 
 use crate::error::Fault;
-use crate::face::{Found, Held, Map, Place, Visit};
+use crate::face::{Found, Held, Map, Place, Take, Visit};
 use crate::pin::thread_mark;
 use crate::value::{Answers, Key, KeySlot, Keys, Kind, Slot, Value, Values};
 
@@ -31,6 +31,12 @@ pub(crate) trait Lookups: Map + Sized + 'static {
     fn look(pinned: &Self::Pinned<'_>, key: Key<'_>, value: Slot<'_>) -> Result<bool, Fault>;
     /// See `Map::contains`.
     fn has(pinned: &Self::Pinned<'_>, key: Key<'_>) -> Result<bool, Fault>;
+    /// See `Map::get_batch`.
+    fn look_many(
+        pinned: &Self::Pinned<'_>,
+        keys: Keys<'_>,
+        answers: &mut Answers<'_>,
+    ) -> Result<(), Fault>;
 }
 
 /// See the module.
@@ -86,7 +92,8 @@ impl<M: Lookups> Held for HeldMap<M> {
     }
 }
 
-/// Lookups take the pin that is held. What takes longer anyway has its own, inside of that one.
+/// Lookups take the pin that is held. What takes longer anyway has its own, inside of that one; a walk must, since a function of
+/// the caller's may let go of the one that is held.
 impl<M: Lookups> Map for HeldMap<M> {
     fn values(&self) -> Kind {
         self.map.values()
@@ -133,7 +140,8 @@ impl<M: Lookups> Map for HeldMap<M> {
     }
 
     fn get_batch(&self, keys: Keys<'_>, answers: &mut Answers<'_>) -> Result<(), Fault> {
-        self.map.get_batch(keys, answers)
+        let Some(pinned) = self.pinned() else { return self.map.get_batch(keys, answers) };
+        M::look_many(pinned, keys, answers)
     }
 
     fn insert_batch(&self, keys: Keys<'_>, values: Values<'_>) -> Result<(), Fault> {
@@ -142,6 +150,16 @@ impl<M: Lookups> Map for HeldMap<M> {
 
     fn walk(&self, from: Bound<Key<'_>>, up: bool, visit: &mut Visit<'_>) -> Result<(), Fault> {
         self.map.walk(from, up, visit)
+    }
+
+    fn walk_many(
+        &self,
+        from: Bound<Key<'_>>,
+        up: bool,
+        limit: usize,
+        take: &mut Take<'_>,
+    ) -> Result<(), Fault> {
+        self.map.walk_many(from, up, limit, take)
     }
 
     fn len(&self) -> usize {

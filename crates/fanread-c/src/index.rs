@@ -15,30 +15,74 @@ use fanread::{
 
 use crate::error::Fault;
 use crate::error::fanread_status::FANREAD_TOO_LONG;
-use crate::face::{Found, Held, Map, Place, Start, Visit, fanread_kind};
+use crate::face::{Found, Held, Map, Place, Start, Take, Visit, fanread_kind};
+use crate::handle::fanread_bytes;
 use crate::held::{HeldMap, Lookups};
-use crate::value::{Answers, Key, KeySlot, Keys, Kind, Slot, Stored, Value, Values};
+use crate::value::{Answers, Key, KeySlot, Keys, Kind, Slot, Stored, Value, Values, number_of};
 
-/// Keys that a batch takes at a time: several times as many as a map keeps in flight, in some kilobytes of stack.
-const CHUNK: usize = 256;
+/// Keys that a batch takes at a time: several times as many as a map keeps in flight, and with their answers less than a page.
+const CHUNK: usize = 64;
 
-/// Room for as many items, on the stack. Only those that are used are written: most batches are short.
-struct Room<T>([MaybeUninit<T>; CHUNK]);
+/// Entries of a walk that are handed on at a time.
+const ENTRIES: usize = 32;
 
-impl<T: Copy> Room<T> {
+/// Room for some items, on the stack. Only those that are used are written: most batches are short.
+struct Room<T, const N: usize>([MaybeUninit<T>; N]);
+
+impl<T: Copy, const N: usize> Room<T, N> {
     #[inline]
     fn new() -> Self {
-        Self([const { MaybeUninit::uninit() }; CHUNK])
+        Self([const { MaybeUninit::uninit() }; N])
     }
 
+    /// Takes as many items as there are, or as there is room for.
     #[inline]
-    fn fill(&mut self, count: usize, item: T) -> &mut [T] {
-        let some = &mut self.0[..count];
-        for place in &mut *some {
+    fn fill(&mut self, items: impl Iterator<Item = T>) -> &mut [T] {
+        let mut count = 0;
+        for (place, item) in self.0.iter_mut().zip(items) {
             place.write(item);
+            count += 1;
         }
-        // SAFETY: all of them were just written.
-        unsafe { some.assume_init_mut() }
+        // SAFETY: so many were just written.
+        unsafe { self.0[..count].assume_init_mut() }
+    }
+}
+
+/// Hands on the entries of a walk, some at a time, as long as they are wanted.
+#[inline]
+fn hand_on<K: AsRef<[u8]> + Copy>(
+    mut entries: impl Iterator<Item = (K, u64)>,
+    take: &mut Take<'_>,
+) -> Result<(), Fault> {
+    loop {
+        let (mut found, mut values) = (Room::<_, ENTRIES>::new(), Room::<_, ENTRIES>::new());
+        let found = found.fill(&mut entries);
+        let values = values.fill(found.iter().map(|(_, value)| *value));
+        if found.is_empty() {
+            return Ok(());
+        }
+        let mut fault = None;
+        let goes_on = match take {
+            Take::Bytes(take) => {
+                let keys = found.iter().map(|(key, _)| fanread_bytes::of(key.as_ref()));
+                take(Room::<_, ENTRIES>::new().fill(keys), values)
+            }
+            Take::Numbers(take) => {
+                let keys = found.iter().map_while(|(key, _)| {
+                    number_of(key.as_ref()).map_err(|why| fault = Some(why)).ok()
+                });
+                let mut room = Room::<_, ENTRIES>::new();
+                let keys = room.fill(keys);
+                keys.is_empty() || take(keys, &values[..keys.len()])
+            }
+        };
+        if !goes_on {
+            return Ok(());
+        }
+        fault.map_or(Ok(()), Err)?;
+        if found.len() < ENTRIES {
+            return Ok(());
+        }
     }
 }
 
@@ -47,7 +91,7 @@ type SkipStrings<V> = SkipList<Box<[u8]>, V>;
 
 /// The keys of a family of maps.
 mod family {
-    use super::{CHUNK, FANREAD_TOO_LONG, Fault, Key, Keys, Room, ordered_map};
+    use super::{CHUNK, FANREAD_TOO_LONG, Fault, Key, Keys, Room, number_of, ordered_map};
 
     /// Byte strings that the map copies.
     pub(super) mod borrowed {
@@ -110,15 +154,23 @@ mod family {
             mut take: impl FnMut(usize, &[&[u8]]) -> Result<(), Fault>,
         ) -> Result<(), Fault> {
             for at in (0..keys.len()).step_by(CHUNK) {
-                let count = CHUNK.min(keys.len() - at);
-                let (mut rooms, mut some) = (Room::new(), Room::new());
-                let (rooms, some) = (rooms.fill(count, [0; 8]), some.fill(count, &[][..]));
-                for ((index, key), room) in (at..).zip(&mut *some).zip(rooms) {
-                    *key = keys.at(index).bytes(room);
-                }
+                let (mut spelt, mut some) = (Room::<_, CHUNK>::new(), Room::<_, CHUNK>::new());
+                let some = match keys.some(at, CHUNK) {
+                    Keys::Bytes(strings) => some.fill(strings.all()),
+                    Keys::Numbers(numbers) => {
+                        let spelt = spelt.fill(numbers.iter().map(|number| number.to_be_bytes()));
+                        some.fill(spelt.iter().map(|key| &key[..]))
+                    }
+                };
                 take(at, some)?;
             }
             Ok(())
+        }
+
+        /// A key that was found, to keep for a while.
+        #[inline]
+        pub(in super::super) fn keep(key: fanread::Key<'_>) -> fanread::Key<'_> {
+            key
         }
     }
 
@@ -140,11 +192,16 @@ mod family {
         pub(in super::super) fn load(key: Key<'_>) -> Result<Box<[u8]>, Fault> {
             Ok(new_key(key.bytes(&mut [0; 8])))
         }
+
+        #[inline]
+        pub(in super::super) fn keep(key: &[u8]) -> &[u8] {
+            key
+        }
     }
 
     /// Numbers.
     pub(super) mod numbers {
-        use super::{CHUNK, Fault, Key, Keys, Room};
+        use super::{CHUNK, Fault, Key, Keys, Room, number_of};
 
         #[inline]
         pub(in super::super) fn key(key: Key<'_>, _: &mut [u8; 8]) -> Result<u64, Fault> {
@@ -171,19 +228,26 @@ mod family {
             mut take: impl FnMut(usize, &[u64]) -> Result<(), Fault>,
         ) -> Result<(), Fault> {
             for at in (0..keys.len()).step_by(CHUNK) {
-                let count = CHUNK.min(keys.len() - at);
-                if let Keys::Numbers(numbers) = keys {
-                    take(at, &numbers[at..at + count])?;
-                    continue;
+                match keys.some(at, CHUNK) {
+                    Keys::Numbers(numbers) => take(at, numbers)?,
+                    Keys::Bytes(strings) => {
+                        let mut fault = None;
+                        let mut some = Room::<_, CHUNK>::new();
+                        let numbers = strings
+                            .all()
+                            .map_while(|key| number_of(key).map_err(|why| fault = Some(why)).ok());
+                        let some = some.fill(numbers);
+                        fault.map_or(Ok(()), Err)?;
+                        take(at, some)?;
+                    }
                 }
-                let mut some = Room::new();
-                let some = some.fill(count, 0);
-                for (index, key) in (at..).zip(&mut *some) {
-                    *key = keys.at(index).number()?;
-                }
-                take(at, some)?;
             }
             Ok(())
+        }
+
+        #[inline]
+        pub(in super::super) fn keep(key: u64) -> [u8; 8] {
+            key.to_be_bytes()
         }
     }
 }
@@ -232,6 +296,23 @@ macro_rules! map {
             fn has(pinned: &Self::Pinned<'_>, key: Key<'_>) -> Result<bool, Fault> {
                 let mut room = [0; 8];
                 Ok(pinned.contains_key(family::$family::key(key, &mut room)?))
+            }
+
+            #[inline]
+            fn look_many(
+                pinned: &Self::Pinned<'_>,
+                keys: Keys<'_>,
+                answers: &mut Answers<'_>,
+            ) -> Result<(), Fault> {
+                if let Some(kind) = answers.kind() {
+                    V::check(kind)?;
+                }
+                let mut room = Room::<Option<Ref<'_, V>>, CHUNK>::new();
+                family::$family::chunks(keys, |at, keys| {
+                    let found = room.fill(keys.iter().map(|_| None));
+                    pinned.get_batch(keys, found);
+                    answers.put(at, found.iter().map(|found| found.as_ref().map(|found| found.value())))
+                })
             }
         }
 
@@ -343,19 +424,7 @@ macro_rules! map {
             }
 
             fn get_batch(&self, keys: Keys<'_>, answers: &mut Answers<'_>) -> Result<(), Fault> {
-                if let Some(kind) = answers.kind() {
-                    V::check(kind)?;
-                }
-                let pinned = self.pin();
-                let mut room: Room<Option<Ref<'_, V>>> = Room::new();
-                family::$family::chunks(keys, |at, keys| {
-                    let found = room.fill(keys.len(), None);
-                    pinned.get_batch(keys, found);
-                    for (index, found) in (at..).zip(found) {
-                        answers.put(index, found.as_ref().map(|found| found.value()))?;
-                    }
-                    Ok(())
-                })
+                Self::look_many(&self.pin(), keys, answers)
             }
 
             fn insert_batch(&self, keys: Keys<'_>, values: Values<'_>) -> Result<(), Fault> {
@@ -398,6 +467,26 @@ macro_rules! map {
                     }
                 }
                 Ok(())
+            }
+
+            fn walk_many(
+                &self,
+                from: Bound<Key<'_>>,
+                up: bool,
+                limit: usize,
+                take: &mut Take<'_>,
+            ) -> Result<(), Fault> {
+                V::check(Kind::Numbers)?;
+                let mut room = [0; 8];
+                let from = bound(from, |key| family::$family::key(key, &mut room))?;
+                let pinned = self.pin();
+                if up {
+                    let entries = pinned.$($range)*((from, Bound::Unbounded)).take(limit);
+                    hand_on(entries.map(|(key, value)| (family::$family::keep(key), value.number())), take)
+                } else {
+                    let entries = pinned.$($range)*((Bound::Unbounded, from)).rev().take(limit);
+                    hand_on(entries.map(|(key, value)| (family::$family::keep(key), value.number())), take)
+                }
             }
 
             fn len(&self) -> usize {

@@ -195,8 +195,8 @@ pub unsafe extern "C" fn fanread_unpin(guard: *mut fanread_guard) -> fanread_sta
 /// Makes another handle of a map, through which lookups of the guard's thread take the pin that it holds: the fastest ones, where many
 /// lookups go on that do not wait for each other. Make it once, and give it to calls in the place of the map.
 ///
-/// It is the same map. All calls take the handle, but only `fanread_map_get` and `fanread_map_contains`, and those for numbers and for
-/// values of bytes, are faster by it. Other threads may use it; they gain nothing.
+/// It is the same map. All calls take the handle, but only `fanread_map_get`, `fanread_map_contains` and their batches, and those for
+/// numbers and for values of bytes, are faster by it. Other threads may use it; they gain nothing.
 ///
 /// Errors: `FANREAD_HANDLE` also if the guard is of another thread; `*held` is NULL then.
 /// Ownership: the guard's. The handle is valid until `fanread_unpin`, which frees it, and keeps the map's entries until then, even if

@@ -67,6 +67,16 @@ impl<'a> Keys<'a> {
         }
     }
 
+    /// So many of them from a place on, or all that are left.
+    #[inline]
+    pub(crate) fn some(self, at: usize, most: usize) -> Self {
+        let end = self.len().min(at + most);
+        match self {
+            Self::Bytes(strings) => Self::Bytes(Strings(&strings.0[at..end])),
+            Self::Numbers(numbers) => Self::Numbers(&numbers[at..end]),
+        }
+    }
+
     #[inline]
     pub(crate) fn at(self, index: usize) -> Key<'a> {
         match self {
@@ -96,7 +106,18 @@ impl<'a> Strings<'a> {
 
     #[inline]
     pub(crate) fn at(self, index: usize) -> &'a [u8] {
-        let fanread_bytes { data, len } = self.0[index];
+        Self::checked(self.0[index])
+    }
+
+    #[inline]
+    pub(crate) fn all(self) -> impl Iterator<Item = &'a [u8]> {
+        self.0.iter().map(|string| Self::checked(*string))
+    }
+
+    /// One of the strings.
+    #[inline]
+    fn checked(string: fanread_bytes) -> &'a [u8] {
+        let fanread_bytes { data, len } = string;
         if len == 0 {
             return &[];
         }
@@ -200,30 +221,38 @@ pub(crate) enum AnswerValues<'a> {
 }
 
 impl Answers<'_> {
-    /// Stores the answer for one key.
+    /// Stores the answers for keys from a place on.
     #[inline]
-    pub(crate) fn put(&mut self, index: usize, value: Option<Value<'_>>) -> Result<(), Fault> {
-        self.hits += usize::from(value.is_some());
-        if let Some(found) = self.found.get_mut(index) {
-            found.write(u8::from(value.is_some()));
+    pub(crate) fn put<'v>(
+        &mut self,
+        at: usize,
+        answers: impl Iterator<Item = Option<Value<'v>>> + Clone,
+    ) -> Result<(), Fault> {
+        if !self.found.is_empty() {
+            for (place, value) in self.found[at..].iter_mut().zip(answers.clone()) {
+                place.write(u8::from(value.is_some()));
+            }
         }
-        match (&mut self.values, value) {
-            (AnswerValues::Numbers(numbers), Some(Value::Number(number))) => {
-                numbers[index].write(number);
+        let answers = answers.inspect(|value| self.hits += usize::from(value.is_some()));
+        match &mut self.values {
+            AnswerValues::Nothing => answers.for_each(drop),
+            AnswerValues::Numbers(numbers) => {
+                for (place, value) in numbers[at..].iter_mut().zip(answers) {
+                    place.write(if let Some(Value::Number(number)) = value { number } else { 0 });
+                }
             }
-            (AnswerValues::Numbers(numbers), _) => {
-                numbers[index].write(0);
+            AnswerValues::Bytes(room, values) => {
+                for (place, value) in values[at..].iter_mut().zip(answers) {
+                    let Some(Value::Bytes(bytes)) = value else {
+                        place.write(fanread_bytes::NONE);
+                        continue;
+                    };
+                    // Not NULL, even for the first.
+                    let begin = core::ptr::without_provenance(room.len() + 1);
+                    append(room, bytes)?;
+                    place.write(fanread_bytes { data: begin, len: bytes.len() });
+                }
             }
-            (AnswerValues::Bytes(room, values), Some(Value::Bytes(bytes))) => {
-                // Not NULL, even for the first.
-                let at = core::ptr::without_provenance(room.len() + 1);
-                append(room, bytes)?;
-                values[index].write(fanread_bytes { data: at, len: bytes.len() });
-            }
-            (AnswerValues::Bytes(_, values), _) => {
-                values[index].write(fanread_bytes::NONE);
-            }
-            (AnswerValues::Nothing, _) => {}
         }
         Ok(())
     }
@@ -275,6 +304,15 @@ pub(crate) trait Stored: Clone + PartialEq + Send + Sync + 'static {
     fn of(value: Value<'_>) -> Result<Self, Fault>;
 
     fn value(&self) -> Value<'_>;
+
+    /// The value of a map whose values are numbers.
+    #[inline]
+    fn number(&self) -> u64 {
+        match self.value() {
+            Value::Number(number) => number,
+            Value::Bytes(_) => unreachable!("the values are numbers"),
+        }
+    }
 
     /// Refuses values of the other kind.
     #[inline]

@@ -49,7 +49,7 @@ mod index {
     use fanread::MemoryUsage;
 
     use crate::error::Fault;
-    use crate::face::{Found, Held, Map, Place, Start, Visit, fanread_kind};
+    use crate::face::{Found, Held, Map, Place, Start, Take, Visit, fanread_kind};
     use crate::value::{Answers, Key, KeySlot, Keys, Kind, Slot, Value, Values};
 
     struct Panics;
@@ -109,6 +109,16 @@ mod index {
             panic!("in walk")
         }
 
+        fn walk_many(
+            &self,
+            _: Bound<Key<'_>>,
+            _: bool,
+            _: usize,
+            _: &mut Take<'_>,
+        ) -> Result<(), Fault> {
+            panic!("in walk_many")
+        }
+
         fn len(&self) -> usize {
             panic!("in len")
         }
@@ -153,7 +163,7 @@ use map_bytes::*;
 use map_u64::*;
 use panic::border;
 use pin::{fanread_guard_map, fanread_pin, fanread_repin, fanread_unpin};
-use scan::fanread_map_scan;
+use scan::{fanread_map_scan, fanread_map_scan_chunks, fanread_map_u64_scan_chunks};
 
 struct Bomb;
 
@@ -220,6 +230,24 @@ fn a_guard_outlives_a_panic_under_it() {
 }
 
 extern "C" fn visit(_: *mut core::ffi::c_void, _: fanread_bytes, _: u64) -> i32 {
+    0
+}
+
+extern "C" fn visit_some(
+    _: *mut core::ffi::c_void,
+    _: *const fanread_bytes,
+    _: *const u64,
+    _: usize,
+) -> i32 {
+    0
+}
+
+extern "C" fn visit_numbers(
+    _: *mut core::ffi::c_void,
+    _: *const u64,
+    _: *const u64,
+    _: usize,
+) -> i32 {
     0
 }
 
@@ -307,6 +335,14 @@ fn no_panic_of_a_map_crosses_the_border() {
         panicked(fanread_cursor_seek_last(cursor), "walk");
         panicked(fanread_cursor_next(cursor), "walk");
         panicked(fanread_map_scan(map, 1, key, len, Some(visit), null_mut()), "values");
+        panicked(
+            fanread_map_scan_chunks(map, 1, key, len, 1, Some(visit_some), null_mut()),
+            "walk_many",
+        );
+        panicked(
+            fanread_map_u64_scan_chunks(map, 1, 1, 1, Some(visit_numbers), null_mut()),
+            "walk_many",
+        );
         assert_eq!(fanread_map_free(map), FANREAD_OK);
         // The last that holds the map.
         panicked(fanread_cursor_free(cursor), "drop");

@@ -176,6 +176,20 @@ static int32_t see_u64_bytes(void *context, uint64_t key, fanread_bytes value) {
   return see(context, key, key / 10);
 }
 
+/* Takes all of a chunk, and then tells whether to stop. */
+static int32_t see_some_numbers(void *context, const uint64_t *keys, const uint64_t *values, size_t count) {
+  struct seen *seen = context;
+  EXPECT(count > 0);
+  for (size_t i = 0; i < count; i++) see(seen, keys[i], values[i]);
+  return seen->stop_at != 0 && seen->count >= seen->stop_at;
+}
+
+static int32_t see_some(void *context, const fanread_bytes *keys, const uint64_t *values, size_t count) {
+  EXPECT(count > 0);
+  for (size_t i = 0; i < count; i++) see_number(context, keys[i], values[i]);
+  return 0;
+}
+
 static void scans_go_both_ways(int kind) {
   static uint64_t keys[MANY], values[MANY];
   static uint8_t spelt[MANY][8];
@@ -206,6 +220,27 @@ static void scans_go_both_ways(int kind) {
   DONE(VALID(fanread_map_u64_scan_bytes(of_bytes, FANREAD_AT_OR_BELOW, 60, see_u64_bytes, &up_to)));
   EXPECT(up_to.count == 3);
   EXPECT(fanread_map_u64_scan(map, FANREAD_ABOVE, UINT64_MAX, see_numbers, &all) == FANREAD_NOT_FOUND);
+
+  /* The same in chunks, as many as there are, or as are wanted: none, one, and around a chunk's end. */
+  struct seen chunks = {0, 1, 0, 0, map};
+  DONE(VALID(fanread_map_u64_scan_chunks(map, FANREAD_FIRST, 0, SIZE_MAX, see_some_numbers, &chunks)));
+  EXPECT(chunks.count == MANY);
+  struct seen chunks_down = {MANY - 1, -1, 0, 0, map};
+  DONE(VALID(fanread_map_scan_chunks(map, FANREAD_LAST, NULL, 0, SIZE_MAX, see_some, &chunks_down)));
+  EXPECT(chunks_down.count == MANY);
+  for (size_t limit = 1; limit < 100; limit++) {
+    struct seen first = {6, 1, 0, 0, map}, last = {6, -1, 0, 0, map};
+    DONE(fanread_map_scan_chunks(map, FANREAD_AT_OR_ABOVE, spell(55, room), 8, limit, see_some, &first));
+    EXPECT(first.count == limit);
+    DONE(fanread_map_u64_scan_chunks(map, FANREAD_AT_OR_BELOW, 60, limit, see_some_numbers, &last));
+    EXPECT(last.count == (limit < 7 ? limit : 7));
+  }
+  struct seen stopped = {7, 1, 0, 40, map};
+  DONE(fanread_map_u64_scan_chunks(map, FANREAD_ABOVE, 60, MANY, see_some_numbers, &stopped));
+  EXPECT(stopped.count >= 40 && stopped.count < 40 + 256);
+  EXPECT(fanread_map_u64_scan_chunks(map, FANREAD_FIRST, 0, 0, see_some_numbers, &all) == FANREAD_NOT_FOUND);
+  EXPECT(fanread_map_scan_chunks(map, FANREAD_BELOW, spell(0, room), 8, 9, see_some, &all) == FANREAD_NOT_FOUND);
+  EXPECT(all.count == MANY);
   DONE(fanread_map_free(of_bytes));
   DONE(fanread_map_free(map));
 }

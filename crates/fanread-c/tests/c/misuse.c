@@ -22,6 +22,16 @@ static int32_t u64_bytes_visit(void *context, uint64_t key, fanread_bytes value)
   return 0;
 }
 
+static int32_t chunk_visit(void *context, const fanread_bytes *keys, const uint64_t *values, size_t entries) {
+  (void)context, (void)keys, (void)values, (void)entries;
+  return 0;
+}
+
+static int32_t u64_chunk_visit(void *context, const uint64_t *keys, const uint64_t *values, size_t entries) {
+  (void)context, (void)keys, (void)values, (void)entries;
+  return 0;
+}
+
 static const char *const path = "misuse.tmp";
 static fanread_bytes strings[1] = {{(const uint8_t *)"k", 1}};
 static uint64_t numbers[1] = {1};
@@ -87,6 +97,8 @@ static void no_handle_is_null(void) {
   NULLED(fanread_map_scan_bytes(NULL, FANREAD_FIRST, "k", 1, visit, NULL));
   NULLED(fanread_map_u64_scan(NULL, FANREAD_FIRST, 1, u64_visit, NULL));
   NULLED(fanread_map_u64_scan_bytes(NULL, FANREAD_FIRST, 1, u64_bytes_visit, NULL));
+  NULLED(fanread_map_scan_chunks(NULL, FANREAD_FIRST, "k", 1, 1, chunk_visit, NULL));
+  NULLED(fanread_map_u64_scan_chunks(NULL, FANREAD_FIRST, 1, 1, u64_chunk_visit, NULL));
   NOTHING(fanread_cursor_free(NULL));
   NULLED(fanread_cursor_read_ahead(NULL, 1));
   NULLED(fanread_cursor_seek(NULL, FANREAD_AT_OR_ABOVE, "k", 1));
@@ -188,6 +200,8 @@ static void handles_are_of_their_type(void *wrong, void *of_map) {
   MISUSED(fanread_map_scan_bytes(wrong, FANREAD_FIRST, "k", 1, visit, NULL), FANREAD_HANDLE);
   MISUSED(fanread_map_u64_scan(wrong, FANREAD_FIRST, 1, u64_visit, NULL), FANREAD_HANDLE);
   MISUSED(fanread_map_u64_scan_bytes(wrong, FANREAD_FIRST, 1, u64_bytes_visit, NULL), FANREAD_HANDLE);
+  MISUSED(fanread_map_scan_chunks(wrong, FANREAD_FIRST, "k", 1, 1, chunk_visit, NULL), FANREAD_HANDLE);
+  MISUSED(fanread_map_u64_scan_chunks(wrong, FANREAD_FIRST, 1, 1, u64_chunk_visit, NULL), FANREAD_HANDLE);
   MISUSED(fanread_cursor_read_ahead(of_map, 1), FANREAD_HANDLE);
   MISUSED(fanread_cursor_seek(of_map, FANREAD_AT_OR_ABOVE, "k", 1), FANREAD_HANDLE);
   MISUSED(fanread_cursor_u64_seek(of_map, FANREAD_AT_OR_ABOVE, 1), FANREAD_HANDLE);
@@ -316,6 +330,13 @@ static void arguments_are_checked(fanread_map *map, fanread_map *texts, fanread_
   MISUSED(fanread_map_scan_bytes(map, FANREAD_FIRST, NULL, 0, visit, NULL), FANREAD_VALUE_KIND);
   MISUSED(fanread_map_scan(texts, FANREAD_FIRST, NULL, 0, number_visit, NULL), FANREAD_VALUE_KIND);
   MISUSED(fanread_map_u64_scan(map, FANREAD_FIRST, 0, u64_visit, NULL), FANREAD_KEY_LENGTH);
+  NULLED(fanread_map_scan_chunks(map, FANREAD_FIRST, NULL, 0, 1, NULL, NULL));
+  NULLED(fanread_map_scan_chunks(map, FANREAD_ABOVE, NULL, 1, 1, chunk_visit, NULL));
+  NULLED(fanread_map_u64_scan_chunks(map, FANREAD_FIRST, 0, 1, NULL, NULL));
+  MISUSED(fanread_map_scan_chunks(map, 0, NULL, 0, 1, chunk_visit, NULL), FANREAD_ARGUMENT);
+  MISUSED(fanread_map_scan_chunks(texts, FANREAD_FIRST, NULL, 0, 1, chunk_visit, NULL), FANREAD_VALUE_KIND);
+  MISUSED(fanread_map_u64_scan_chunks(texts, FANREAD_FIRST, 0, 1, u64_chunk_visit, NULL), FANREAD_VALUE_KIND);
+  MISUSED(fanread_map_u64_scan_chunks(map, FANREAD_FIRST, 0, 1, u64_chunk_visit, NULL), FANREAD_KEY_LENGTH);
   NULLED(fanread_cursor_new(map, NULL));
   NULLED(fanread_cursor_seek(cursor, FANREAD_AT_OR_ABOVE, NULL, 1));
   NULLED(fanread_cursor_key(cursor, NULL));

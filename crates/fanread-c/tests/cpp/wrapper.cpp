@@ -187,6 +187,26 @@ TYPED_TEST(MapTest, RangesAndCursorsKeepTheOrder) {
   ASSERT_EQ(at, 100u);
   EXPECT_THROW(map.scan([](auto, auto) { throw 7; }), int);
 
+  if constexpr (std::is_same_v<Value, std::uint64_t>) {
+    at = 30;
+    const auto see = [&](const fanread::chunk<Key> &chunk) {
+      for (std::size_t i = 0; i < chunk.size(); i++, at++) {
+        EXPECT_EQ(chunk.key(i), made<Key>(at));
+        EXPECT_EQ(chunk.value(i), made<Value>(at));
+      }
+    };
+    map.scan_chunks(see, made<Key>(30), 45);
+    ASSERT_EQ(at, 75u);
+    at = 0;
+    map.scan_chunks(see);
+    ASSERT_EQ(at, 100u);
+    at = 0;
+    map.scan_chunks([&](const auto &chunk) { return at += chunk.size(), false; });
+    ASSERT_GT(at, 0u);
+    ASSERT_LT(at, 100u);
+    EXPECT_THROW(map.scan_chunks([](const auto &) { throw 7; }), int);
+  }
+
   auto cursor = map.make_cursor();
   EXPECT_THROW(cursor.key(), fanread::error);
   ASSERT_TRUE(cursor.seek(made<Key>(50)));
