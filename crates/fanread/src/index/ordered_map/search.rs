@@ -302,16 +302,22 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
             (0..keys.len()).for_each(|index| found(index, None));
             return;
         };
-        for (chunk, keys) in keys.chunks(BATCH).enumerate() {
+        let ask = |keys: &[&[u8]]| {
             let mut asked = [const { None::<(u64, &Segment)> }; BATCH];
-            // The record that has the right tag, most likely the key's; 0 if there is none, and so no entry.
-            let mut likely = [0; BATCH];
             for (place, key) in asked.iter_mut().zip(keys) {
                 let hash = map.hash(key);
                 let segment = names.segment(hash, &self.guard);
                 segment.ask(hash);
                 *place = Some((hash, segment));
             }
+            asked
+        };
+        let mut chunks = keys.chunks(BATCH);
+        let mut next = chunks.next().map(|keys| (keys, ask(keys)));
+        let mut at = 0;
+        while let Some((keys, asked)) = next {
+            // The record that has the right tag, most likely the key's; 0 if there is none, and so no entry.
+            let mut likely = [0; BATCH];
             for ((likely, asked), key) in likely.iter_mut().zip(&asked).zip(keys) {
                 let Some((hash, segment)) = asked else { break };
                 let bucket = segment.bucket(segment.geometry.home(*hash));
@@ -323,7 +329,9 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
                     *likely = UNKNOWN;
                 }
             }
-            for (i, ((likely, asked), key)) in likely.iter().zip(&asked).zip(keys).enumerate() {
+            // The next buckets are on their way while the records are.
+            next = chunks.next().map(|keys| (keys, ask(keys)));
+            for ((likely, asked), key) in likely.iter().zip(&asked).zip(keys) {
                 let Some((hash, segment)) = asked else { break };
                 let mut record = None;
                 if *likely != 0 {
@@ -332,7 +340,8 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
                         record = map.find_record(segment, *hash, key).map(|found| found.1);
                     }
                 }
-                found(chunk * BATCH + i, record.and_then(read_named));
+                found(at, record.and_then(read_named));
+                at += 1;
             }
         }
     }
