@@ -13,7 +13,7 @@ const EXAMPLES: &str = "\
 Examples:
   fanread bench --json a.jsonl
   fanread report a.jsonl b.jsonl --html both.html
-  fanread report benchmarks/records/epyc-2-cores/2026-11-23-rand-8-20m-all.jsonl --svg plots";
+  fanread report benchmarks/records/epyc-2-cores/2026-11-25-rand-8-20m-all.jsonl --svg plots";
 
 /// What to show.
 #[derive(Debug, Args)]
