@@ -356,7 +356,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
         let mut patience = PATIENCE;
         // What the directory says is behind need not be compared.
         let mut rejected = from.map_or(Link::END, |near| near.behind);
-        let (mut is_met, mut is_found) = (false, false);
+        let (mut met, mut is_found) = (None, false);
         while level > 0 {
             level -= 1;
             let mut place = tower.at(level);
@@ -388,7 +388,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
                 }
                 if order == Ordering::Equal {
                     (rejected, is_found, common.next) = (next, true, same);
-                    is_met = true;
+                    met = Some(node);
                     break;
                 }
                 (tower, common.before) = (node.tower(), same);
@@ -415,9 +415,10 @@ impl<K: SkipKey, V> SkipList<K, V> {
                 self.ask_next(tower, level - ASK_LEVELS - 1);
             }
         }
-        if is_met && !is_found {
-            // The key was on an upper level, and has left the lowest: it is marked on all by now. A new node must not come
-            // before it, where no search for the key finds it.
+        if !is_found && met.is_some_and(|node| node.tower().at(0).load().is_marked()) {
+            // The key was on an upper level, and has left the lowest: it is marked on all by now, and the next search takes it out.
+            // A new node must not come before it, where no search for the key finds it. One that is not marked is where it is by
+            // an order that contradicts itself, and will be met again by every search.
             return None;
         }
         let node = found.after[0].unit().filter(|_| is_found).map(|unit| self.memory.node(unit));
