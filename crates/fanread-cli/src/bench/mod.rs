@@ -2,7 +2,8 @@
 //!
 //! `rounds` plans the runs and starts one process of this program for each; `worker` is that
 //! process. `driver` holds the timed loops, `grow` those of a map that grows under readers, `reopen` lets a process be
-//! killed and opens its map, `verify` holds the checks between them. `history` times nothing: it writes down what threads did.
+//! killed and opens its map, `verify` holds the checks between them. `plugin` is a map of a shared object. `history` times
+//! nothing: it writes down what threads did.
 
 pub(crate) mod cceh;
 pub(crate) mod clock;
@@ -13,6 +14,7 @@ pub(crate) mod job;
 pub(crate) mod machine;
 pub(crate) mod memory;
 pub(crate) mod ours;
+pub(crate) mod plugin;
 pub(crate) mod registry;
 pub(crate) mod reopen;
 pub(crate) mod rounds;

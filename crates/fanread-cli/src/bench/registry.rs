@@ -1,11 +1,12 @@
-//! Every map that can be measured, by name: one line a map.
+//! Every map that can be measured, by name: one line a map; and those of shared objects, by the name of their file.
 
 use std::io;
+use std::path::PathBuf;
 
 use workload::subject::Subject;
 
 use crate::bench::worker::{Context, measure};
-use crate::bench::{cceh, ours, skip_list, table};
+use crate::bench::{cceh, ours, plugin, skip_list, table};
 use crate::maps::for_our_maps;
 
 /// What measures a map: [`measure`] compiled for it.
@@ -33,13 +34,18 @@ impl Entry {
         if keys_are_numbers { self.numbers.or(self.strings) } else { self.strings }
     }
 
-    #[cfg_attr(not(feature = "rivals"), expect(dead_code, reason = "only rivals are not ours"))]
-    const fn rival(self) -> Self {
+    const fn not_ours(self) -> Self {
         Self { ours: false, ..self }
     }
 
     const fn with_settings(self) -> Self {
         Self { settings: true, ..self }
+    }
+
+    /// A map of a shared object, with its file.
+    pub(crate) fn plugin(&self) -> Option<PathBuf> {
+        // Without a folder in front the system would look for it where libraries are.
+        self.name.ends_with(PLUGIN).then(|| std::path::absolute(self.name).ok()).flatten()
     }
 
     const fn on_request(self) -> Self {
@@ -87,30 +93,39 @@ macro_rules! entries {
             both::<skip_list::Measured<u64, false>, skip_list::Measured<Box<[u8]>, false>>(),
             both::<skip_list::Measured<u64, true>, skip_list::Measured<Box<[u8]>, true>>().on_request(),
             #[cfg(feature = "rivals")]
-            both::<rivals::BTreeMap<rivals::Word>, rivals::BTreeMap<rivals::Text>>().rival(),
+            both::<rivals::BTreeMap<rivals::Word>, rivals::BTreeMap<rivals::Text>>().not_ours(),
             #[cfg(feature = "rivals")]
-            both::<rivals::SkipMap<rivals::Word>, rivals::SkipMap<rivals::Text>>().rival(),
+            both::<rivals::SkipMap<rivals::Word>, rivals::SkipMap<rivals::Text>>().not_ours(),
             #[cfg(feature = "rivals")]
-            both::<rivals::TreeIndex<rivals::Word>, rivals::TreeIndex<rivals::Text>>().rival(),
+            both::<rivals::TreeIndex<rivals::Word>, rivals::TreeIndex<rivals::Text>>().not_ours(),
             #[cfg(feature = "rivals")]
-            strings::<rivals::Masstree>().rival(),
+            strings::<rivals::Masstree>().not_ours(),
             #[cfg(feature = "rivals")]
-            numbers::<rivals::Congee>().rival().on_request(),
+            numbers::<rivals::Congee>().not_ours().on_request(),
             #[cfg(feature = "rivals")]
-            both::<rivals::IndexSet<rivals::Word>, rivals::IndexSet<rivals::Text>>().rival().on_request(),
+            both::<rivals::IndexSet<rivals::Word>, rivals::IndexSet<rivals::Text>>().not_ours().on_request(),
             #[cfg(feature = "rivals")]
-            both::<rivals::HashMap<rivals::Word>, rivals::HashMap<rivals::Text>>().rival(),
+            both::<rivals::HashMap<rivals::Word>, rivals::HashMap<rivals::Text>>().not_ours(),
             #[cfg(feature = "rivals")]
-            numbers::<rivals::LinearProbing>().rival().on_request(),
+            numbers::<rivals::LinearProbing>().not_ours().on_request(),
             #[cfg(feature = "rivals")]
-            numbers::<rivals::Eytzinger>().rival().on_request(),
+            numbers::<rivals::Eytzinger>().not_ours().on_request(),
         ];
     };
 }
 
 for_our_maps! { entries }
 
+/// How the names of shared objects end.
+pub(crate) const PLUGIN: &str = ".so";
+
 /// Returns the map with this name.
 pub(crate) fn find(name: &str) -> Option<&'static Entry> {
+    if name.ends_with(PLUGIN) {
+        // A few of them for as long as the program runs.
+        let name: &'static str = name.to_owned().leak();
+        let entry = Entry { name, ..strings::<plugin::Measured>() };
+        return Some(Box::leak(Box::new(entry.on_request().not_ours())));
+    }
     ENTRIES.iter().find(|entry| entry.name == name)
 }

@@ -14,6 +14,7 @@ use workload::subject::{Handle, Subject};
 
 use crate::bench::driver::{self, LONGEST_BATCH, Load, Queries, Timing};
 use crate::bench::job::{Case, Job, Line, OPEN, Task};
+use crate::bench::plugin::Plugin;
 use crate::bench::{cceh, grow, memory, registry, reopen, verify};
 
 /// Keys and values must take this much for the growth of the process to say what a map takes.
@@ -55,10 +56,20 @@ pub(crate) fn run(job: &Job) -> io::Result<()> {
         Task::BeKilled(path) => return reopen::be_killed(&mut context, path),
         Task::Query | Task::Grow => {}
     }
-    if let Some(run) = entry.runner(keys.is_u64()) {
-        return run(&mut context);
+    let plugin = entry.plugin().map(|file| Plugin::load(&file)).transpose();
+    let plugin = plugin.map_err(io::Error::other)?;
+    let numbers_only = plugin.as_ref().is_some_and(Plugin::takes_numbers_only);
+    let one_thread = plugin.as_ref().is_some_and(|plugin| !plugin.takes_threads());
+    if let Some(plugin) = plugin {
+        plugin.install();
     }
-    context.unsupported_all("keys are not all eight bytes long")?;
+    let run = entry.runner(keys.is_u64()).filter(|_| keys.is_u64() || !numbers_only);
+    let obstacle = match run {
+        Some(run) if job.threads == 1 || !one_thread => return run(&mut context),
+        Some(_) => "one thread at a time",
+        None => "keys are not all eight bytes long",
+    };
+    context.unsupported_all(obstacle)?;
     (context.out)(Line::Done)
 }
 

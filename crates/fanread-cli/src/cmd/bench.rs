@@ -14,6 +14,7 @@ use crate::bench::driver::LONGEST_BATCH;
 use crate::bench::history;
 use crate::bench::job::{GROW, Job, OPEN};
 use crate::bench::machine::Machine;
+use crate::bench::plugin::Plugin;
 use crate::bench::registry::{self, ENTRIES, Entry};
 use crate::bench::rounds::{Campaign, count_round_trips};
 use crate::bench::worker;
@@ -35,6 +36,7 @@ Examples:
   fanread bench --workload grow --threads 2 --count 20M --index wormhole,cuckoo-trie
   find / -xdev -type f | fanread bench --keys - --index btreemap,scc
   fanread bench --json new.json --baseline old.json --fail-if-slower 5%
+  fanread bench --index btreemap,u64-map,./mine.so --keys rand-8 --count 16M
   fanread bench --history calls.jsonl --index skiplist --threads 4 --count 1k
 
 Exit status: 0 done, 1 a wrong answer or a run that failed or was too slow, 2 misuse.";
@@ -43,7 +45,7 @@ Exit status: 0 done, 1 a wrong answer or a run that failed or was too slow, 2 mi
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct BenchArgs {
-    /// Maps to measure, ours and others, by name; `all` for every one
+    /// Maps to measure, ours and others, by name; `all` for every one; a shared object with the functions of plugin.h by its file, FILE.so
     #[arg(long, value_delimiter = ',', value_name = "NAME", value_parser = parse_index)]
     index: Vec<Indexes>,
     /// Key sets: rand-8, rand-16, seq-8, osm, dist-a, dist-b, az, reddit, url, klong, k3 to k10,
@@ -334,10 +336,13 @@ fn parse_index(name: &str) -> Result<Indexes, String> {
     if name == "all" {
         return Ok(Indexes::All);
     }
-    registry::find(name).map(Indexes::One).ok_or_else(|| {
+    let entry = registry::find(name).ok_or_else(|| {
         let names: Vec<_> = ENTRIES.iter().map(|entry| entry.name).collect();
-        format!("no such index, use {}", names.join(", "))
-    })
+        format!("no such index, use {}, or a file FILE.so", names.join(", "))
+    })?;
+    // What cannot be loaded is refused here, not after minutes.
+    entry.plugin().map(|file| Plugin::load(&file)).transpose()?;
+    Ok(Indexes::One(entry))
 }
 
 fn parse_workload(name: &str) -> Result<Asked, String> {
