@@ -32,7 +32,7 @@ const NEIGHBOURS: [(&str, &str); 4] =
     [("sync", "mem::line"), ("mem", "sync::shim"), ("mem", "sync::backoff"), ("list", "prefix")];
 
 /// Where `unsafe` may stand; a folder ends in a slash.
-const FENCE: [&str; 7] = [
+const FENCE: [&str; 8] = [
     "arch/",
     "mem/",
     "sync/",
@@ -40,6 +40,7 @@ const FENCE: [&str; 7] = [
     "prefix/raw.rs",
     "persist/medium/",
     "table/raw.rs",
+    "fanread-cli/src/bench/plugin.rs",
 ];
 
 /// The files of an index, and of the prefix table.
@@ -492,14 +493,14 @@ fn files_have_the_names_lengths_and_letters_they_may() {
 }
 
 #[test]
-fn the_other_crates_have_no_unsafe_and_no_stubs() {
+fn the_other_crates_keep_unsafe_inside_the_fence_and_have_no_stubs() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     for name in ["fanread-cli", "workload", "testkit", "rivals"] {
         // A copy of the library alone, as a registry delivers it, has no neighbours.
         if crates.join(name).is_dir() {
             let sources = sources(&crates.join(name));
             assert_kept(&sources, |source, broken| {
-                // These have their own layout; `fence` knows no place where they may.
+                // These have their own layout; `fence` knows one place where they may.
                 let moved = Source {
                     path: format!("{name}/{}", source.path),
                     lines: source.lines.clone(),
