@@ -300,6 +300,8 @@ impl Fold {
 pub struct ScanReference<'a> {
     order: &'a Order,
     items: Vec<u64>,
+    /// Whether scans are of a map that shows their sum: see `Subject::SUMS`.
+    sums: bool,
     /// The query that inserts the key of each rank; 0 from the start, `NEVER`.
     born: Vec<u32>,
 }
@@ -309,14 +311,26 @@ const NEVER: u32 = u32::MAX;
 impl<'a> ScanReference<'a> {
     /// Prepares the answers of scans over a map that holds the first `loaded` keys.
     pub fn new(keys: &KeySet, order: &'a Order, loaded: usize) -> Self {
-        let item = |&index: &u32| {
-            let index = index as usize;
-            Fold::item(keys.key(index), value_of(index))
-        };
+        Self::with(keys, order, loaded, Fold::item)
+    }
+
+    /// The same for a map whose scans show one entry with their sum.
+    pub fn of_sums(keys: &KeySet, order: &'a Order, loaded: usize) -> Self {
+        let item = |key: &[u8], value| u64::from(key.last().copied().unwrap_or(0)) + value;
+        Self { sums: true, ..Self::with(keys, order, loaded, item) }
+    }
+
+    fn with(
+        keys: &KeySet,
+        order: &'a Order,
+        loaded: usize,
+        item: impl Fn(&[u8], u64) -> u64,
+    ) -> Self {
+        let item = |&index: &u32| item(keys.key(index as usize), value_of(index as usize));
         let items = order.by_rank().iter().map(item).collect();
         let born = |&index: &u32| if (index as usize) < loaded { 0 } else { NEVER };
         let born = order.by_rank().iter().map(born).collect();
-        Self { order, items, born }
+        Self { order, items, sums: false, born }
     }
 
     /// Says that key `index` is in the map too.
@@ -335,7 +349,12 @@ impl<'a> ScanReference<'a> {
         let there = self.born[from..].iter().zip(&self.items[from..]);
         let mut fold = Fold::default();
         let visible = there.filter(|(born, _)| **born as usize <= at);
-        visible.take(entries).for_each(|(_, item)| fold.add_item(*item));
+        let items = visible.take(entries).map(|(_, item)| *item);
+        if self.sums {
+            fold.add(&[], items.fold(0, u64::wrapping_add));
+        } else {
+            items.for_each(|item| fold.add_item(item));
+        }
         fold
     }
 

@@ -14,6 +14,8 @@ pub trait Subject: Sized + Send + Sync {
     const NAME: &'static str;
     /// Whether it knows the order of its keys, so that it can scan.
     const ORDERED: bool = true;
+    /// Whether a scan shows one entry for all that it has met: no key, and the sum of values and last bytes of keys.
+    const SUMS: bool = false;
     /// Whether several threads may write at once.
     const SHARED_WRITES: bool = true;
     /// Whether a reader always finds a key that another thread updates.

@@ -3,26 +3,57 @@
 //! `examples/c/plugin.h` says what these are. The harness that times maps from outside loads the same files, so one object can be measured
 //! by both programs; and a map in any language beside ours in one run.
 //!
-//! Its scans add up what they visit and show no entry, so a scan cannot be checked here: a plugin is measured as a map without order.
+//! Its scans add up what they visit and show no entry, so they are compared by these sums (`Subject::SUMS`).
 
 #![expect(unsafe_code, reason = "calls functions of shared objects")]
 
 use std::ffi::{c_int, c_void};
 use std::fmt;
+use std::io;
 use std::marker::PhantomData;
-use std::path::Path;
 use std::sync::OnceLock;
 
 use libloading::Library;
 use workload::subject::{Handle, Subject};
+
+use crate::bench::worker::{self, Context};
 
 /// How many keys of a batch are translated at a time.
 const BATCH: usize = 64;
 
 /// Bits of `idx_flags`.
 const STORES_NO_VALUES: u32 = 1;
+const NO_ORDER: u32 = 2;
 const EIGHT_BYTES_ONLY: u32 = 4;
 const ANY_THREADS: u32 = 8;
+
+/// Whether a map's name is that of a shared object's file.
+pub(crate) fn is_file(name: &str) -> bool {
+    std::path::Path::new(name).extension().is_some_and(|end| end == "so")
+}
+
+/// Measures a map of the shared object that the job names.
+///
+/// # Errors
+///
+/// Those of loading it, and of writing what was found.
+pub(crate) fn measure(context: &mut Context<'_>) -> io::Result<()> {
+    let plugin = Plugin::load(&context.job.index).map_err(io::Error::other)?;
+    let is_ordered = plugin.is_ordered();
+    if plugin.flags & EIGHT_BYTES_ONLY != 0 && !context.keys.is_u64() {
+        return context.none("keys are not all eight bytes long");
+    }
+    if plugin.flags & ANY_THREADS == 0 && context.job.threads > 1 {
+        return context.none("one thread at a time");
+    }
+    // The only job of this process.
+    let _ = PLUGIN.set(plugin);
+    if is_ordered {
+        worker::measure::<Measured<true>>(context)
+    } else {
+        worker::measure::<Measured<false>>(context)
+    }
+}
 
 /// What this process measures: it is there before the map is made.
 static PLUGIN: OnceLock<Plugin> = OnceLock::new();
@@ -40,6 +71,7 @@ pub(crate) struct Plugin {
     /// What is left out is done by those above.
     update: Option<unsafe extern "C" fn(Map, Key, u32, u64) -> c_int>,
     get_batch: Option<unsafe extern "C" fn(Map, *const Key, *const u32, u32, *mut u64) -> u64>,
+    scan: Option<unsafe extern "C" fn(Map, Key, u32, u32, *mut u64) -> u64>,
     enter: Option<unsafe extern "C" fn(Map)>,
     exit: Option<unsafe extern "C" fn(Map)>,
     flags: u32,
@@ -55,7 +87,9 @@ impl Plugin {
     /// # Errors
     ///
     /// A line on what is wrong with it.
-    pub(crate) fn load(path: &Path) -> Result<Self, String> {
+    pub(crate) fn load(name: &str) -> Result<Self, String> {
+        // Without a folder in front the system would look for it where libraries are.
+        let path = std::path::absolute(name).map_err(|e| e.to_string())?;
         // SAFETY: it is asked for by name to run this file's code.
         let library = unsafe { Library::new(path) };
         let library = library.map_err(|e| format!("not a shared object: {e}"))?;
@@ -70,6 +104,7 @@ impl Plugin {
                 remove: needed(&library, "idx_remove")?,
                 update: optional(&library, "idx_update"),
                 get_batch: optional(&library, "idx_get_batch"),
+                scan: optional(&library, "idx_scan"),
                 enter: optional(&library, "idx_thread_enter"),
                 exit: optional(&library, "idx_thread_exit"),
                 flags: flags.map_or(0, |flags| flags()),
@@ -79,23 +114,14 @@ impl Plugin {
         if plugin.flags & STORES_NO_VALUES != 0 {
             return Err("it stores no values".into());
         }
+        if plugin.is_ordered() && plugin.scan.is_none() {
+            return Err("it has no function idx_scan, and does not say that it has no order".into());
+        }
         Ok(plugin)
     }
 
-    /// Whether it takes keys of eight bytes only.
-    pub(crate) fn takes_numbers_only(&self) -> bool {
-        self.flags & EIGHT_BYTES_ONLY != 0
-    }
-
-    /// Whether several threads may call it at once.
-    pub(crate) fn takes_threads(&self) -> bool {
-        self.flags & ANY_THREADS != 0
-    }
-
-    /// Makes it the one that this process measures.
-    pub(crate) fn install(self) {
-        // The only job of this process.
-        let _ = PLUGIN.set(self);
+    fn is_ordered(&self) -> bool {
+        self.flags & NO_ORDER == 0
     }
 }
 
@@ -125,36 +151,37 @@ impl fmt::Debug for Plugin {
     }
 }
 
-/// A map of the plugin.
-pub(crate) struct Measured(Map);
+/// A map of the plugin, with an order or without.
+struct Measured<const ORDERED: bool>(Map);
 
 /// A thread's access to it.
-pub(crate) struct Entered<'a> {
+struct Entered<'a> {
     plugin: &'static Plugin,
     map: Map,
     /// Of one thread, as `plugin.h` has it.
-    of: PhantomData<(&'a Measured, *mut ())>,
+    of: PhantomData<(&'a (), *mut ())>,
 }
 
-// SAFETY: several threads call it only if its flags say that they may (`worker::run`).
-unsafe impl Send for Measured {}
+// SAFETY: several threads call it only if its flags say that they may (`measure`).
+unsafe impl<const ORDERED: bool> Send for Measured<ORDERED> {}
 // SAFETY: as above.
-unsafe impl Sync for Measured {}
+unsafe impl<const ORDERED: bool> Sync for Measured<ORDERED> {}
 
 fn plugin() -> &'static Plugin {
     PLUGIN.get().expect("installed before it is measured")
 }
 
-impl Drop for Measured {
+impl<const ORDERED: bool> Drop for Measured<ORDERED> {
     fn drop(&mut self) {
         // SAFETY: made by its `idx_create`, and nobody uses it any more.
         unsafe { (plugin().destroy)(self.0) }
     }
 }
 
-impl Subject for Measured {
+impl<const ORDERED: bool> Subject for Measured<ORDERED> {
     const NAME: &'static str = "plugin";
-    const ORDERED: bool = false;
+    const ORDERED: bool = ORDERED;
+    const SUMS: bool = true;
     const BATCHES: bool = true;
     const MAX_KEY_BYTES: usize = u32::MAX as usize;
 
@@ -258,7 +285,12 @@ impl Handle for Entered<'_> {
         }
     }
 
-    fn scan(&mut self, _: &[u8], _: usize, _: impl FnMut(&[u8], u64)) {
-        unreachable!("entries of a plugin's scan cannot be seen, see `ORDERED`")
+    #[inline]
+    fn scan(&mut self, from: &[u8], count: usize, mut visit: impl FnMut(&[u8], u64)) {
+        let scan = self.plugin.scan.expect("it has an order");
+        let mut sum = 0;
+        // SAFETY: see above.
+        unsafe { scan(self.map, start(from), len(from), count as u32, &raw mut sum) };
+        visit(&[], sum);
     }
 }

@@ -1,7 +1,6 @@
 //! Every map that can be measured, by name: one line a map; and those of shared objects, by the name of their file.
 
 use std::io;
-use std::path::PathBuf;
 
 use workload::subject::Subject;
 
@@ -34,18 +33,13 @@ impl Entry {
         if keys_are_numbers { self.numbers.or(self.strings) } else { self.strings }
     }
 
-    const fn not_ours(self) -> Self {
+    #[cfg_attr(not(feature = "rivals"), expect(dead_code, reason = "only rivals are not ours"))]
+    const fn rival(self) -> Self {
         Self { ours: false, ..self }
     }
 
     const fn with_settings(self) -> Self {
         Self { settings: true, ..self }
-    }
-
-    /// A map of a shared object, with its file.
-    pub(crate) fn plugin(&self) -> Option<PathBuf> {
-        // Without a folder in front the system would look for it where libraries are.
-        self.name.ends_with(PLUGIN).then(|| std::path::absolute(self.name).ok()).flatten()
     }
 
     const fn on_request(self) -> Self {
@@ -93,39 +87,42 @@ macro_rules! entries {
             both::<skip_list::Measured<u64, false>, skip_list::Measured<Box<[u8]>, false>>(),
             both::<skip_list::Measured<u64, true>, skip_list::Measured<Box<[u8]>, true>>().on_request(),
             #[cfg(feature = "rivals")]
-            both::<rivals::BTreeMap<rivals::Word>, rivals::BTreeMap<rivals::Text>>().not_ours(),
+            both::<rivals::BTreeMap<rivals::Word>, rivals::BTreeMap<rivals::Text>>().rival(),
             #[cfg(feature = "rivals")]
-            both::<rivals::SkipMap<rivals::Word>, rivals::SkipMap<rivals::Text>>().not_ours(),
+            both::<rivals::SkipMap<rivals::Word>, rivals::SkipMap<rivals::Text>>().rival(),
             #[cfg(feature = "rivals")]
-            both::<rivals::TreeIndex<rivals::Word>, rivals::TreeIndex<rivals::Text>>().not_ours(),
+            both::<rivals::TreeIndex<rivals::Word>, rivals::TreeIndex<rivals::Text>>().rival(),
             #[cfg(feature = "rivals")]
-            strings::<rivals::Masstree>().not_ours(),
+            strings::<rivals::Masstree>().rival(),
             #[cfg(feature = "rivals")]
-            numbers::<rivals::Congee>().not_ours().on_request(),
+            numbers::<rivals::Congee>().rival().on_request(),
             #[cfg(feature = "rivals")]
-            both::<rivals::IndexSet<rivals::Word>, rivals::IndexSet<rivals::Text>>().not_ours().on_request(),
+            both::<rivals::IndexSet<rivals::Word>, rivals::IndexSet<rivals::Text>>().rival().on_request(),
             #[cfg(feature = "rivals")]
-            both::<rivals::HashMap<rivals::Word>, rivals::HashMap<rivals::Text>>().not_ours(),
+            both::<rivals::HashMap<rivals::Word>, rivals::HashMap<rivals::Text>>().rival(),
             #[cfg(feature = "rivals")]
-            numbers::<rivals::LinearProbing>().not_ours().on_request(),
+            numbers::<rivals::LinearProbing>().rival().on_request(),
             #[cfg(feature = "rivals")]
-            numbers::<rivals::Eytzinger>().not_ours().on_request(),
+            numbers::<rivals::Eytzinger>().rival().on_request(),
         ];
     };
 }
 
 for_our_maps! { entries }
 
-/// How the names of shared objects end.
-pub(crate) const PLUGIN: &str = ".so";
-
 /// Returns the map with this name.
 pub(crate) fn find(name: &str) -> Option<&'static Entry> {
-    if name.ends_with(PLUGIN) {
+    if plugin::is_file(name) {
         // A few of them for as long as the program runs.
         let name: &'static str = name.to_owned().leak();
-        let entry = Entry { name, ..strings::<plugin::Measured>() };
-        return Some(Box::leak(Box::new(entry.on_request().not_ours())));
+        return Some(Box::leak(Box::new(Entry {
+            name,
+            ours: false,
+            default: false,
+            settings: false,
+            numbers: None,
+            strings: Some(plugin::measure),
+        })));
     }
     ENTRIES.iter().find(|entry| entry.name == name)
 }

@@ -38,6 +38,8 @@ pub(crate) fn loaded<S: Subject>(
         }
     }
     match order {
+        // Entries of such scans cannot be seen, and each that is timed is compared.
+        Some(_) if S::SUMS => Ok(()),
         Some(order) => {
             let reference = ScanReference::new(keys, order, keys.present());
             scans(&mut handle, keys, &reference, seed)

@@ -14,7 +14,6 @@ use workload::subject::{Handle, Subject};
 
 use crate::bench::driver::{self, LONGEST_BATCH, Load, Queries, Timing};
 use crate::bench::job::{Case, Job, Line, OPEN, Task};
-use crate::bench::plugin::Plugin;
 use crate::bench::{cceh, grow, memory, registry, reopen, verify};
 
 /// Keys and values must take this much for the growth of the process to say what a map takes.
@@ -56,21 +55,10 @@ pub(crate) fn run(job: &Job) -> io::Result<()> {
         Task::BeKilled(path) => return reopen::be_killed(&mut context, path),
         Task::Query | Task::Grow => {}
     }
-    let plugin = entry.plugin().map(|file| Plugin::load(&file)).transpose();
-    let plugin = plugin.map_err(io::Error::other)?;
-    let numbers_only = plugin.as_ref().is_some_and(Plugin::takes_numbers_only);
-    let one_thread = plugin.as_ref().is_some_and(|plugin| !plugin.takes_threads());
-    if let Some(plugin) = plugin {
-        plugin.install();
+    if let Some(run) = entry.runner(keys.is_u64()) {
+        return run(&mut context);
     }
-    let run = entry.runner(keys.is_u64()).filter(|_| keys.is_u64() || !numbers_only);
-    let obstacle = match run {
-        Some(run) if job.threads == 1 || !one_thread => return run(&mut context),
-        Some(_) => "one thread at a time",
-        None => "keys are not all eight bytes long",
-    };
-    context.unsupported_all(obstacle)?;
-    (context.out)(Line::Done)
+    context.none("keys are not all eight bytes long")
 }
 
 /// One workload with one distribution and one batch size.
@@ -139,11 +127,12 @@ impl Job {
 }
 
 impl Context<'_> {
-    pub(crate) fn unsupported_all(&mut self, why: &str) -> io::Result<()> {
+    /// Says why the map cannot do any of this.
+    pub(crate) fn none(&mut self, why: &str) -> io::Result<()> {
         for case in self.job.cases() {
             (self.out)(Line::Unsupported { case, why: why.into() })?;
         }
-        Ok(())
+        (self.out)(Line::Done)
     }
 
     fn wrong(&mut self, step: &Step, what: String) -> io::Result<()> {
@@ -181,6 +170,8 @@ impl Context<'_> {
         };
         if workload.scans() && !S::ORDERED {
             Some("no scans in order")
+        } else if S::SUMS && workload == Workload::YcsbE {
+            Some("updates before it change the sums of scans")
         } else if S::STATIC && workload.writes() {
             Some("made once, then only read")
         } else if several && !S::SHARED_WRITES && (workload.writes() || workload == Workload::Load)
@@ -199,12 +190,10 @@ impl Context<'_> {
 /// Measures one map: loads it, then runs what the job asks for.
 pub(crate) fn measure<S: Subject>(context: &mut Context<'_>) -> io::Result<()> {
     if context.keys.longest() > S::MAX_KEY_BYTES {
-        context.unsupported_all(&format!("keys longer than {} bytes", S::MAX_KEY_BYTES))?;
-        return (context.out)(Line::Done);
+        return context.none(&format!("keys longer than {} bytes", S::MAX_KEY_BYTES));
     }
     if S::ONE_LENGTH && !have_one_length(context.keys) {
-        context.unsupported_all("keys of several lengths")?;
-        return (context.out)(Line::Done);
+        return context.none("keys of several lengths");
     }
     if context.job.task == Task::Grow {
         return grow::measure::<S>(context);
@@ -294,7 +283,8 @@ fn query<S: Subject>(
     let (job, keys, workload) = (context.job, context.keys, step.workload);
     let threads = job.threads;
     let mut scans = context.order.filter(|_| workload.scans()).map(|order| {
-        let mut scans = ScanReference::new(keys, order, keys.present());
+        let new = if S::SUMS { ScanReference::of_sums } else { ScanReference::new };
+        let mut scans = new(keys, order, keys.present());
         for index in inserted.iter() {
             scans.add(*index);
         }
@@ -331,7 +321,7 @@ fn query<S: Subject>(
     if workload.writes() && !workload.inserts() && threads == 1 {
         checked = verify::updates(&mut map.own(), keys, &streams[0]);
     }
-    if let Some(scans) = &scans {
+    if let Some(scans) = scans.as_ref().filter(|_| !S::SUMS) {
         let mut handle = map.own();
         checked = checked.and_then(|()| verify::scans(&mut handle, keys, scans, job.seed));
         if workload.asks_for_bounds() {

@@ -14,7 +14,7 @@ use crate::bench::driver::LONGEST_BATCH;
 use crate::bench::history;
 use crate::bench::job::{GROW, Job, OPEN};
 use crate::bench::machine::Machine;
-use crate::bench::plugin::Plugin;
+use crate::bench::plugin;
 use crate::bench::registry::{self, ENTRIES, Entry};
 use crate::bench::rounds::{Campaign, count_round_trips};
 use crate::bench::worker;
@@ -341,7 +341,9 @@ fn parse_index(name: &str) -> Result<Indexes, String> {
         format!("no such index, use {}, or a file FILE.so", names.join(", "))
     })?;
     // What cannot be loaded is refused here, not after minutes.
-    entry.plugin().map(|file| Plugin::load(&file)).transpose()?;
+    if plugin::is_file(name) {
+        plugin::Plugin::load(name)?;
+    }
     Ok(Indexes::One(entry))
 }
 

@@ -81,6 +81,19 @@ int idx_get(void *h, const void *key, uint32_t klen, uint64_t *value_out) {
 }
 #endif
 
+uint64_t idx_scan(void *h, const void *start_key, uint32_t klen, uint32_t count, uint64_t *value_sum) {
+  struct map *map = h;
+  int there;
+  size_t at = place(map, start_key, klen, &there), end = at + count < map->count ? at + count : map->count;
+  *value_sum = 0;
+  for (size_t i = at; i < end; i++)
+    *value_sum += map->entries[i].value + map->entries[i].key[map->entries[i].len - 1];
+#ifdef LIES
+  *value_sum += 1u << 20;
+#endif
+  return end - at;
+}
+
 int idx_remove(void *h, const void *key, uint32_t klen) {
   struct map *map = h;
   int there;
