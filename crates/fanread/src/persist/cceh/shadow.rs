@@ -36,7 +36,7 @@ pub(super) const STRIPES: usize = 4;
 /// Which stripe, and which bit of its `away`, a bucket has in a segment of `2^bits` buckets. Large ones share bits.
 #[inline(always)]
 fn away_of(bucket: usize, bits: u32) -> (usize, u32) {
-    (bucket >> (bits - 2), 1 << (bucket >> bits.saturating_sub(7) & 31))
+    ((bucket >> (bits - 2)) % STRIPES, 1 << (bucket >> bits.saturating_sub(7) & 31))
 }
 
 /// What `live` is before anybody has counted, and if there are more than can be.
@@ -80,7 +80,7 @@ impl Shadow {
 
     #[inline(always)]
     pub(super) fn version(&self, stripe: usize) -> &Version {
-        &self.versions[stripe]
+        &self.versions[stripe % STRIPES]
     }
 
     /// Whether an entry of this bucket may be in another one; to be validated, or read under a lock.
@@ -129,9 +129,10 @@ impl Shadow {
     #[inline]
     pub(super) fn count(&self, stripe: usize, change: i16) {
         // Relaxed: N5.
-        let live = self.live[stripe].load(Relaxed);
+        let place = &self.live[stripe % STRIPES];
+        let live = place.load(Relaxed);
         if live != UNKNOWN {
-            self.live[stripe].store(live.wrapping_add_signed(change), Relaxed);
+            place.store(live.wrapping_add_signed(change), Relaxed);
         }
     }
 }
@@ -148,12 +149,10 @@ impl Stripes {
     pub(super) fn of(bucket: usize, probed: usize, bits: u32) -> Self {
         let shift = bits - 2;
         let first = bucket >> shift;
-        let last = (bucket + probed - 1) >> shift;
-        if first == last {
-            return Self(1 << first);
-        }
-        (first..=last.min(first + STRIPES - 1))
-            .fold(Self(0), |all, at| Self(all.0 | 1 << (at % STRIPES)))
+        let count = ((bucket + probed - 1) >> shift) - first + 1;
+        // Those behind the last one are the first ones.
+        let all = ((1_u32 << count.min(STRIPES)) - 1) << first;
+        Self((all | all >> STRIPES) as u8 & Self::ALL.0)
     }
 
     /// Their numbers, ascending.
