@@ -61,8 +61,9 @@ impl<M: Medium> Map<M> {
 
     /// Maps a hash to a value, and returns the value it replaces.
     ///
-    /// Mostly the hash's own bucket says all and has room, and the stripes are one, which nobody holds: that is done here, in few
-    /// instructions, since what a processor looks ahead has to reach to the insertion after the next.
+    /// Mostly the hash's own bucket says all and has room, and nobody holds its stripe: that is done here, in few instructions,
+    /// since what a processor looks ahead should reach to the insertion after the next. The lock of that stripe is enough:
+    /// all who bring or take an entry of the bucket hold it, wherever that is, and so do all who set its bit of what is away (N3).
     #[inline(always)]
     pub(super) fn put(
         &self,
@@ -77,9 +78,7 @@ impl<M: Medium> Map<M> {
         home.prefetch();
         let shadow = self.shadows.get(block);
         let stripe = self.stripe_of(bucket);
-        if self.is_in_one_stripe(bucket)
-            && let Some(mut locked) = shadow.version(stripe).try_lock()
-        {
+        if let Some(mut locked) = shadow.version(stripe).try_lock() {
             let name = shadow.name();
             if name.covers(hash)
                 && !shadow.may_be_away(bucket, self.geometry.bits)
@@ -94,11 +93,13 @@ impl<M: Medium> Map<M> {
                     return Ok(None);
                 }
             }
-            let held = Stripe::of(stripe, locked);
-            match self.put_around(held, block, hash, value, wanted) {
-                Put::New => return Ok(None),
-                Put::Replaced(old) => return Ok(Some(old)),
-                Put::Full(..) | Put::Moved => {}
+            if self.is_in_one_stripe(bucket) {
+                let held = Stripe::of(stripe, locked);
+                match self.put_around(held, block, hash, value, wanted) {
+                    Put::New => return Ok(None),
+                    Put::Replaced(old) => return Ok(Some(old)),
+                    Put::Full(..) | Put::Moved => {}
+                }
             }
         }
         self.put_slowly(hash, value, wanted)

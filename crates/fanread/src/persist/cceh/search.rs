@@ -2,7 +2,7 @@
 
 use super::Map;
 use super::layout::{Block, SLOTS};
-use super::shadow::Stripes;
+use super::shadow::{STRIPES, Stripes};
 use crate::persist::medium::{LineAt, LineRef, Medium};
 use crate::sync::backoff::Backoff;
 use crate::sync::shim::Ordering::Relaxed;
@@ -56,7 +56,7 @@ impl<M: Medium> Map<M> {
     /// The stripe of a bucket.
     #[inline(always)]
     pub(super) fn stripe_of(&self, bucket: usize) -> usize {
-        bucket >> (self.geometry.bits - 2)
+        bucket >> (self.geometry.bits - STRIPES.ilog2())
     }
 
     /// The stripes in which a hash may be.

@@ -3,11 +3,11 @@
 //! ```text
 //! byte 0      8     16    24    32    40    48    56    64
 //!      +------+-----+-----+-----+-----+-----+-----+-----+
-//!      | name | versions              | live| away      |     one line for each block; for each of 4 stripes
-//!      +------+-----+-----+-----+-----+-----+-----+-----+     a version, a count of 16 bits, 32 bits of away
+//!      | name | versions  |live | away                  |     one line for each block; for each of 2 stripes
+//!      +------+-----+-----+-----+-----+-----+-----+-----+     a version, a count of 16 bits, 128 bits of away
 //! ```
 //!
-//! A stripe is a quarter of a segment's buckets. A reader takes the versions of the stripes it reads, then the name, then slots,
+//! A stripe is half of a segment's buckets. A reader takes the versions of the stripes it reads, then the name, then slots,
 //! and compares the versions: then all were of one moment.
 //!
 //! # Invariants
@@ -31,12 +31,19 @@ use crate::sync::shim::{
 use crate::sync::version::{Seen, Version};
 
 /// Stripes of a segment.
-pub(super) const STRIPES: usize = 4;
+pub(super) const STRIPES: usize = 2;
 
-/// Which stripe, and which bit of its `away`, a bucket has in a segment of `2^bits` buckets. Large ones share bits.
+/// Words of `away` for a stripe.
+const AWAY_WORDS: usize = 2;
+
+/// Which word of `away`, and which bit of it, a bucket has in a segment of `2^bits` buckets. Large ones share bits.
 #[inline(always)]
-fn away_of(bucket: usize, bits: u32) -> (usize, u32) {
-    ((bucket >> (bits - 2)) % STRIPES, 1 << (bucket >> bits.saturating_sub(7) & 31))
+fn away_of(bucket: usize, bits: u32) -> (usize, u64) {
+    // Of as many places for each stripe as its words have bits, the first ones if there are fewer buckets.
+    let bits = bits - STRIPES.ilog2();
+    let (stripe, within) = (bucket >> bits, bucket & ((1 << bits) - 1));
+    let at = within >> bits.saturating_sub((AWAY_WORDS * 64).ilog2());
+    ((stripe * AWAY_WORDS + at / 64) % (STRIPES * AWAY_WORDS), 1 << (at % 64))
 }
 
 /// What `live` is before anybody has counted, and if there are more than can be.
@@ -49,7 +56,7 @@ pub(super) struct Shadow {
     name: AtomicU64,
     versions: [Version; STRIPES],
     live: [AtomicU16; STRIPES],
-    away: [AtomicU32; STRIPES],
+    away: [AtomicU64; STRIPES * AWAY_WORDS],
 }
 
 const _: () = assert!(size_of::<Shadow>() == 64);
@@ -60,7 +67,7 @@ impl Default for Shadow {
             name: AtomicU64::new(Name::NONE.0),
             versions: Default::default(),
             live: [const { AtomicU16::new(UNKNOWN) }; STRIPES],
-            away: [const { AtomicU32::new(0) }; STRIPES],
+            away: [const { AtomicU64::new(0) }; STRIPES * AWAY_WORDS],
         }
     }
 }
@@ -86,22 +93,22 @@ impl Shadow {
     /// Whether an entry of this bucket may be in another one; to be validated, or read under a lock.
     #[inline(always)]
     pub(super) fn may_be_away(&self, bucket: usize, bits: u32) -> bool {
-        let (stripe, bit) = away_of(bucket, bits);
-        self.away[stripe].load(Relaxed) & bit != 0
+        let (word, bit) = away_of(bucket, bits);
+        self.away[word].load(Relaxed) & bit != 0
     }
 
     /// Notes that an entry of this bucket is in another one. The caller has the bucket's stripe locked.
     #[inline]
     pub(super) fn note_away(&self, bucket: usize, bits: u32) {
-        let (stripe, bit) = away_of(bucket, bits);
+        let (word, bit) = away_of(bucket, bits);
         // Relaxed: N5.
-        let away = self.away[stripe].load(Relaxed);
-        self.away[stripe].store(away | bit, Relaxed);
+        let away = self.away[word].load(Relaxed);
+        self.away[word].store(away | bit, Relaxed);
     }
 
     /// Forgets, or assumes, all entries that are away.
     pub(super) fn set_away(&self, may_be: bool) {
-        let bits = if may_be { u32::MAX } else { 0 };
+        let bits = if may_be { u64::MAX } else { 0 };
         self.away.iter().for_each(|word| word.store(bits, Relaxed));
     }
 
@@ -147,7 +154,7 @@ impl Stripes {
     /// The stripes of `probed` buckets from `bucket` on, of a segment of `2^bits` buckets.
     #[inline(always)]
     pub(super) fn of(bucket: usize, probed: usize, bits: u32) -> Self {
-        let shift = bits - 2;
+        let shift = bits - STRIPES.ilog2();
         let first = bucket >> shift;
         let count = ((bucket + probed - 1) >> shift) - first + 1;
         // Those behind the last one are the first ones.
