@@ -33,8 +33,8 @@ const SPARSE: u64 = 4;
 /// The entries of one segment, as they will be.
 #[derive(Debug)]
 pub(super) struct Draft {
-    /// Nothing if they are where they will be.
-    lines: Vec<[u64; LINE_WORDS]>,
+    /// The words of all lines, which are none if the entries are where they will be.
+    words: Vec<u64>,
     /// The slots of each line that are in use, as bits.
     used: Vec<u8>,
     name: Name,
@@ -59,18 +59,21 @@ impl Draft {
         let (mut words, mut used) = (Vec::new(), Vec::new());
         let bytes = lines * (LINE_WORDS * 8 + 1);
         let out_of_memory = |_| CcehError::OutOfMemory { bytes };
-        words.try_reserve_exact(lines).map_err(out_of_memory)?;
+        words.try_reserve_exact(lines * LINE_WORDS).map_err(out_of_memory)?;
         used.try_reserve_exact(lines).map_err(out_of_memory)?;
-        let filler = name.filler();
-        let empty = core::array::from_fn(|at| if at < SLOTS { filler } else { 0 });
-        words.resize(lines, empty);
+        // Values too, which say nothing in a free slot: one word everywhere is what memory is filled with quickly.
+        words.resize(lines * LINE_WORDS, name.filler());
         used.resize(lines, 0);
-        Ok(Self { lines: words, used, ..Self::in_place(name) })
+        Ok(Self { words, used, ..Self::in_place(name) })
     }
 
     /// Of a segment whose entries stay where they are.
     fn in_place(name: Name) -> Self {
-        Self { lines: Vec::new(), used: Vec::new(), name, live: [0; STRIPES], away: Vec::new() }
+        Self { words: Vec::new(), used: Vec::new(), name, live: [0; STRIPES], away: Vec::new() }
+    }
+
+    fn lines(&self) -> impl Iterator<Item = &[u64; LINE_WORDS]> {
+        self.words.as_chunks().0.iter()
     }
 
     /// A free slot of a bucket.
@@ -82,7 +85,7 @@ impl Draft {
 
     #[inline(always)]
     fn put(&mut self, home: usize, entry: Live) {
-        let line = &mut self.lines[entry.bucket];
+        let line = &mut self.words[entry.bucket * LINE_WORDS..][..LINE_WORDS];
         line[entry.at % SLOTS] = entry.hash;
         line[SLOTS + entry.at % SLOTS] = entry.value;
         self.used[entry.bucket] |= 1 << entry.at;
@@ -180,28 +183,23 @@ impl<M: Medium> Map<M> {
 
     /// Where the entries of a segment go when it becomes two: next to their own buckets, but if they stay in it.
     fn plan(&self, block: Block, name: Name) -> Result<[Draft; 2], CcehError> {
-        let [left, right] = name.halves();
+        let halves = name.halves();
         let is_left_in_place = self.policy == SplitPolicy::InPlace;
-        let left = if is_left_in_place { Draft::in_place(left) } else { self.draft(left)? };
-        let mut drafts = [left, self.draft(right)?];
+        let mut right = self.draft(halves[1])?;
+        let mut left =
+            if is_left_in_place { Draft::in_place(halves[0]) } else { self.draft(halves[0])? };
         let mut others = [Vec::new(), Vec::new()];
         for bucket in 0..self.geometry.lines() {
             let line = self.medium.line(self.bucket_line(block, bucket));
-            for (half, (draft, others)) in drafts.iter_mut().zip(&mut others).enumerate() {
-                let used = draft.name.used(line);
-                if half == 0 && is_left_in_place {
-                    self.keep(draft, line, bucket, used);
-                    continue;
-                }
-                for entry in entries_of(line, bucket, used) {
-                    let home = self.geometry.bucket(entry.hash);
-                    match draft.free(home) {
-                        Some(at) => draft.put(home, Live { bucket: home, at, ..entry }),
-                        None => others.push(entry),
-                    }
-                }
+            let used = halves.map(|half| half.used(line));
+            if is_left_in_place {
+                self.keep(&mut left, line, bucket, used[0]);
+            } else {
+                self.place_home(&mut left, &mut others[0], entries_of(line, bucket, used[0]));
             }
+            self.place_home(&mut right, &mut others[1], entries_of(line, bucket, used[1]));
         }
+        let mut drafts = [left, right];
         for (draft, others) in drafts.iter_mut().zip(others) {
             if !others.into_iter().all(|entry| self.place_away(draft, entry)) {
                 // Where they are they fit.
@@ -215,10 +213,27 @@ impl<M: Medium> Map<M> {
         Ok(drafts)
     }
 
+    /// Puts entries into their own buckets, as far as these have room; the others are left.
+    #[inline(always)]
+    fn place_home(
+        &self,
+        draft: &mut Draft,
+        others: &mut Vec<Live>,
+        entries: impl Iterator<Item = Live>,
+    ) {
+        for entry in entries {
+            let home = self.geometry.bucket(entry.hash);
+            match draft.free(home) {
+                Some(at) => draft.put(home, Live { bucket: home, at, ..entry }),
+                None => others.push(entry),
+            }
+        }
+    }
+
     /// Takes note of the entries of a bucket that stay in it.
     #[inline(always)]
     fn keep(&self, draft: &mut Draft, line: LineRef<'_>, bucket: usize, used: u8) {
-        draft.live[self.stripe_of(bucket) % STRIPES] += used.count_ones() as usize;
+        draft.live[self.stripe_of(bucket) % STRIPES] += ones(used);
         let is_home = line.matching_low(bucket as u64, self.geometry.lines() as u64 - 1);
         for entry in entries_of(line, bucket, used & !is_home) {
             draft.away.push(self.geometry.bucket(entry.hash));
@@ -229,7 +244,7 @@ impl<M: Medium> Map<M> {
     fn count(&self, draft: &mut Draft) {
         let of_stripe = self.geometry.lines() / STRIPES;
         for (live, used) in draft.live.iter_mut().zip(draft.used.chunks(of_stripe)) {
-            *live = used.iter().map(|used| used.count_ones() as usize).sum();
+            *live = used.iter().map(|used| ones(*used)).sum();
         }
     }
 
@@ -248,7 +263,7 @@ impl<M: Medium> Map<M> {
 
     /// Writes a segment that nobody reads yet, and flushes it.
     fn write_draft(&self, block: Block, draft: &Draft) {
-        for (bucket, words) in draft.lines.iter().enumerate() {
+        for (bucket, words) in draft.lines().enumerate() {
             let line = self.bucket_line(block, bucket);
             // Relaxed: published by the version, and by what names the block after the fence.
             self.medium.store_line(line, words);
@@ -303,7 +318,7 @@ impl<M: Medium> Map<M> {
         }
         self.count(&mut draft);
         // What is changed counts as free until the segment stands for all of the hashes.
-        for (bucket, words) in draft.lines.iter().enumerate() {
+        for (bucket, words) in draft.lines().enumerate() {
             let line = self.bucket_line(blocks[0], bucket);
             let mut is_changed = false;
             for at in (0..LINE_WORDS).rev() {
@@ -353,4 +368,12 @@ fn entries_of(line: LineRef<'_>, bucket: usize, mut used: u8) -> impl Iterator<I
         let [hash, value] = [at, SLOTS + at].map(|word| line.load(word, Relaxed));
         Some(Live { bucket, at, hash, value })
     })
+}
+
+/// How many slots of a line there are in `used`; in fewer instructions than counting takes without one for that.
+#[inline(always)]
+fn ones(used: u8) -> usize {
+    const COUNTS: u64 = 0x4332_3221_3221_2110;
+    const { assert!(SLOTS == 4) };
+    (COUNTS >> (4 * (used & HASHES)) & 0xf) as usize
 }

@@ -33,17 +33,16 @@ use crate::sync::version::{Seen, Version};
 /// Stripes of a segment.
 pub(super) const STRIPES: usize = 2;
 
-/// Words of `away` for a stripe.
-const AWAY_WORDS: usize = 2;
+/// Bits of `away`, as many for each stripe.
+const AWAY_BITS: usize = 256;
+const AWAY_WORDS: usize = AWAY_BITS / 64;
 
-/// Which word of `away`, and which bit of it, a bucket has in a segment of `2^bits` buckets. Large ones share bits.
+/// Which word of `away`, and which bit of it, a bucket has in a segment of `2^bits` buckets. Large ones share bits, small ones leave
+/// some between them.
 #[inline(always)]
 fn away_of(bucket: usize, bits: u32) -> (usize, u64) {
-    // Of as many places for each stripe as its words have bits, the first ones if there are fewer buckets.
-    let bits = bits - STRIPES.ilog2();
-    let (stripe, within) = (bucket >> bits, bucket & ((1 << bits) - 1));
-    let at = within >> bits.saturating_sub((AWAY_WORDS * 64).ilog2());
-    ((stripe * AWAY_WORDS + at / 64) % (STRIPES * AWAY_WORDS), 1 << (at % 64))
+    let at = (bucket * AWAY_BITS) >> bits;
+    (at / 64 % AWAY_WORDS, 1 << (at % 64))
 }
 
 /// What `live` is before anybody has counted, and if there are more than can be.
@@ -56,7 +55,7 @@ pub(super) struct Shadow {
     name: AtomicU64,
     versions: [Version; STRIPES],
     live: [AtomicU16; STRIPES],
-    away: [AtomicU64; STRIPES * AWAY_WORDS],
+    away: [AtomicU64; AWAY_WORDS],
 }
 
 const _: () = assert!(size_of::<Shadow>() == 64);
@@ -67,7 +66,7 @@ impl Default for Shadow {
             name: AtomicU64::new(Name::NONE.0),
             versions: Default::default(),
             live: [const { AtomicU16::new(UNKNOWN) }; STRIPES],
-            away: [const { AtomicU64::new(0) }; STRIPES * AWAY_WORDS],
+            away: [const { AtomicU64::new(0) }; AWAY_WORDS],
         }
     }
 }
@@ -222,8 +221,8 @@ impl Shadows {
     #[inline(always)]
     fn place(block: Block) -> (usize, usize) {
         let at = block.0 as usize + FIRST;
-        let chunk = at.ilog2() - FIRST.ilog2();
-        (chunk as usize, at - (FIRST << chunk))
+        let bits = at.ilog2();
+        ((bits - FIRST.ilog2()) as usize, at ^ 1 << bits)
     }
 
     /// The shadow of a block that `make` was called for.

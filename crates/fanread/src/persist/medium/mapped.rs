@@ -184,9 +184,7 @@ impl Medium for Mapped {
     #[inline(always)]
     fn store_line(&self, at: LineAt, words: &[u64; LINE_WORDS]) {
         let line = self.line(at).0;
-        for (place, word) in line.iter().zip(words) {
-            place.store(*word, Relaxed);
-        }
+        line.iter().zip(words).for_each(|(place, word)| place.store(*word, Relaxed));
     }
 
     #[inline(always)]
