@@ -61,9 +61,8 @@ impl<M: Medium> Map<M> {
 
     /// Maps a hash to a value, and returns the value it replaces.
     ///
-    /// Mostly the hash's own bucket says all and has room, and nobody holds its stripe: that is done here, in few instructions,
-    /// since what a processor looks ahead should reach to the insertion after the next. The lock of that stripe is enough:
-    /// all who bring or take an entry of the bucket hold it, wherever that is, and so do all who set its bit of what is away (N3).
+    /// Mostly the hash's own bucket says all and has room, and nobody holds its stripe, which is the only one that is needed then (N6):
+    /// that is done here, in few instructions, since what a processor looks ahead should reach to the insertion after the next.
     #[inline(always)]
     pub(super) fn put(
         &self,

@@ -18,6 +18,8 @@
 //! * **N4** `live` of a stripe is the number of its entries, or `UNKNOWN`.
 //! * **N5** A stripe's `live` and `away` change only under its lock. So a call that writes has one exchange, that of the lock:
 //!   each more would keep a processor from asking for the lines of the next call while it waits for those of this one.
+//! * **N6** Whoever brings or takes an entry of a bucket, or sets the bucket's bit of `away`, has the stripe of that bucket locked,
+//!   wherever the entry is. So who holds only that one and finds neither the hash nor the bit may put the entry into the bucket.
 
 use core::iter;
 use std::sync::OnceLock;
@@ -306,6 +308,35 @@ impl Hints {
         let first = (name.first() >> (64 - depth)) as usize;
         for hint in &array[first..][..1 << (depth - name.depth())] {
             hint.store(block.0, Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bit_of_away_is_changed_under_one_lock_only() {
+        for bits in 2..=16 {
+            for bucket in 0..1_usize << bits {
+                let (word, bit) = away_of(bucket, bits);
+                let stripe = word / (AWAY_WORDS / STRIPES);
+                assert_eq!(Stripes::of(bucket, 1, bits), Stripes(1 << stripe));
+                let is_alone = |other: usize| away_of(other, bits) != (word, bit);
+                assert!(bits > 8 || (0..bucket).all(is_alone), "{bucket} of 2^{bits}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_stripes_of_a_key_are_those_of_its_buckets() {
+        for (bits, probed) in (2..=9).flat_map(|bits| (1..=1 << bits).map(move |n| (bits, n))) {
+            for bucket in 0..1_usize << bits {
+                let buckets = (bucket..bucket + probed).map(|at| at % (1 << bits));
+                let all = buckets.fold(0, |all, at| all | 1 << (at >> (bits - STRIPES.ilog2())));
+                assert_eq!(Stripes::of(bucket, probed, bits), Stripes(all));
+            }
         }
     }
 }
