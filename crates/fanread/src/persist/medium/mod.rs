@@ -175,8 +175,8 @@ pub(crate) trait Medium: Send + Sync {
     #[inline(always)]
     #[cfg_attr(test, track_caller)]
     fn store_line(&self, line: LineAt, words: &[u64; LINE_WORDS]) {
-        for at in 0..LINE_WORDS {
-            self.store(line.word(at), words[at], Ordering::Relaxed);
+        for (at, word) in words.iter().enumerate() {
+            self.store(line.word(at), *word, Ordering::Relaxed);
         }
     }
 
