@@ -142,7 +142,7 @@ impl Name {
     /// The slots of a bucket that are in use (H2), a bit for each.
     #[inline(always)]
     pub(super) fn used(self, line: LineRef<'_>) -> u8 {
-        if self == Self::NONE { 0 } else { line.matching(self.first(), self.above()) & HASHES }
+        if self == Self::NONE { 0 } else { line.matching_low(self.first(), self.above()) }
     }
 
     /// The two names of one more bit.

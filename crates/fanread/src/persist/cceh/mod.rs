@@ -213,8 +213,8 @@ impl Map<Mapped> {
 ///
 /// # Concurrency
 ///
-/// All calls may be made by any number of threads. Readers take no lock; they repeat a read that met a change. Writers lock a
-/// quarter of a segment, a split all of it. Single calls are linearizable, and what a call has returned, or
+/// All calls may be made by any number of threads. Readers take no lock; they repeat a read that met a change. Writers lock
+/// half of a segment, a split all of it. Single calls are linearizable, and what a call has returned, or
 /// made visible to others, is durable.
 ///
 /// # Paper

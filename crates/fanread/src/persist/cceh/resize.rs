@@ -19,10 +19,10 @@
 use core::iter;
 
 use super::insert::Stripe;
-use super::layout::{Block, MIN_DEPTH, Name, SLOTS};
+use super::layout::{Block, HASHES, MIN_DEPTH, Name, SLOTS};
 use super::shadow::{STRIPES, Stripes};
 use super::{CcehError, Map, SplitPolicy};
-use crate::persist::medium::{LINE_WORDS, Medium};
+use crate::persist::medium::{LINE_WORDS, LineRef, Medium};
 use crate::sync::shim::Ordering::Relaxed;
 
 /// Segments are joined that together have less than one entry in so many of a segment's slots.
@@ -30,10 +30,13 @@ use crate::sync::shim::Ordering::Relaxed;
 /// A segment is split when it is half full, or fuller, so a quarter is far from splitting again.
 const SPARSE: u64 = 4;
 
-/// The entries of one segment, as they will be written.
+/// The entries of one segment, as they will be.
 #[derive(Debug)]
 pub(super) struct Draft {
-    lines: Vec<[u64; LINE_WORDS]>,
+    /// The words of all lines, which are none if the entries are where they will be.
+    words: Vec<u64>,
+    /// The slots of each line that are in use, as bits.
+    used: Vec<u8>,
     name: Name,
     /// Entries of each stripe.
     live: [usize; STRIPES],
@@ -51,27 +54,41 @@ pub(super) struct Live {
 }
 
 impl Draft {
+    /// Of a segment that will be written.
     fn new(name: Name, lines: usize) -> Result<Self, CcehError> {
-        let mut words = Vec::new();
-        let bytes = lines * LINE_WORDS * 8;
-        words.try_reserve_exact(lines).map_err(|_| CcehError::OutOfMemory { bytes })?;
-        let filler = name.filler();
-        let empty = core::array::from_fn(|at| if at < SLOTS { filler } else { 0 });
-        words.resize(lines, empty);
-        Ok(Self { lines: words, name, live: [0; STRIPES], away: Vec::new() })
+        let (mut words, mut used) = (Vec::new(), Vec::new());
+        let bytes = lines * (LINE_WORDS * 8 + 1);
+        let out_of_memory = |_| CcehError::OutOfMemory { bytes };
+        words.try_reserve_exact(lines * LINE_WORDS).map_err(out_of_memory)?;
+        used.try_reserve_exact(lines).map_err(out_of_memory)?;
+        // Values too, which say nothing in a free slot: one word everywhere is what memory is filled with quickly.
+        words.resize(lines * LINE_WORDS, name.filler());
+        used.resize(lines, 0);
+        Ok(Self { words, used, ..Self::in_place(name) })
+    }
+
+    /// Of a segment whose entries stay where they are.
+    fn in_place(name: Name) -> Self {
+        Self { words: Vec::new(), used: Vec::new(), name, live: [0; STRIPES], away: Vec::new() }
+    }
+
+    fn lines(&self) -> impl Iterator<Item = &[u64; LINE_WORDS]> {
+        self.words.as_chunks().0.iter()
     }
 
     /// A free slot of a bucket.
+    #[inline(always)]
     fn free(&self, bucket: usize) -> Option<usize> {
-        let line = &self.lines[bucket];
-        (0..SLOTS).find(|at| !self.name.covers(line[*at]))
+        let free = HASHES & !self.used[bucket];
+        (free != 0).then(|| free.trailing_zeros() as usize)
     }
 
+    #[inline(always)]
     fn put(&mut self, home: usize, entry: Live) {
-        self.lines[entry.bucket][entry.at] = entry.hash;
-        self.lines[entry.bucket][SLOTS + entry.at] = entry.value;
-        let stripe_bits = self.lines.len().ilog2() - STRIPES.ilog2();
-        self.live[entry.bucket >> stripe_bits] += 1;
+        let line = &mut self.words[entry.bucket * LINE_WORDS..][..LINE_WORDS];
+        line[entry.at % SLOTS] = entry.hash;
+        line[SLOTS + entry.at % SLOTS] = entry.value;
+        self.used[entry.bucket] |= 1 << entry.at;
         if home != entry.bucket {
             self.away.push(home);
         }
@@ -83,14 +100,7 @@ impl<M: Medium> Map<M> {
     pub(super) fn entries(&self, block: Block, name: Name) -> impl Iterator<Item = Live> + '_ {
         (0..self.geometry.lines()).flat_map(move |bucket| {
             let line = self.medium.line(self.bucket_line(block, bucket));
-            let mut used = name.used(line);
-            iter::from_fn(move || {
-                let at = (used != 0).then(|| used.trailing_zeros() as usize)?;
-                used &= used - 1;
-                // Relaxed: under the locks, or validated.
-                let [hash, value] = [at, SLOTS + at].map(|word| line.load(word, Relaxed));
-                Some(Live { bucket, at, hash, value })
-            })
+            entries_of(line, bucket, name.used(line))
         })
     }
 
@@ -174,33 +184,68 @@ impl<M: Medium> Map<M> {
     /// Where the entries of a segment go when it becomes two: next to their own buckets, but if they stay in it.
     fn plan(&self, block: Block, name: Name) -> Result<[Draft; 2], CcehError> {
         let halves = name.halves();
-        let mut drafts = [self.draft(halves[0])?, self.draft(halves[1])?];
+        let is_left_in_place = self.policy == SplitPolicy::InPlace;
+        let mut right = self.draft(halves[1])?;
+        let mut left =
+            if is_left_in_place { Draft::in_place(halves[0]) } else { self.draft(halves[0])? };
         let mut others = [Vec::new(), Vec::new()];
-        for entry in self.entries(block, name) {
-            let half = usize::from(!halves[0].covers(entry.hash));
-            let draft = &mut drafts[half];
-            let home = self.geometry.bucket(entry.hash);
-            if half == 0 && self.policy == SplitPolicy::InPlace {
-                draft.put(home, entry);
-            } else if let Some(at) = draft.free(home) {
-                draft.put(home, Live { bucket: home, at, ..entry });
+        for bucket in 0..self.geometry.lines() {
+            let line = self.medium.line(self.bucket_line(block, bucket));
+            let used = halves.map(|half| half.used(line));
+            if is_left_in_place {
+                self.keep(&mut left, line, bucket, used[0]);
             } else {
-                others[half].push(entry);
+                self.place_home(&mut left, &mut others[0], entries_of(line, bucket, used[0]));
             }
+            self.place_home(&mut right, &mut others[1], entries_of(line, bucket, used[1]));
         }
-        for (half, others) in others.into_iter().enumerate() {
-            if others.into_iter().all(|entry| self.place_away(&mut drafts[half], entry)) {
-                continue;
-            }
-            // Where they are they fit.
-            drafts[half] = self.draft(halves[half])?;
-            for entry in self.entries(block, name) {
-                if halves[half].covers(entry.hash) {
-                    drafts[half].put(self.geometry.bucket(entry.hash), entry);
+        let mut drafts = [left, right];
+        for (draft, others) in drafts.iter_mut().zip(others) {
+            if !others.into_iter().all(|entry| self.place_away(draft, entry)) {
+                // Where they are they fit.
+                *draft = self.draft(draft.name)?;
+                for entry in self.entries(block, draft.name) {
+                    draft.put(self.geometry.bucket(entry.hash), entry);
                 }
             }
+            self.count(draft);
         }
         Ok(drafts)
+    }
+
+    /// Puts entries into their own buckets, as far as these have room; the others are left.
+    #[inline(always)]
+    fn place_home(
+        &self,
+        draft: &mut Draft,
+        others: &mut Vec<Live>,
+        entries: impl Iterator<Item = Live>,
+    ) {
+        for entry in entries {
+            let home = self.geometry.bucket(entry.hash);
+            match draft.free(home) {
+                Some(at) => draft.put(home, Live { bucket: home, at, ..entry }),
+                None => others.push(entry),
+            }
+        }
+    }
+
+    /// Takes note of the entries of a bucket that stay in it.
+    #[inline(always)]
+    fn keep(&self, draft: &mut Draft, line: LineRef<'_>, bucket: usize, used: u8) {
+        draft.live[self.stripe_of(bucket) % STRIPES] += ones(used);
+        let is_home = line.matching_low(bucket as u64, self.geometry.lines() as u64 - 1);
+        for entry in entries_of(line, bucket, used & !is_home) {
+            draft.away.push(self.geometry.bucket(entry.hash));
+        }
+    }
+
+    /// Counts the entries of a draft that has lines.
+    fn count(&self, draft: &mut Draft) {
+        let of_stripe = self.geometry.lines() / STRIPES;
+        for (live, used) in draft.live.iter_mut().zip(draft.used.chunks(of_stripe)) {
+            *live = used.iter().map(|used| ones(*used)).sum();
+        }
     }
 
     /// Puts an entry into the nearest free slot of its buckets, if there is one.
@@ -218,12 +263,10 @@ impl<M: Medium> Map<M> {
 
     /// Writes a segment that nobody reads yet, and flushes it.
     fn write_draft(&self, block: Block, draft: &Draft) {
-        for (bucket, words) in draft.lines.iter().enumerate() {
+        for (bucket, words) in draft.lines().enumerate() {
             let line = self.bucket_line(block, bucket);
-            for (at, word) in words.iter().enumerate() {
-                // Relaxed: published by the version, and by what names the block after the fence.
-                self.medium.store(line.word(at), *word, Relaxed);
-            }
+            // Relaxed: published by the version, and by what names the block after the fence.
+            self.medium.store_line(line, words);
             self.medium.flush(line);
         }
     }
@@ -273,8 +316,9 @@ impl<M: Medium> Map<M> {
         if !self.entries(blocks[1], halves[1]).all(|entry| self.place_away(&mut draft, entry)) {
             return;
         }
+        self.count(&mut draft);
         // What is changed counts as free until the segment stands for all of the hashes.
-        for (bucket, words) in draft.lines.iter().enumerate() {
+        for (bucket, words) in draft.lines().enumerate() {
             let line = self.bucket_line(blocks[0], bucket);
             let mut is_changed = false;
             for at in (0..LINE_WORDS).rev() {
@@ -312,4 +356,24 @@ impl<M: Medium> Map<M> {
         drop((left, right));
         self.release(blocks[1], 1);
     }
+}
+
+/// The entries of a bucket in slots that are in use; under a lock, or to be validated.
+#[inline(always)]
+fn entries_of(line: LineRef<'_>, bucket: usize, mut used: u8) -> impl Iterator<Item = Live> {
+    iter::from_fn(move || {
+        let at = (used != 0).then(|| used.trailing_zeros() as usize)?;
+        used &= used - 1;
+        // Relaxed: under the locks, or validated.
+        let [hash, value] = [at, SLOTS + at].map(|word| line.load(word, Relaxed));
+        Some(Live { bucket, at, hash, value })
+    })
+}
+
+/// How many slots of a line there are in `used`; in fewer instructions than counting takes without one for that.
+#[inline(always)]
+fn ones(used: u8) -> usize {
+    const COUNTS: u64 = 0x4332_3221_3221_2110;
+    const { assert!(SLOTS == 4) };
+    (COUNTS >> (4 * (used & HASHES)) & 0xf) as usize
 }

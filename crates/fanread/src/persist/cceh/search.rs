@@ -1,8 +1,8 @@
 //! Looking for a key.
 
 use super::Map;
-use super::layout::{Block, HASHES, Name, SLOTS};
-use super::shadow::Stripes;
+use super::layout::{Block, SLOTS};
+use super::shadow::{STRIPES, Stripes};
 use crate::persist::medium::{LineAt, LineRef, Medium};
 use crate::sync::backoff::Backoff;
 use crate::sync::shim::Ordering::Relaxed;
@@ -56,13 +56,19 @@ impl<M: Medium> Map<M> {
     /// The stripe of a bucket.
     #[inline(always)]
     pub(super) fn stripe_of(&self, bucket: usize) -> usize {
-        bucket >> (self.geometry.bits - 2)
+        bucket >> (self.geometry.bits - STRIPES.ilog2())
     }
 
     /// The stripes in which a hash may be.
     #[inline(always)]
     pub(super) fn stripes(&self, bucket: usize) -> Stripes {
         Stripes::of(bucket, self.geometry.probed, self.geometry.bits)
+    }
+
+    /// Whether a hash of this bucket can be in no stripe but that of the bucket.
+    #[inline(always)]
+    pub(super) fn is_in_one_stripe(&self, bucket: usize) -> bool {
+        self.stripe_of(bucket) == self.stripe_of(bucket + self.geometry.probed - 1)
     }
 
     /// Looks for the value of a hash.
@@ -130,6 +136,12 @@ impl<M: Medium> Map<M> {
         })
     }
 
+    /// Asks for the lines behind a bucket.
+    #[inline(always)]
+    pub(super) fn prefetch_behind(&self, block: Block, bucket: usize) {
+        self.lines_behind(block, bucket).for_each(|(_, line)| self.medium.line(line).prefetch());
+    }
+
     /// Looks for a hash behind its own bucket. What is found is to be validated, or read under a lock.
     #[inline(never)]
     pub(super) fn find_away(
@@ -157,24 +169,12 @@ impl<M: Medium> Map<M> {
         let is_away = self.shadows.get(block).may_be_away(bucket, self.geometry.bits);
         if is_away {
             // While the first line is on its way.
-            self.lines_behind(block, bucket)
-                .for_each(|(_, line)| self.medium.line(line).prefetch());
+            self.prefetch_behind(block, bucket);
         }
         if let Some(at) = slot_of(self.medium.line(line), hash, wanted) {
             return Some(Slot { bucket, line, at });
         }
         if is_away { self.find_away(block, bucket, hash, wanted) } else { None }
-    }
-
-    /// The free slot next to a bucket, under the locks of its stripes.
-    pub(super) fn find_free(&self, block: Block, name: Name, bucket: usize) -> Option<Slot> {
-        (0..self.geometry.probed).find_map(|count| {
-            let bucket = self.geometry.behind(bucket, count);
-            let line = self.bucket_line(block, bucket);
-            // Without a branch for each slot, of which one in two would be a surprise.
-            let free = HASHES & !name.used(self.medium.line(line));
-            (free != 0).then(|| Slot { bucket, line, at: free.trailing_zeros() as usize })
-        })
     }
 
     /// Asks for what a search for a hash reads first.
@@ -210,8 +210,8 @@ impl<M: Medium> Map<M> {
 
 /// The slot of a line that has this hash and is wanted. Without a lock, what it says is to be validated.
 #[inline(always)]
-fn slot_of(line: LineRef<'_>, hash: u64, wanted: &impl Wanted) -> Option<usize> {
-    let mut slots = line.matching(hash, !0) & HASHES;
+pub(super) fn slot_of(line: LineRef<'_>, hash: u64, wanted: &impl Wanted) -> Option<usize> {
+    let mut slots = line.matching_low(hash, !0);
     while slots != 0 {
         let at = slots.trailing_zeros() as usize;
         // Relaxed: validated by the versions, or read under a lock.

@@ -3,11 +3,11 @@
 //! ```text
 //! byte 0      8     16    24    32    40    48    56    64
 //!      +------+-----+-----+-----+-----+-----+-----+-----+
-//!      | name | versions              | live| away      |     one line for each block; for each of 4 stripes
-//!      +------+-----+-----+-----+-----+-----+-----+-----+     a version, a count of 16 bits, 32 bits of away
+//!      | name | versions  |live | away                  |     one line for each block; for each of 2 stripes
+//!      +------+-----+-----+-----+-----+-----+-----+-----+     a version, a count of 16 bits, 128 bits of away
 //! ```
 //!
-//! A stripe is a quarter of a segment's buckets. A reader takes the versions of the stripes it reads, then the name, then slots,
+//! A stripe is half of a segment's buckets. A reader takes the versions of the stripes it reads, then the name, then slots,
 //! and compares the versions: then all were of one moment.
 //!
 //! # Invariants
@@ -18,6 +18,8 @@
 //! * **N4** `live` of a stripe is the number of its entries, or `UNKNOWN`.
 //! * **N5** A stripe's `live` and `away` change only under its lock. So a call that writes has one exchange, that of the lock:
 //!   each more would keep a processor from asking for the lines of the next call while it waits for those of this one.
+//! * **N6** Whoever brings or takes an entry of a bucket, or sets the bucket's bit of `away`, has the stripe of that bucket locked,
+//!   wherever the entry is. So who holds only that one and finds neither the hash nor the bit may put the entry into the bucket.
 
 use core::iter;
 use std::sync::OnceLock;
@@ -31,12 +33,18 @@ use crate::sync::shim::{
 use crate::sync::version::{Seen, Version};
 
 /// Stripes of a segment.
-pub(super) const STRIPES: usize = 4;
+pub(super) const STRIPES: usize = 2;
 
-/// Which stripe, and which bit of its `away`, a bucket has in a segment of `2^bits` buckets. Large ones share bits.
+/// Bits of `away`, as many for each stripe.
+const AWAY_BITS: usize = 256;
+const AWAY_WORDS: usize = AWAY_BITS / 64;
+
+/// Which word of `away`, and which bit of it, a bucket has in a segment of `2^bits` buckets. Large ones share bits, small ones leave
+/// some between them.
 #[inline(always)]
-fn away_of(bucket: usize, bits: u32) -> (usize, u32) {
-    (bucket >> (bits - 2), 1 << (bucket >> bits.saturating_sub(7) & 31))
+fn away_of(bucket: usize, bits: u32) -> (usize, u64) {
+    let at = (bucket * AWAY_BITS) >> bits;
+    (at / 64 % AWAY_WORDS, 1 << (at % 64))
 }
 
 /// What `live` is before anybody has counted, and if there are more than can be.
@@ -49,7 +57,7 @@ pub(super) struct Shadow {
     name: AtomicU64,
     versions: [Version; STRIPES],
     live: [AtomicU16; STRIPES],
-    away: [AtomicU32; STRIPES],
+    away: [AtomicU64; AWAY_WORDS],
 }
 
 const _: () = assert!(size_of::<Shadow>() == 64);
@@ -60,7 +68,7 @@ impl Default for Shadow {
             name: AtomicU64::new(Name::NONE.0),
             versions: Default::default(),
             live: [const { AtomicU16::new(UNKNOWN) }; STRIPES],
-            away: [const { AtomicU32::new(0) }; STRIPES],
+            away: [const { AtomicU64::new(0) }; AWAY_WORDS],
         }
     }
 }
@@ -80,28 +88,28 @@ impl Shadow {
 
     #[inline(always)]
     pub(super) fn version(&self, stripe: usize) -> &Version {
-        &self.versions[stripe]
+        &self.versions[stripe % STRIPES]
     }
 
     /// Whether an entry of this bucket may be in another one; to be validated, or read under a lock.
     #[inline(always)]
     pub(super) fn may_be_away(&self, bucket: usize, bits: u32) -> bool {
-        let (stripe, bit) = away_of(bucket, bits);
-        self.away[stripe].load(Relaxed) & bit != 0
+        let (word, bit) = away_of(bucket, bits);
+        self.away[word].load(Relaxed) & bit != 0
     }
 
     /// Notes that an entry of this bucket is in another one. The caller has the bucket's stripe locked.
     #[inline]
     pub(super) fn note_away(&self, bucket: usize, bits: u32) {
-        let (stripe, bit) = away_of(bucket, bits);
+        let (word, bit) = away_of(bucket, bits);
         // Relaxed: N5.
-        let away = self.away[stripe].load(Relaxed);
-        self.away[stripe].store(away | bit, Relaxed);
+        let away = self.away[word].load(Relaxed);
+        self.away[word].store(away | bit, Relaxed);
     }
 
     /// Forgets, or assumes, all entries that are away.
     pub(super) fn set_away(&self, may_be: bool) {
-        let bits = if may_be { u32::MAX } else { 0 };
+        let bits = if may_be { u64::MAX } else { 0 };
         self.away.iter().for_each(|word| word.store(bits, Relaxed));
     }
 
@@ -129,9 +137,10 @@ impl Shadow {
     #[inline]
     pub(super) fn count(&self, stripe: usize, change: i16) {
         // Relaxed: N5.
-        let live = self.live[stripe].load(Relaxed);
+        let place = &self.live[stripe % STRIPES];
+        let live = place.load(Relaxed);
         if live != UNKNOWN {
-            self.live[stripe].store(live.wrapping_add_signed(change), Relaxed);
+            place.store(live.wrapping_add_signed(change), Relaxed);
         }
     }
 }
@@ -146,14 +155,12 @@ impl Stripes {
     /// The stripes of `probed` buckets from `bucket` on, of a segment of `2^bits` buckets.
     #[inline(always)]
     pub(super) fn of(bucket: usize, probed: usize, bits: u32) -> Self {
-        let shift = bits - 2;
+        let shift = bits - STRIPES.ilog2();
         let first = bucket >> shift;
-        let last = (bucket + probed - 1) >> shift;
-        if first == last {
-            return Self(1 << first);
-        }
-        (first..=last.min(first + STRIPES - 1))
-            .fold(Self(0), |all, at| Self(all.0 | 1 << (at % STRIPES)))
+        let count = ((bucket + probed - 1) >> shift) - first + 1;
+        // Those behind the last one are the first ones.
+        let all = ((1_u32 << count.min(STRIPES)) - 1) << first;
+        Self((all | all >> STRIPES) as u8 & Self::ALL.0)
     }
 
     /// Their numbers, ascending.
@@ -216,8 +223,8 @@ impl Shadows {
     #[inline(always)]
     fn place(block: Block) -> (usize, usize) {
         let at = block.0 as usize + FIRST;
-        let chunk = at.ilog2() - FIRST.ilog2();
-        (chunk as usize, at - (FIRST << chunk))
+        let bits = at.ilog2();
+        ((bits - FIRST.ilog2()) as usize, at ^ 1 << bits)
     }
 
     /// The shadow of a block that `make` was called for.
@@ -301,6 +308,35 @@ impl Hints {
         let first = (name.first() >> (64 - depth)) as usize;
         for hint in &array[first..][..1 << (depth - name.depth())] {
             hint.store(block.0, Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bit_of_away_is_changed_under_one_lock_only() {
+        for bits in 2..=16 {
+            for bucket in 0..1_usize << bits {
+                let (word, bit) = away_of(bucket, bits);
+                let stripe = word / (AWAY_WORDS / STRIPES);
+                assert_eq!(Stripes::of(bucket, 1, bits), Stripes(1 << stripe));
+                let is_alone = |other: usize| away_of(other, bits) != (word, bit);
+                assert!(bits > 8 || (0..bucket).all(is_alone), "{bucket} of 2^{bits}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_stripes_of_a_key_are_those_of_its_buckets() {
+        for (bits, probed) in (2..=9).flat_map(|bits| (1..=1 << bits).map(move |n| (bits, n))) {
+            for bucket in 0..1_usize << bits {
+                let buckets = (bucket..bucket + probed).map(|at| at % (1 << bits));
+                let all = buckets.fold(0, |all, at| all | 1 << (at >> (bits - STRIPES.ilog2())));
+                assert_eq!(Stripes::of(bucket, probed, bits), Stripes(all));
+            }
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::mem::LINE_BYTES;
 use crate::sync::lock::Lock;
 use crate::sync::shim::{
     AtomicU64, LineWords, Ordering,
-    Ordering::{Acquire, Release},
+    Ordering::{Acquire, Relaxed, Release},
 };
 
 /// How many bytes of addresses are reserved for a medium: as many as it can have.
@@ -42,6 +42,8 @@ pub(crate) struct Mapped {
     flush: Option<Flush>,
     /// What makes it slower than it is, and counts flushes; seldom wanted.
     slow: Option<Box<Slow>>,
+    /// Whether flushes and fences do nothing.
+    is_quiet: bool,
     growing: Lock<()>,
 }
 
@@ -71,7 +73,8 @@ impl Mapped {
             let _ = unsafe { madvise(base.as_ptr().cast(), reserved, Advice::LinuxHugepage) };
         }
         let growing = Lock::new(());
-        Ok(Self { base, lines, reserved, kind: Kind::Memory, flush: None, slow: None, growing })
+        let kind = Kind::Memory;
+        Ok(Self { base, lines, reserved, kind, flush: None, slow: None, is_quiet: true, growing })
     }
 
     /// The whole lines of a file, whose mapping the page cache keeps: a killed process loses nothing, a power cut may lose
@@ -85,7 +88,8 @@ impl Mapped {
         let mapped = persistent.map_or_else(|| map(Backing::Cache(&file)), Ok)?;
         let (base, reserved, lines) = mapped;
         let growing = Lock::new(());
-        Ok(Self { base, lines, reserved, kind: Kind::File(file), flush, slow: None, growing })
+        let (kind, is_quiet) = (Kind::File(file), flush.is_none());
+        Ok(Self { base, lines, reserved, kind, flush, slow: None, is_quiet, growing })
     }
 
     /// The whole lines of a working copy, whose checkpoints survive power cuts.
@@ -93,7 +97,8 @@ impl Mapped {
         let (base, reserved, lines) = map(Backing::Cache(&work))?;
         let kind = Kind::Copy(work, Box::new(checkpoints));
         let growing = Lock::new(());
-        let mapped = Self { base, lines, reserved, kind, flush: None, slow: None, growing };
+        let (flush, slow, is_quiet) = (None, None, false);
+        let mapped = Self { base, lines, reserved, kind, flush, slow, is_quiet, growing };
         if let Kind::Copy(_, checkpoints) = &mapped.kind {
             checkpoints.grow(mapped.lines())?;
         }
@@ -103,6 +108,7 @@ impl Mapped {
     /// The same, but each flushed line takes so much longer, and flushes and fences are counted; if that is wanted.
     pub(crate) fn slowed(mut self, latency: Option<Duration>) -> Self {
         self.slow = latency.map(|latency| Box::new(Slow::new(latency)));
+        self.is_quiet &= self.slow.is_none();
         self
     }
 
@@ -170,7 +176,22 @@ impl Medium for Mapped {
     }
 
     #[inline(always)]
+    fn store_in(&self, words: LineRef<'_>, at: LineAt, index: usize, value: u64, order: Ordering) {
+        debug_assert!(core::ptr::eq(words.0, self.line(at).0), "another line");
+        words.0[index].store(value, order);
+    }
+
+    #[inline(always)]
+    fn store_line(&self, at: LineAt, words: &[u64; LINE_WORDS]) {
+        let line = self.line(at).0;
+        line.iter().zip(words).for_each(|(place, word)| place.store(*word, Relaxed));
+    }
+
+    #[inline(always)]
     fn flush(&self, at: LineAt) {
+        if self.is_quiet {
+            return;
+        }
         // Memory and the page cache survive all that they can survive without.
         if let Kind::Copy(_, checkpoints) = &self.kind {
             checkpoints.mark(at);
@@ -185,6 +206,9 @@ impl Medium for Mapped {
 
     #[inline(always)]
     fn fence(&self) {
+        if self.is_quiet {
+            return;
+        }
         if self.flush.is_some() {
             Flush::fence();
         }
@@ -301,12 +325,12 @@ fn unmap(base: NonNull<AtomicU64>, bytes: usize) {
 mod tests {
     use super::*;
     use crate::persist::medium::WordAt;
-    use crate::sync::shim::Ordering::Relaxed;
 
     #[test]
     fn a_medium_that_flushes_keeps_what_is_stored() {
         let mut medium = Mapped::memory(false).unwrap();
         medium.flush = Flush::detect();
+        medium.is_quiet = false;
         assert!(medium.flush.is_some());
         medium.grow(100).unwrap();
         for at in 0..800 {

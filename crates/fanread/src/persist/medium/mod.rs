@@ -124,10 +124,11 @@ impl LineRef<'_> {
         self.0[index].load(order)
     }
 
-    /// The words whose bits agree with `want` where `mask` has ones: bit `i` for word `i`.
+    /// Which of the first half of the words agree with `want` where `mask` has ones: bit `i` for word `i`.
     #[inline(always)]
-    pub(crate) fn matching(self, want: u64, mask: u64) -> u8 {
-        crate::arch::match_u64(crate::sync::shim::line(self.0), want, mask)
+    pub(crate) fn matching_low(self, want: u64, mask: u64) -> u8 {
+        let words = self.0.first_chunk::<{ LINE_WORDS / 2 }>().expect("a line has two halves");
+        crate::arch::match_four(crate::sync::shim::line(words), want, mask)
     }
 
     /// Asks for the line without waiting for it.
@@ -155,6 +156,29 @@ pub(crate) trait Medium: Send + Sync {
     /// Stores a word.
     #[cfg_attr(test, track_caller)]
     fn store(&self, at: WordAt, value: u64, order: Ordering);
+
+    /// Stores a word of a line that the caller has at hand.
+    #[inline(always)]
+    #[cfg_attr(test, track_caller)]
+    fn store_in(
+        &self,
+        _words: LineRef<'_>,
+        line: LineAt,
+        index: usize,
+        value: u64,
+        order: Ordering,
+    ) {
+        self.store(line.word(index), value, order);
+    }
+
+    /// Stores all words of a line, one after the other, as Relaxed stores.
+    #[inline(always)]
+    #[cfg_attr(test, track_caller)]
+    fn store_line(&self, line: LineAt, words: &[u64; LINE_WORDS]) {
+        for (at, word) in words.iter().enumerate() {
+            self.store(line.word(at), *word, Ordering::Relaxed);
+        }
+    }
 
     /// Asks for a line to be made durable as it is now.
     #[cfg_attr(test, track_caller)]

@@ -113,6 +113,43 @@ fn shuttle_readers_and_writers_beside_a_merge() {
     });
 }
 
+/// Keys of a bucket whose second place is in another stripe: an insertion that finds room at home takes one lock, one that does not
+/// takes both, and a key that is away is not put in again where there is room by now.
+#[test]
+fn shuttle_a_key_that_is_away_is_not_put_into_its_own_bucket_too() {
+    schedules("cceh", || {
+        let map = Map::create(Mapped::memory(false).unwrap(), tiny(SplitPolicy::InPlace, 2));
+        let map = Arc::new(map.unwrap());
+        // The last one of a stripe.
+        let keys = (0..6).map(|n: u64| map.spelling.key(n << 60 | 1 << 63 | 1));
+        let keys: Arc<[u64]> = keys.collect();
+        keys[..4].iter().for_each(|key| assert!(map.insert(*key, 1).unwrap().is_none()));
+        let start = |run: fn(&Map<Mapped>, &[u64])| {
+            let (map, keys) = (map.clone(), keys.clone());
+            shuttle::thread::spawn(move || run(&map, &keys))
+        };
+        let threads = [
+            start(|map, keys| {
+                assert!([None, Some(3)].contains(&map.insert(keys[4], 2).unwrap()));
+            }),
+            start(|map, keys| {
+                assert_eq!(map.remove(keys[0]), Some(1));
+                assert!([None, Some(2)].contains(&map.insert(keys[4], 3).unwrap()));
+                assert_eq!(map.insert(keys[5], 4).unwrap(), None);
+            }),
+            start(|map, keys| {
+                let first = map.get(keys[4]);
+                assert!(first.is_none() || map.get(keys[4]).is_some(), "what was seen stays");
+                assert_eq!(map.get(keys[1]), Some(1));
+            }),
+        ];
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        map.check().unwrap();
+        assert_eq!(contents(&map).len(), 5);
+        assert!([Some(2), Some(3)].contains(&map.get(keys[4])));
+    });
+}
+
 /// A map of strings with a full bucket, and six keys of this bucket, of which the first four are there.
 fn strings(policy: SplitPolicy) -> (Arc<Strings<Mapped>>, Vec<u64>) {
     let options = tiny(policy, 1);
