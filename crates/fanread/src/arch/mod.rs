@@ -124,6 +124,12 @@ pub(crate) fn match_four(words: &[AtomicU64; 4], want: u64, mask: u64) -> u8 {
     best::match_four(words, want, mask)
 }
 
+/// Returns the words whose lower halves equal `want`: bit `i` for word `i`.
+#[inline(always)]
+pub(crate) fn match_low_halves(words: &[AtomicU64; 4], want: u32) -> u32 {
+    best::match_low_halves(words, want)
+}
+
 /// Compares `byte` with the first sixteen bytes of `line`. Bit `i` of the first result: byte `i` is at most
 /// `byte`; of the second: byte `i` equals `byte`.
 #[inline(always)]

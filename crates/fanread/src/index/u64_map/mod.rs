@@ -41,7 +41,7 @@ use std::hash::{BuildHasher, RandomState};
 
 pub use crate::api::{Broken, Ref};
 use crate::api::{LoadError, MemoryUsage, Options, OwnsAndTakes};
-use crate::hash::permute::Permutation;
+use crate::hash::permute::Scrambler;
 use crate::mem;
 use crate::mem::word;
 use crate::shards::Shards;
@@ -77,7 +77,7 @@ use table::Table;
 /// ```
 pub struct U64Map<V> {
     table: Table,
-    spelling: Permutation,
+    spelling: Scrambler,
     order: Order,
     shards: Shards<(), Garbage<V>>,
     values: PhantomData<OwnsAndTakes<V>>,
@@ -93,7 +93,7 @@ impl<V> U64Map<V> {
         let seed = options.seed.unwrap_or_else(|| RandomState::new().hash_one(0_u64));
         Self {
             table: Table::new(),
-            spelling: Permutation::new(seed),
+            spelling: Scrambler::new(seed),
             order: Order::new(),
             shards: Shards::new(),
             values: PhantomData,
