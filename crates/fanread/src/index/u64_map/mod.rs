@@ -30,6 +30,7 @@ mod order;
 mod raw;
 mod remove;
 mod resize;
+mod row;
 mod run;
 mod search;
 mod table;

@@ -20,6 +20,9 @@ pub(super) enum Look {
     Unknown,
 }
 
+/// The segments by the hashes that they have.
+pub(super) type Names = directory::Names<Bucket>;
+
 /// Where a hash is looked for first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Home<'g> {
@@ -31,6 +34,30 @@ pub(super) struct Home<'g> {
 }
 
 impl Bucket {
+    /// Looks for a hash of a large table in its home, and asks for the next line if that does not tell.
+    #[inline(always)]
+    pub(super) fn look(&self, hash: u64, version: &Version) -> Look {
+        let seen = version.begin();
+        if let Some(slot) = self.likely(hash) {
+            return match self.value_told(slot, hash) {
+                Some(value) if version.end(seen).is_some() => Look::Value(value),
+                _ => Look::Unknown,
+            };
+        }
+        if !self.is_passed(hash, Spelling::told::<Self>().mask) {
+            return Look::Absent;
+        }
+        self.ask_next();
+        Look::Unknown
+    }
+
+    /// Asks for the lines behind it.
+    #[inline(always)]
+    fn ask_next(&self) {
+        prefetch(core::ptr::from_ref(self).wrapping_add(1));
+        prefetch(core::ptr::from_ref(self).wrapping_add(2));
+    }
+
     /// The slot with a word.
     #[inline(always)]
     fn slot(&self, word: u64, mask: u64) -> Option<usize> {
