@@ -14,6 +14,21 @@ use crate::sync::version::Version;
 /// Keys of a row: a line of a run.
 pub(super) const ROW: usize = if cfg!(any(miri, small_leaves)) { 2 } else { 8 };
 
+/// Does something for each key of a whole row: without a loop, whose end would be guessed wrongly behind branches that go either way.
+macro_rules! unrolled {
+    ($i:ident => $each:expr) => {
+        unrolled!($i => $each, 0 1 2 3 4 5 6 7)
+    };
+    ($i:ident => $each:expr, $($number:literal)*) => {
+        $(
+            if $number < ROW {
+                let $i = $number;
+                $each;
+            }
+        )*
+    };
+}
+
 /// Where keys are looked for first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row<'g> {
@@ -44,14 +59,18 @@ impl<'g> Row<'g> {
         guard: &'g Guard,
     ) {
         let mut is_small = false;
-        let places = self.hashes.iter_mut().zip(&mut self.buckets).zip(&mut self.versions);
-        for (((to_hash, to_bucket), to_version), key) in places.zip(keys) {
-            let hash = spelling.hash(*key);
+        let mut ask = |i: usize, key: u64| {
+            let hash = spelling.hash(key);
             let segment = names.segment(hash, guard);
             is_small |= !segment.geometry.tells();
             let (bucket, version) = segment.home_of(segment.geometry.home(hash));
             prefetch(bucket);
-            (*to_hash, *to_bucket, *to_version) = (hash, bucket, version);
+            (self.hashes[i], self.buckets[i], self.versions[i]) = (hash, bucket, version);
+        };
+        if let Some(keys) = keys.as_array::<ROW>() {
+            unrolled!(i => ask(i, keys[i]));
+        } else {
+            keys.iter().take(ROW).enumerate().for_each(|(i, key)| ask(i, *key));
         }
         (self.len, self.is_small) = (keys.len().min(ROW), is_small);
     }
@@ -64,13 +83,15 @@ impl<'g> Row<'g> {
             return (1 << self.len) - 1;
         }
         let mut late = 0;
-        let places = self.hashes.iter().zip(&self.buckets).zip(&self.versions);
-        for (i, ((hash, bucket), version)) in places.enumerate().take(self.len) {
-            match bucket.look(*hash, version) {
-                Look::Value(word) => found(i, Some(word)),
-                Look::Absent => found(i, None),
-                Look::Unknown => late |= 1 << i,
-            }
+        let mut look = |i: usize| match self.buckets[i].look(self.hashes[i], self.versions[i]) {
+            Look::Value(word) => found(i, Some(word)),
+            Look::Absent => found(i, None),
+            Look::Unknown => late |= 1 << i,
+        };
+        if self.len == ROW {
+            unrolled!(i => look(i));
+        } else {
+            (0..self.len.min(ROW)).for_each(look);
         }
         late
     }
