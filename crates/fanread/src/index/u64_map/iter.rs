@@ -28,13 +28,13 @@ use crate::sync::shim::AtomicU64;
 /// Pieces that are on their way at most, with the one that is handed out next.
 ///
 /// Fewer leave a long walk waiting, more fetch for nothing at its end.
-const AHEAD: usize = 6;
+const AHEAD: usize = 4;
 
 /// Pieces that are asked for at first: a walk that has just begun may be a short one.
 const FIRST: usize = 2;
 
 /// Of these, how many are looked at before the one that is handed out next, so that second lines have time to come.
-const LOOKED: usize = 2;
+const LOOKED: usize = 1;
 
 /// Places of pieces: a power of two.
 const RING: usize = AHEAD.next_power_of_two();

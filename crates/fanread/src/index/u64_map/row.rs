@@ -5,7 +5,7 @@
 
 use super::raw::Bucket;
 use super::table::{Look, Names};
-use crate::arch::prefetch;
+use crate::arch::prefetch_many;
 use crate::hash::permute::Scrambler;
 use crate::mem::word::Word;
 use crate::sync::epoch::Guard;
@@ -64,7 +64,7 @@ impl<'g> Row<'g> {
             let segment = names.segment(hash, guard);
             is_small |= !segment.geometry.tells();
             let (bucket, version) = segment.home_of(segment.geometry.home(hash));
-            prefetch(bucket);
+            prefetch_many(bucket);
             (self.hashes[i], self.buckets[i], self.versions[i]) = (hash, bucket, version);
         };
         if let Some(keys) = keys.as_array::<ROW>() {
