@@ -59,6 +59,7 @@ const EXTRA_FILES: [&str; 36] = [
     "index/shapes.rs",
     // A hash table beside a list of sorted keys: the table's segments, a run of keys, and the list of runs.
     "index/u64_map/table.rs",
+    "index/u64_map/row.rs",
     "index/u64_map/run.rs",
     "index/u64_map/order.rs",
     // Reading several buckets at one instant and changing several at once, which no other index does.

@@ -52,7 +52,7 @@ pub(super) const SPARE_BITS: u32 = if cfg!(any(shuttle, small_leaves, miri)) { 3
 #[inline(always)]
 pub(super) fn passer(hash: u64) -> (usize, u32) {
     let some = (hash >> 24) as u32;
-    (some as usize % SLOTS, (64 - (SPARE_BITS - 1)) | some / SLOTS as u32 % (SPARE_BITS - 1))
+    (some as usize % SLOTS, 64 - (SPARE_BITS - 1) + some / SLOTS as u32 % (SPARE_BITS - 1))
 }
 
 const _: () = assert!((SPARE_BITS - 1).is_power_of_two());

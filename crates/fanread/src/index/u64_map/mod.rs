@@ -11,6 +11,7 @@
 //! | `raw.rs` | shared memory: buckets, runs, boxes |
 //! | `table.rs` | the table, a `directory` of such buckets |
 //! | `run.rs`, `order.rs` | keys of an interval, and the list of these |
+//! | `row.rs` | keys that are looked for together |
 //! | `search.rs` | points |
 //! | `insert.rs`, `remove.rs` | writes |
 //! | `resize.rs` | copies of segments |
@@ -235,7 +236,7 @@ crate::api::u64_map_methods! {
     U64Map,
     insert: "The line of the key's hash, and the lines of the end of a run of keys, which are mostly cached: one wait. One \
              insertion in some hundreds copies a run, and one in many a segment of the table.",
-    range: "The lines of a run of keys to begin; then a line for each entry, those of the next 16 to 24 entries asked for \
+    range: "The lines of a run of keys to begin; then a line for each entry, those of the next 16 to 32 entries asked for \
             ahead, and one for eight keys.",
     bound: "The line of the key itself and some lines of a run of keys, all at once, and if the key is not there, the line of \
             its neighbour's value: one wait or two.",

@@ -126,7 +126,7 @@ impl<V> Pinned<'_, V> {
     fn find_all<A>(&self, keys: &[u64], found: &mut [A], answer: impl Fn(Option<Word>) -> A) {
         let (map, guard) = (self.map, &self.guard);
         let Some(names) = map.table.names(guard) else {
-            found.iter_mut().for_each(|found| *found = answer(None));
+            found.fill_with(|| answer(None));
             return;
         };
         let mut rows = [Row::new(names, guard); ROWS];
