@@ -48,7 +48,7 @@ const NAMES: [&str; 10] =
     ["mod", "layout", "raw", "search", "insert", "remove", "resize", "iter", "check", "tests"];
 
 /// Files beside those of the list, each for a reason.
-const EXTRA_FILES: [&str; 36] = [
+const EXTRA_FILES: [&str; 37] = [
     // The map with byte strings in the records of their keys, whose values no macro can name.
     "index/ordered_map/bytes.rs",
     // The prefix table has nodes in a table where an index has only one kind of bytes.
@@ -59,6 +59,7 @@ const EXTRA_FILES: [&str; 36] = [
     "index/shapes.rs",
     // A hash table beside a list of sorted keys: the table's segments, a run of keys, and the list of runs.
     "index/u64_map/table.rs",
+    "index/u64_map/row.rs",
     "index/u64_map/run.rs",
     "index/u64_map/order.rs",
     // Reading several buckets at one instant and changing several at once, which no other index does.

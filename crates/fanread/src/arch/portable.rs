@@ -84,6 +84,16 @@ pub(super) fn match_u32(line: &[AtomicU64; 8], want: u32, mask: u32) -> u32 {
 }
 
 #[inline]
+pub(super) fn match_low_halves(words: &[AtomicU64; 4], want: u32) -> u32 {
+    let mut found = 0;
+    for (i, word) in words.iter().enumerate() {
+        // Relaxed: as in `match_words`.
+        found |= u32::from(word.load(LOAD) as u32 == want) << i;
+    }
+    found
+}
+
+#[inline]
 pub(super) fn match_bytes(line: &[AtomicU64; 8], byte: u8) -> (u32, u32) {
     let (mut at_most, mut equal) = (0, 0);
     for (i, word) in line.iter().take(2).enumerate() {

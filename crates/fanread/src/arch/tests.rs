@@ -11,6 +11,7 @@ struct Twin {
     match_u16: fn(&[AtomicU64; 8], u16) -> u32,
     match_u64: fn(&[AtomicU64; 8], u64, u64) -> u8,
     match_four: fn(&[AtomicU64; 4], u64, u64) -> u8,
+    match_low_halves: fn(&[AtomicU64; 4], u32) -> u32,
     match_u32: fn(&[AtomicU64; 8], u32, u32) -> u32,
     match_bytes: fn(&[AtomicU64; 8], u8) -> (u32, u32),
 }
@@ -23,6 +24,7 @@ fn twins() -> Vec<Twin> {
             match_u16: portable::match_u16,
             match_u64: portable::match_u64,
             match_four: portable::match_four,
+            match_low_halves: portable::match_low_halves,
             match_u32: portable::match_u32,
             match_bytes: portable::match_bytes,
         },
@@ -31,6 +33,7 @@ fn twins() -> Vec<Twin> {
             match_u16: super::match_u16,
             match_u64: super::match_u64,
             match_four: super::match_four,
+            match_low_halves: super::match_low_halves,
             match_u32: |line, want, mask| {
                 super::Lanes::match_u32(super::Baseline, line, want, mask)
             },
@@ -53,6 +56,7 @@ fn twins() -> Vec<Twin> {
                 words
             },
             match_four: super::match_four,
+            match_low_halves: super::match_low_halves,
             match_u32: |line, want, mask| {
                 super::Lanes::match_u32(super::Avx512::detect().unwrap(), line, want, mask)
             },
@@ -108,6 +112,11 @@ fn every_twin_finds_the_lanes_that_a_plain_comparison_finds() {
                         .map(|four| (twin.match_four)(four.unwrap(), want, mask));
                     assert_eq!(low | high << 4, expected, "{} {line:x?}", twin.name);
                 }
+            }
+            for want in lanes.chunks(2).map(|two| u32::from(two[0]) | u32::from(two[1]) << 16) {
+                let expected: u32 = (0..4).map(|i| u32::from(line[i] as u32 == want) << i).sum();
+                let found = (twin.match_low_halves)(shared.first_chunk().unwrap(), want);
+                assert_eq!(found, expected, "{} {line:x?} {want:x}", twin.name);
             }
             let heads: Vec<u32> =
                 line.iter().flat_map(|word| [*word as u32, (*word >> 32) as u32]).collect();

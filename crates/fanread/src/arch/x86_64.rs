@@ -180,6 +180,17 @@ pub(super) fn match_four(words: &[AtomicU64; 4], want: u64, mask: u64) -> u8 {
     match_pairs(pair::<0, _>(words), pair::<1, _>(words), want, mask)
 }
 
+#[inline(always)]
+pub(super) fn match_low_halves(words: &[AtomicU64; 4], want: u32) -> u32 {
+    let (x, y) = (pair::<0, _>(words), pair::<1, _>(words));
+    // SAFETY: as in `match_u16`.
+    unsafe {
+        let low = _mm_shuffle_ps::<0b10_00_10_00>(_mm_castsi128_ps(x), _mm_castsi128_ps(y));
+        let same = _mm_cmpeq_epi32(_mm_castps_si128(low), _mm_set1_epi32(want.cast_signed()));
+        _mm_movemask_ps(_mm_castsi128_ps(same)).cast_unsigned()
+    }
+}
+
 /// `match_u64` for the four words in `x` and `y`.
 #[inline(always)]
 fn match_pairs(x: __m128i, y: __m128i, want: u64, mask: u64) -> u8 {

@@ -55,9 +55,9 @@ impl Part {
 
 /// How a bucket that keeps whole hashes writes them into words, whose own bits (`mask`) are never 0 nor 1.
 ///
-/// Where a bucket is tells the top bits of the hashes in it. In a large table these are enough bits to leave some of them out: one
-/// then says that the slot is taken, and the others (`!mask`) are free for the bucket's use. In a small one the words are
-/// hashes combined with the bucket's *filler*, a hash that can never be there.
+/// Where a bucket is tells the top bits of the hashes in it. In a large table these are enough bits to leave some of them out: the
+/// lowest of these then says that the slot is taken, and the others (`!mask`) are free for the bucket's use. In a small one the words
+/// are hashes combined with the bucket's *filler*, a hash that can never be there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Spelling {
     /// The bits of a word that are the hash's.
@@ -75,8 +75,11 @@ impl Spelling {
     pub(crate) const NONE: Self = Self { mask: Self::WHOLE, taken: 0, filler: 0 };
 
     /// That of a table which is large enough for words that leave bits out.
+    #[inline(always)]
     pub(crate) const fn told<B: Bucket>() -> Self {
-        Self { mask: 1 << 63 | !0 >> B::SPARE_BITS, taken: 1 << 63, filler: 0 }
+        // Buckets that keep no hashes do not look at it.
+        let spare = if B::SPARE_BITS == 0 { 1 } else { B::SPARE_BITS };
+        Self { mask: !0 >> (spare - 1), taken: 1 << (64 - spare), filler: 0 }
     }
 
     /// The word of a hash, in the bits of `mask`.
@@ -90,14 +93,16 @@ impl Spelling {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
 pub(crate) struct Geometry {
+    /// As many homes as there were in all if every part of this size had so many, and how many are those of parts before: so a hash
+    /// finds its home by a product.
+    scale: u64,
+    before: u64,
+    /// What the first `window` buckets combine hashes with, the others with 0; itself 0 if words leave bits out.
+    filler: u64,
     /// The hashes of the segment.
     pub(crate) part: Part,
     homes: u32,
     window: u32,
-    /// How words are written; the fillers of the first `window` buckets and of the others.
-    mask: u64,
-    taken: u64,
-    fillers: [u64; 2],
 }
 
 impl Geometry {
@@ -117,17 +122,15 @@ impl Geometry {
         let homes =
             if homes > BLOCK_BUCKETS { homes.next_multiple_of(BLOCK_BUCKETS) } else { homes };
         assert!(homes >> 31 == 0, "a segment names a bucket by 31 bits of a hash");
+        assert!(part.bits < 32, "so the product with a hash has room");
         let window = window.min(homes / 2).max(1);
         let untold = B::SPARE_BITS.saturating_sub(part.bits);
         let tells = B::SPARE_BITS > 0 && (untold == 0 || homes >> untold > window + 1);
-        let (mask, taken, fillers) = if tells {
-            let Spelling { mask, taken, filler } = Spelling::told::<B>();
-            (mask, taken, [filler; 2])
-        } else {
-            // A hash of the home in the middle, and one of the first.
-            (Spelling::WHOLE, 0, [1 << 63 >> part.bits, 0])
-        };
-        Self { part, homes: homes as u32, window: window as u32, mask, taken, fillers }
+        // A hash of the home in the middle. The first bucket's is 0.
+        let filler = if tells { 0 } else { 1 << 63 >> part.bits };
+        let scale = (homes as u64) << part.bits;
+        let before = part.first.checked_shr(64 - part.bits).unwrap_or(0) * homes as u64;
+        Self { scale, before, filler, part, homes: homes as u32, window: window as u32 }
     }
 
     /// One with a quarter more homes.
@@ -158,10 +161,11 @@ impl Geometry {
         self.buckets() * B::SLOTS * B::FILLED[1] / 64
     }
 
-    /// The first bucket of a hash.
+    /// The first bucket of a hash of this part.
     #[inline(always)]
     pub(crate) fn home(self, hash: u64) -> usize {
-        (((hash << self.part.bits >> 32) * u64::from(self.homes)) >> 32) as usize
+        debug_assert!(self.part.has(hash), "S2");
+        ((u128::from(hash) * u128::from(self.scale)) >> 64) as usize - self.before as usize
     }
 
     /// The buckets of a hash whose home this is.
@@ -173,15 +177,19 @@ impl Geometry {
 
     /// How a bucket writes hashes, of at least four buckets.
     #[inline(always)]
-    pub(crate) fn spelling(self, bucket: usize) -> Spelling {
-        let filler = self.fillers[usize::from(bucket >= self.window as usize)];
-        Spelling { mask: self.mask, taken: self.taken, filler }
+    pub(crate) fn spelling<B: Bucket>(self, bucket: usize) -> Spelling {
+        if const { B::SPARE_BITS > 0 } && self.tells() {
+            return Spelling::told::<B>();
+        }
+        // The first buckets are those whose window may reach around the end.
+        let filler = if bucket >= self.window as usize { 0 } else { self.filler };
+        Spelling { mask: Spelling::WHOLE, taken: 0, filler }
     }
 
     /// Whether all buckets write hashes as [`Spelling::told`] says.
     #[inline(always)]
     pub(crate) fn tells(self) -> bool {
-        self.mask != Spelling::WHOLE
+        self.filler == 0
     }
 
     /// How many numbers of 63 bits name one home, rounded down: a division that [`hashes`](Self::hashes) is spared.
@@ -192,7 +200,7 @@ impl Geometry {
     /// What finds the hashes of the words in a bucket.
     #[inline(always)]
     pub(crate) fn hashes<B: Bucket>(self, bucket: usize, places: u64) -> impl Fn(u64) -> u64 {
-        let (filler, is_whole) = (self.spelling(bucket).filler, self.mask == Spelling::WHOLE);
+        let (filler, is_whole) = (self.spelling::<B>(bucket).filler, !self.tells());
         let bits = self.part.bits;
         // Of the 32 bits that tell the home, the lower ones are known, and the rest follows from which homes there can be.
         let known = !0_u64 >> 32 >> B::SPARE_BITS.saturating_sub(bits);
@@ -258,10 +266,10 @@ mod tests {
     fn a_hash_comes_back_from_its_word_in_every_bucket_of_its_window() {
         let mut with_room = 0;
         for (geometry, mut rng) in some() {
-            with_room += usize::from(geometry.mask != Spelling::WHOLE);
+            with_room += usize::from(geometry.tells());
             for hash in hashes(geometry, &mut rng) {
                 for bucket in geometry.window(geometry.home(hash)) {
-                    let spelling = geometry.spelling(bucket);
+                    let spelling = geometry.spelling::<Four>(bucket);
                     let word = spelling.word(hash) & spelling.mask;
                     assert!(word > 1, "{geometry:?} {bucket}");
                     let others = rng.next_u64() & !spelling.mask;
@@ -278,10 +286,12 @@ mod tests {
 
     #[test]
     fn no_hash_of_a_window_is_written_as_a_free_slot() {
-        for (geometry, _) in some().filter(|(geometry, _)| geometry.mask == Spelling::WHOLE) {
+        for (geometry, _) in some().filter(|(geometry, _)| !geometry.tells()) {
+            let end = !0 >> geometry.part.bits;
             for bucket in (0..geometry.buckets()).rev().take(3000) {
                 for word in [0, 1] {
-                    let hash = word ^ geometry.spelling(bucket).filler;
+                    let hash = word ^ geometry.spelling::<Four>(bucket).filler;
+                    let hash = geometry.part.first | hash & end;
                     let mut window = geometry.window(geometry.home(hash));
                     assert!(window.all(|at| at != bucket), "{geometry:?} {bucket}");
                 }
@@ -296,6 +306,7 @@ mod tests {
             let slots = geometry.buckets() * Four::SLOTS;
             assert!(slots * 10 >= entries * 14 && geometry.limit::<Four>() > entries + 1);
             for hash in [0, u64::MAX, u64::MAX >> 3, 1 << 60, 12345 << 40] {
+                let hash = 1 << 63 | hash;
                 let window: HashSet<_> = geometry.window(geometry.home(hash)).collect();
                 assert!(window.iter().all(|at| *at < geometry.buckets()));
                 assert_eq!(window.len(), geometry.window as usize);

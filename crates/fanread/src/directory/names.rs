@@ -1,7 +1,7 @@
 //! Which segment has a hash.
 
 use super::layout::Part;
-use super::raw::Bucket;
+use super::raw::{Bucket, Table};
 use super::{Geometry, Segment};
 use crate::sync::epoch::Guard;
 use crate::sync::shared::{Owned, Place, Shared};
@@ -10,9 +10,7 @@ use crate::sync::shim::{AtomicU64, Ordering::Relaxed};
 /// The segments by the top bits of a hash.
 #[derive(Debug)]
 pub(crate) struct Names<B: Bucket> {
-    /// How many bits of a hash are not looked at, less one.
-    shift: u32,
-    segments: Box<[Shared<Segment<B>>]>,
+    segments: Table<B>,
     /// How many different ones there are.
     count: AtomicU64,
 }
@@ -20,25 +18,22 @@ pub(crate) struct Names<B: Bucket> {
 impl<B: Bucket> Place for Names<B> {}
 
 impl<B: Bucket> Names<B> {
-    /// Those of a map's first segment.
+    /// Those of a map's first segment: two, so that a hash is looked at as where there are more.
     pub(super) fn of(segment: Owned<Segment<B>>) -> Self {
-        Self { shift: 63, segments: Box::new([Shared::new(segment)]), count: AtomicU64::new(1) }
-    }
-
-    #[inline(always)]
-    fn index(&self, hash: u64) -> usize {
-        (hash >> 1 >> self.shift) as usize
+        let segment = Shared::new(segment);
+        let segments = [segment.alias(), segment].into();
+        Self { segments: Table::new(segments), count: AtomicU64::new(1) }
     }
 
     /// How many bits of a hash are looked at.
     fn bits(&self) -> u32 {
-        63 - self.shift
+        self.segments.bits()
     }
 
     /// The segment of a hash.
     #[inline(always)]
     pub(crate) fn segment<'g>(&self, hash: u64, guard: &'g Guard) -> &'g Segment<B> {
-        self.segments[self.index(hash)].get(guard).expect("S2")
+        self.segments.get(hash, guard)
     }
 
     /// Each segment once.
@@ -49,7 +44,7 @@ impl<B: Bucket> Names<B> {
     /// One pointer to each segment.
     pub(super) fn places(&self) -> impl Iterator<Item = &Shared<Segment<B>>> {
         let mut last: Option<&Shared<Segment<B>>> = None;
-        self.segments.iter().filter(move |place| {
+        self.segments.all().iter().filter(move |place| {
             let is_new = last.is_none_or(|last| !last.is_same(place));
             last = Some(place);
             is_new
@@ -59,7 +54,7 @@ impl<B: Bucket> Names<B> {
     /// Whether a segment may become two: if names would not be many more than segments, as chosen hashes could make them.
     pub(super) fn may_split(&self, geometry: Geometry) -> bool {
         geometry.part.bits < 31
-            && (geometry.part.bits < self.bits() || self.segments.len() < 8 * self.count())
+            && (geometry.part.bits < self.bits() || self.segments.all().len() < 8 * self.count())
     }
 
     /// Whether the names are too few for a segment of `bits`.
@@ -69,8 +64,9 @@ impl<B: Bucket> Names<B> {
 
     /// Twice as many names.
     pub(super) fn doubled(&self) -> Self {
-        let segments = self.segments.iter().flat_map(|name| [name.alias(), name.alias()]).collect();
-        Self { shift: self.shift - 1, segments, count: AtomicU64::new(self.count() as u64) }
+        let names = self.segments.all().iter();
+        let segments = names.flat_map(|name| [name.alias(), name.alias()]).collect();
+        Self { segments: Table::new(segments), count: AtomicU64::new(self.count() as u64) }
     }
 
     fn count(&self) -> usize {
@@ -87,15 +83,15 @@ impl<B: Bucket> Names<B> {
     /// Names `new` for all hashes of a part. The caller is the only one who does such things.
     pub(super) fn name(&self, part: Part, new: &Shared<Segment<B>>) {
         let names = 1 << (self.bits() - part.bits);
-        let first = self.index(part.first());
-        self.segments[first..first + names].iter().for_each(|name| name.point_to(new));
+        let first = self.segments.index(part.first());
+        self.segments.all()[first..first + names].iter().for_each(|name| name.point_to(new));
     }
 
     pub(super) fn place(&self, hash: u64) -> &Shared<Segment<B>> {
-        &self.segments[self.index(hash)]
+        &self.segments.all()[self.segments.index(hash)]
     }
 
     pub(super) fn bytes(&self) -> usize {
-        size_of::<Self>() + size_of_val(&*self.segments)
+        size_of::<Self>() + size_of_val(self.segments.all())
     }
 }

@@ -1,21 +1,25 @@
-//! The memory of segments.
+//! The memory of segments, and the table of their names.
 //!
 //! # Invariants
 //!
 //! * **M1** The memory of a segment is zeroed at first, made of whole buckets, lives as long as the segment, and is only accessed
 //!   as buckets, which are made of atomics.
+//! * **M2** A table of names has two to the power of `64 - shift` of them, none of which is ever null.
 
-#![expect(unsafe_code, reason = "views memory as buckets")]
+#![expect(unsafe_code, reason = "views memory as buckets, and looks at names unchecked")]
 
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 use std::sync::OnceLock;
 
 use super::layout::{BLOCK_BUCKETS, Spelling};
+use super::segment::Segment;
 use crate::mem::arena::Arena;
 use crate::mem::pages::Pages;
 use crate::mem::{AllocError, LINE_BYTES};
+use crate::sync::epoch::Guard;
 use crate::sync::lock::Lock;
+use crate::sync::shared::Shared;
 use crate::sync::version::Version;
 
 /// The base-2 logarithm of a block's bytes.
@@ -137,16 +141,60 @@ impl<B: Bucket> Blocks<B> {
     }
 }
 
+/// Segments by the top bits of a hash.
+#[derive(Debug)]
+pub(super) struct Table<B: Bucket> {
+    names: Box<[Shared<Segment<B>>]>,
+    /// How many bits of a hash are not looked at.
+    shift: u32,
+}
+
+impl<B: Bucket> Table<B> {
+    /// One of names of which none is null; two, or four, or eight, and so on.
+    pub(super) fn new(names: Box<[Shared<Segment<B>>]>) -> Self {
+        assert!(names.len() > 1 && names.len().is_power_of_two(), "M2");
+        let shift = 64 - names.len().ilog2();
+        Self { names, shift }
+    }
+
+    /// How many bits of a hash are looked at.
+    pub(super) fn bits(&self) -> u32 {
+        64 - self.shift
+    }
+
+    #[inline(always)]
+    pub(super) fn index(&self, hash: u64) -> usize {
+        (hash >> (self.shift & 63)) as usize
+    }
+
+    /// The segment of a hash.
+    #[inline(always)]
+    pub(super) fn get<'g>(&self, hash: u64, guard: &'g Guard) -> &'g Segment<B> {
+        // SAFETY: so many bits of a hash number the names (M2).
+        let name = unsafe { self.names.get_unchecked(self.index(hash)) };
+        // SAFETY: none is null (M2).
+        unsafe { name.get(guard).unwrap_unchecked() }
+    }
+
+    /// All names. Who stores one stores no null.
+    pub(super) fn all(&self) -> &[Shared<Segment<B>>] {
+        &self.names
+    }
+}
+
 /// Where [`BLOCK_BUCKETS`] buckets are, and what their writers lock: beside each other, since a search needs both.
 #[derive(Debug)]
 struct Block<B> {
-    buckets: NonNull<B>,
+    /// Where the segment's first bucket would be if all were in one piece with these. The address of memory that is not ours,
+    /// but for what is in this block.
+    first: *const B,
     version: Version,
 }
 
 impl<B> Block<B> {
-    fn at(buckets: NonNull<B>) -> Self {
-        Self { buckets, version: Version::default() }
+    fn at(buckets: NonNull<B>, number: usize) -> Self {
+        let first = buckets.as_ptr().cast_const().wrapping_sub(number * BLOCK_BUCKETS);
+        Self { first, version: Version::default() }
     }
 }
 
@@ -175,7 +223,7 @@ impl<B: Bucket> Memory<B> {
     pub(super) fn new(blocks: &Blocks<B>, buckets: usize) -> Result<Self, AllocError> {
         if buckets <= BLOCK_BUCKETS {
             let own = Pages::zeroed(buckets * LINE_BYTES)?;
-            let blocks = Box::new([Block::at(own.base().cast())]);
+            let blocks = Box::new([Block::at(own.base().cast(), 0)]);
             return Ok(Self { blocks, units: Vec::new(), own: Some(own), buckets });
         }
         let mut units = Vec::with_capacity(buckets.div_ceil(BLOCK_BUCKETS));
@@ -190,7 +238,8 @@ impl<B: Bucket> Memory<B> {
                 }
             }
         }
-        let places = units.iter().map(|unit| Block::at(blocks.first_bucket(*unit))).collect();
+        let places = units.iter().enumerate();
+        let places = places.map(|(i, unit)| Block::at(blocks.first_bucket(*unit), i)).collect();
         Ok(Self { blocks: places, units, own: None, buckets })
     }
 
@@ -200,8 +249,8 @@ impl<B: Bucket> Memory<B> {
         debug_assert!(at < self.buckets);
         // SAFETY: `at` is below `buckets`, for which there are as many blocks as it takes.
         let block = unsafe { self.blocks.get_unchecked(at / BLOCK_BUCKETS) };
-        // SAFETY: a bucket of a block, initialised, shared as buckets only (M1).
-        (unsafe { block.buckets.add(at % BLOCK_BUCKETS).as_ref() }, &block.version)
+        // SAFETY: `at` is in this block, so this is a bucket of it, initialised, shared as buckets only (M1).
+        (unsafe { &*block.first.wrapping_add(at) }, &block.version)
     }
 
     /// All versions, by the numbers of their blocks.

@@ -9,9 +9,9 @@ use crate::sync::shared;
 use crate::sync::shim::{AtomicU64, Ordering::Relaxed};
 use crate::sync::version::{Locked, Version};
 
-/// A part of the directory. What a search needs of it is in the first 64 bytes.
+/// A part of the directory. What a search needs of it is in the first line.
 #[derive(Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub(crate) struct Segment<B: Bucket> {
     pub(crate) geometry: Geometry,
     memory: Memory<B>,
@@ -167,7 +167,7 @@ impl<B: Bucket> Segment<B> {
                 self.go_on(held, at / BLOCK_BUCKETS)?;
             }
             let bucket = self.bucket(at);
-            let spelling = self.geometry.spelling(at);
+            let spelling = self.geometry.spelling::<B>(at);
             if let Some(slot) = find(bucket, spelling) {
                 return Ok(Place::Entry(Slot { bucket: at, slot }));
             }
@@ -211,14 +211,14 @@ impl<B: Bucket> Segment<B> {
 
     #[inline(always)]
     fn set(&self, Slot { bucket, slot }: Slot, (hash, entry): (u64, B::Entry)) {
-        self.bucket(bucket).fill(slot, hash, self.geometry.spelling(bucket), entry);
+        self.bucket(bucket).fill(slot, hash, self.geometry.spelling::<B>(bucket), entry);
     }
 
     /// Tells the buckets from a hash's home up to another that its entry went past them.
     #[inline(never)]
     fn pass(&self, hash: u64, home: usize, up_to: usize) {
         let passed = self.geometry.window(home).take_while(|at| *at != up_to);
-        passed.for_each(|at| self.bucket(at).pass(hash, self.geometry.spelling(at)));
+        passed.for_each(|at| self.bucket(at).pass(hash, self.geometry.spelling::<B>(at)));
     }
 
     /// Takes the entry out of a slot. The caller holds the window.
@@ -226,7 +226,7 @@ impl<B: Bucket> Segment<B> {
         let place = self.bucket(bucket);
         // Nobody has gone past a bucket that still has a free slot.
         let gone = place.free() == 0;
-        held.first.change(|| place.empty(slot, gone, self.geometry.spelling(bucket)));
+        held.first.change(|| place.empty(slot, gone, self.geometry.spelling::<B>(bucket)));
         // Relaxed: as in `put`.
         self.counts.fetch_add((if gone { ONE_GONE } else { 0 }).wrapping_sub(1), Relaxed);
     }
@@ -251,14 +251,14 @@ impl<B: Bucket> Segment<B> {
                 self.set(Slot { bucket, slot: free.trailing_zeros() as usize }, entry);
                 return true;
             }
-            self.bucket(bucket).pass(entry.0, self.geometry.spelling(bucket));
+            self.bucket(bucket).pass(entry.0, self.geometry.spelling::<B>(bucket));
         }
         false
     }
 
     /// How many entries a bucket has, if nobody is writing.
     pub(super) fn taken(&self, at: usize) -> usize {
-        let (bucket, mask) = (self.bucket(at), self.geometry.spelling(at).mask);
+        let (bucket, mask) = (self.bucket(at), self.geometry.spelling::<B>(at).mask);
         B::SLOTS - (bucket.free() | bucket.gone(mask)).count_ones() as usize
     }
 

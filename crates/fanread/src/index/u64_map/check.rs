@@ -79,7 +79,7 @@ fn check_segment(segment: &Segment) -> Result<usize, Broken> {
         let bucket = segment.bucket(at);
         for slot in 0..SLOTS {
             let word = bucket.word(slot);
-            match word & geometry.spelling(at).mask {
+            match word & geometry.spelling::<Bucket>(at).mask {
                 FREE if word == FREE => continue,
                 GONE => {
                     gone += 1;
@@ -93,7 +93,7 @@ fn check_segment(segment: &Segment) -> Result<usize, Broken> {
             let goes_on = |at| {
                 let bucket = segment.bucket(at);
                 bucket.matches(FREE, Spelling::WHOLE) == 0
-                    && bucket.is_passed(hash, geometry.spelling(at).mask)
+                    && bucket.is_passed(hash, geometry.spelling::<Bucket>(at).mask)
             };
             let is_reached = passed.all(goes_on) && window.any(|place| place == at);
             if !is_reached || !entries.insert(hash) {

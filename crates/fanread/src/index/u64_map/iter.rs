@@ -18,20 +18,23 @@ use core::sync::atomic::Ordering::Relaxed;
 use smallvec::SmallVec;
 
 use super::raw::read_value;
+use super::row::{ROW, Row};
 use super::run::{FEW_FRESH, Run};
-use super::table::{Home, Look};
 use super::{Pinned, Ref};
 use crate::arch::prefetch;
 use crate::mem::word::Word;
 use crate::sync::shim::AtomicU64;
 
-/// Keys of a piece: a line of a run.
-const PIECE: usize = if cfg!(any(miri, small_leaves)) { 2 } else { 8 };
-
 /// Pieces that are on their way at most, with the one that is handed out next.
 ///
 /// Fewer leave a long walk waiting, more fetch for nothing at its end.
-const AHEAD: usize = 3;
+const AHEAD: usize = 4;
+
+/// Pieces that are asked for at first: a walk that has just begun may be a short one.
+const FIRST: usize = 2;
+
+/// Of these, how many are looked at before the one that is handed out next, so that second lines have time to come.
+const LOOKED: usize = 1;
 
 /// Places of pieces: a power of two.
 const RING: usize = AHEAD.next_power_of_two();
@@ -39,60 +42,73 @@ const RING: usize = AHEAD.next_power_of_two();
 /// Keys that are looked for together.
 #[derive(Clone, Copy, Debug)]
 struct Piece<'g> {
-    len: usize,
+    keys: [u64; ROW],
+    row: Row<'g>,
+    values: [Word; ROW],
     /// Which keys have values, and of which that is not known yet.
-    ready: u32,
-    late: u32,
-    keys: [u64; PIECE],
-    homes: [Option<Home<'g>>; PIECE],
-    values: [Word; PIECE],
+    ready: u64,
+    late: u64,
 }
 
 impl<'g> Piece<'g> {
-    const EMPTY: Self = Self {
-        len: 0,
-        ready: 0,
-        late: 0,
-        keys: [0; PIECE],
-        homes: [None; PIECE],
-        values: [core::ptr::null_mut(); PIECE],
-    };
-
-    /// Asks for the lines of the keys.
-    #[inline(always)]
-    fn ask<V>(&mut self, pinned: &'g Pinned<'_, V>) {
-        let Some(names) = pinned.map.table.names(&pinned.guard) else { return };
-        for (home, key) in self.homes.iter_mut().zip(&self.keys).take(self.len) {
-            *home = Some(names.home(pinned.map.spelling.hash(*key), &pinned.guard));
-        }
-    }
-
     /// Looks at the lines that were asked for, and asks for the next ones where they do not tell.
     #[inline(always)]
     fn look(&mut self) {
-        (self.ready, self.late) = (0, 0);
-        for (i, home) in self.homes.iter().enumerate().take(self.len) {
-            match home.as_ref().map_or(Look::Absent, Home::look) {
-                Look::Value(word) => {
-                    self.values[i] = word;
-                    self.ready |= 1 << i;
-                }
-                Look::Absent => {}
-                Look::Unknown => self.late |= 1 << i,
+        let (values, mut ready) = (&mut self.values, 0);
+        self.late = self.row.look(|i, word| {
+            if let Some(word) = word {
+                values[i] = word;
+                ready |= 1 << i;
             }
-        }
+        });
+        self.ready = ready;
     }
 
     /// Looks at all lines that are left.
     #[inline(always)]
     fn finish<V>(&mut self, pinned: &'g Pinned<'_, V>) {
         while self.late != 0 {
-            let i = self.late.trailing_zeros() as usize;
+            let i = self.late.trailing_zeros() as usize % ROW;
             self.late &= self.late - 1;
             if let Some(word) = pinned.map.find_word(self.keys[i], &pinned.guard) {
                 self.values[i] = word;
                 self.ready |= 1 << i;
             }
+        }
+    }
+}
+
+/// Entries that are handed out next.
+#[derive(Debug)]
+struct Found {
+    keys: [u64; ROW],
+    values: [Word; ROW],
+    /// Which of them come next, and how many there are.
+    at: usize,
+    len: usize,
+}
+
+impl Found {
+    const NONE: Self = Self { keys: [0; ROW], values: [core::ptr::null_mut(); ROW], at: 0, len: 0 };
+
+    /// Takes those of a piece.
+    #[inline(always)]
+    fn take(&mut self, piece: &Piece<'_>) {
+        self.at = 0;
+        if piece.ready == (1 << ROW) - 1 {
+            (self.keys, self.values, self.len) = (piece.keys, piece.values, ROW);
+        } else {
+            self.take_some(piece);
+        }
+    }
+
+    /// The same where some keys have no value, or there are fewer.
+    #[inline(never)]
+    fn take_some(&mut self, piece: &Piece<'_>) {
+        self.len = 0;
+        for i in (0..ROW).filter(|i| piece.ready >> i & 1 != 0) {
+            (self.keys[self.len], self.values[self.len]) = (piece.keys[i], piece.values[i]);
+            self.len += 1;
         }
     }
 }
@@ -115,12 +131,12 @@ struct Walk<'g, const UP: bool> {
     fresh: SmallVec<[u64; FEW_FRESH]>,
     /// Pieces by their numbers, as places are used again: those before `looked` were looked at, those before `asked` asked
     /// for.
-    pieces: [Piece<'g>; RING],
+    pieces: SmallVec<[Piece<'g>; RING]>,
     asked: usize,
     looked: usize,
-    /// The piece that is handed out next, and which keys of the one before are still to come.
+    /// The piece that is handed out next, and what is left of the one before.
     next: usize,
-    ready: u32,
+    found: Found,
 }
 
 impl<'g, const UP: bool> Walk<'g, UP> {
@@ -136,44 +152,51 @@ impl<'g, const UP: bool> Walk<'g, UP> {
             at: 0,
             is_next_asked: false,
             fresh: SmallVec::new(),
-            pieces: [Piece::EMPTY; RING],
+            pieces: SmallVec::new(),
             asked: 0,
             looked: 0,
             next: 0,
-            ready: 0,
+            found: Found::NONE,
         }
     }
 
     /// The next entry.
     #[inline(always)]
     fn next<V>(&mut self, pinned: &'g Pinned<'g, V>) -> Option<(u64, Word)> {
-        if self.ready == 0 {
+        if self.found.at == self.found.len {
             self.fill(pinned);
-            if self.ready == 0 {
+            if self.found.len == 0 {
                 return None;
             }
         }
-        let piece = &self.pieces[self.next.wrapping_sub(1) % RING];
-        let at = self.ready.trailing_zeros() as usize % PIECE;
-        self.ready &= self.ready - 1;
-        Some((piece.keys[at], piece.values[at]))
+        let at = self.found.at % ROW;
+        self.found.at += 1;
+        Some((self.found.keys[at], self.found.values[at]))
     }
 
     /// Goes on to the next piece that has an entry; leaves nothing ready at the end.
     #[inline(never)]
     fn fill<V>(&mut self, pinned: &'g Pinned<'g, V>) {
-        while self.ready == 0 {
-            // A walk that has just begun may be a short one.
-            let (before, ahead) = (self.asked, if self.next == 0 { AHEAD - 1 } else { AHEAD });
+        (self.found.at, self.found.len) = (0, 0);
+        let (map, guard) = (pinned.map, &pinned.guard);
+        let Some(names) = map.table.names(guard) else { return };
+        if self.pieces.is_empty() {
+            let (row, values) = (Row::new(names, guard), [core::ptr::null_mut(); ROW]);
+            let piece = Piece { keys: [0; ROW], row, values, ready: 0, late: 0 };
+            self.pieces = SmallVec::from_buf([piece; RING]);
+        }
+        while self.found.len == 0 {
+            let is_first = self.next == 0;
+            let (before, ahead) = (self.asked, if is_first { FIRST } else { AHEAD });
             while self.asked < self.next + ahead {
-                let mut keys = [0; PIECE];
+                let mut keys = [0; ROW];
                 let len = self.keys(pinned, &mut keys);
                 if len == 0 {
                     break;
                 }
                 let piece = &mut self.pieces[self.asked % RING];
-                (piece.keys, piece.len) = (keys, len);
-                piece.ask(pinned);
+                piece.keys = keys;
+                piece.row.ask(names, &map.spelling, &keys[..len], guard);
                 self.asked += 1;
                 self.ask_for_next_run(pinned);
             }
@@ -181,21 +204,22 @@ impl<'g, const UP: bool> Walk<'g, UP> {
                 return;
             }
             // The piece behind the next one, too, if its lines have had time to come.
-            while self.looked <= self.next || self.looked < before.min(self.next + 2) {
+            let looked = if is_first { self.asked } else { before.min(self.next + 1 + LOOKED) };
+            while self.looked <= self.next || self.looked < looked {
                 self.pieces[self.looked % RING].look();
                 self.looked += 1;
             }
             let piece = &mut self.pieces[self.next % RING];
             piece.finish(pinned);
-            self.ready = piece.ready;
+            self.found.take(piece);
             self.next += 1;
         }
     }
 
     /// Takes the next keys of the order; returns how many.
     #[inline(always)]
-    fn keys<V>(&mut self, pinned: &'g Pinned<'g, V>, keys: &mut [u64; PIECE]) -> usize {
-        let len = if self.take_all(keys) { PIECE } else { self.keys_of_runs(pinned, keys) };
+    fn keys<V>(&mut self, pinned: &'g Pinned<'g, V>, keys: &mut [u64; ROW]) -> usize {
+        let len = if self.take_all(keys) { ROW } else { self.keys_of_runs(pinned, keys) };
         if len > 0 && self.is_outside(keys[len - 1]) {
             (self.run, self.from) = (None, None);
             return keys[..len].partition_point(|key| !self.is_outside(*key));
@@ -205,37 +229,37 @@ impl<'g, const UP: bool> Walk<'g, UP> {
 
     /// Takes as many keys as there is room for, if the run has so many and no fresh ones between them.
     #[inline(always)]
-    fn take_all(&mut self, keys: &mut [u64; PIECE]) -> bool {
+    fn take_all(&mut self, keys: &mut [u64; ROW]) -> bool {
         if self.run.is_none() {
             return false;
         }
         let words = self.words;
         let words = if UP {
-            words.get(self.at..self.at + PIECE)
+            words.get(self.at..self.at + ROW)
         } else {
-            self.at.checked_sub(PIECE).and_then(|from| words.get(from..self.at))
+            self.at.checked_sub(ROW).and_then(|from| words.get(from..self.at))
         };
         let Some(words) = words else { return false };
         // The line of keys after the next ones.
-        let (size, behind) = (AHEAD * PIECE, words.as_ptr());
+        let (size, behind) = (AHEAD * ROW, words.as_ptr());
         prefetch(if UP { behind.wrapping_add(size) } else { behind.wrapping_sub(size) });
         for (i, word) in words.iter().enumerate() {
             // Relaxed, here and below: sorted keys were published with the run.
-            keys[if UP { i } else { PIECE - 1 - i }] = word.load(Relaxed);
+            keys[if UP { i } else { ROW - 1 - i }] = word.load(Relaxed);
         }
-        let last = keys[PIECE - 1];
+        let last = keys[ROW - 1];
         if self.fresh.last().is_some_and(|fresh| if UP { *fresh <= last } else { *fresh >= last }) {
             return false;
         }
-        self.at = if UP { self.at + PIECE } else { self.at - PIECE };
+        self.at = if UP { self.at + ROW } else { self.at - ROW };
         true
     }
 
     /// Takes the next keys, from one run or more.
     #[inline(never)]
-    fn keys_of_runs<V>(&mut self, pinned: &'g Pinned<'g, V>, keys: &mut [u64; PIECE]) -> usize {
+    fn keys_of_runs<V>(&mut self, pinned: &'g Pinned<'g, V>, keys: &mut [u64; ROW]) -> usize {
         let mut len = 0;
-        while len < PIECE {
+        while len < ROW {
             let Some(run) = self.run else {
                 self.run = self.enter(pinned);
                 if self.run.is_none() {
@@ -258,7 +282,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
     fn ask_for_next_run<V>(&mut self, pinned: &Pinned<'_, V>) {
         let Some(run) = self.run else { return };
         let left = if UP { self.words.len() - self.at } else { self.at };
-        if left < AHEAD * PIECE && !self.is_next_asked {
+        if left < AHEAD * ROW && !self.is_next_asked {
             self.is_next_asked = true;
             if let Some(from) = self.behind(run) {
                 let _ = pinned.map.order.asked(from, &pinned.guard);
@@ -306,6 +330,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
     fn enter<V>(&mut self, pinned: &'g Pinned<'g, V>) -> Option<&'g Run> {
         let from = self.from?;
         let (mut run, mut guess) = pinned.map.order.asked(from, &pinned.guard)?;
+        run.ask_behind::<UP>(guess, AHEAD);
         if run.is_to_be_settled() {
             pinned.settle(run);
             (run, guess) = pinned.map.order.asked(from, &pinned.guard)?;

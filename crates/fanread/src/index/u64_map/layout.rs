@@ -15,10 +15,10 @@
 //! went past the bucket because it was full:
 //!
 //! ```text
-//! bit 63      55                                           0
-//!    +-----+---------+--------------------------------------+
-//!    |taken| passers |             end of hash              |
-//!    +-----+---------+--------------------------------------+
+//! bit 63       56   55                                     0
+//!    +---------+-----+--------------------------------------+
+//!    | passers |taken|             end of hash              |
+//!    +---------+-----+--------------------------------------+
 //! ```
 
 use crate::mem::COMPACT;
@@ -45,11 +45,14 @@ pub(super) const GONE: u64 = 1;
 /// A word with more of them needs a larger table; with fewer, more absent keys are looked for in a second line.
 pub(super) const SPARE_BITS: u32 = if cfg!(any(shuttle, small_leaves, miri)) { 3 } else { 9 };
 
-/// Which bit of a bucket's passers is a hash's: of which word, and which one there. A hash's own word says the same.
+/// Which bit of a bucket's passers is a hash's: of which word, and the number of the bit there. A hash's own word says the same.
+///
+/// It is taken from bits of the hash behind those that tell the home in any table of less than 2^32 buckets, and not from the lowest
+/// ones: those of keys in large steps are all alike.
 #[inline(always)]
-pub(super) fn passer(hash: u64) -> (usize, u64) {
-    let (slot, bit) = (hash as usize % SLOTS, hash as u32 / SLOTS as u32 % (SPARE_BITS - 1));
-    (slot, 1 << (64 - SPARE_BITS + bit))
+pub(super) fn passer(hash: u64) -> (usize, u32) {
+    let some = (hash >> 24) as u32;
+    (some as usize % SLOTS, 64 - (SPARE_BITS - 1) + some / SLOTS as u32 % (SPARE_BITS - 1))
 }
 
 const _: () = assert!((SPARE_BITS - 1).is_power_of_two());

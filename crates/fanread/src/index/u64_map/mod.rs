@@ -11,6 +11,7 @@
 //! | `raw.rs` | shared memory: buckets, runs, boxes |
 //! | `table.rs` | the table, a `directory` of such buckets |
 //! | `run.rs`, `order.rs` | keys of an interval, and the list of these |
+//! | `row.rs` | keys that are looked for together |
 //! | `search.rs` | points |
 //! | `insert.rs`, `remove.rs` | writes |
 //! | `resize.rs` | copies of segments |
@@ -30,6 +31,7 @@ mod order;
 mod raw;
 mod remove;
 mod resize;
+mod row;
 mod run;
 mod search;
 mod table;
@@ -41,7 +43,7 @@ use std::hash::{BuildHasher, RandomState};
 
 pub use crate::api::{Broken, Ref};
 use crate::api::{LoadError, MemoryUsage, Options, OwnsAndTakes};
-use crate::hash::permute::Permutation;
+use crate::hash::permute::Scrambler;
 use crate::mem;
 use crate::mem::word;
 use crate::shards::Shards;
@@ -77,7 +79,7 @@ use table::Table;
 /// ```
 pub struct U64Map<V> {
     table: Table,
-    spelling: Permutation,
+    spelling: Scrambler,
     order: Order,
     shards: Shards<(), Garbage<V>>,
     values: PhantomData<OwnsAndTakes<V>>,
@@ -93,7 +95,7 @@ impl<V> U64Map<V> {
         let seed = options.seed.unwrap_or_else(|| RandomState::new().hash_one(0_u64));
         Self {
             table: Table::new(),
-            spelling: Permutation::new(seed),
+            spelling: Scrambler::new(seed),
             order: Order::new(),
             shards: Shards::new(),
             values: PhantomData,
@@ -234,7 +236,7 @@ crate::api::u64_map_methods! {
     U64Map,
     insert: "The line of the key's hash, and the lines of the end of a run of keys, which are mostly cached: one wait. One \
              insertion in some hundreds copies a run, and one in many a segment of the table.",
-    range: "The lines of a run of keys to begin; then a line for each entry, those of the next 16 to 24 entries asked for \
+    range: "The lines of a run of keys to begin; then a line for each entry, those of the next 16 to 32 entries asked for \
             ahead, and one for eight keys.",
     bound: "The line of the key itself and some lines of a run of keys, all at once, and if the key is not there, the line of \
             its neighbour's value: one wait or two.",

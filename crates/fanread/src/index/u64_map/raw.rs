@@ -73,6 +73,22 @@ impl Bucket {
         fence(Acquire);
         found.into()
     }
+
+    /// The first slot that half a word says may be a hash's, in a large table, whose words leave bits out.
+    ///
+    /// Of keys that nobody has chosen it is the hash's, but for one of 2^30.
+    #[inline(always)]
+    pub(super) fn likely(&self, hash: u64) -> Option<usize> {
+        let found = arch::match_low_halves(shim::line(&self.words), hash as u32);
+        (found != 0).then(|| found.trailing_zeros() as usize % SLOTS)
+    }
+
+    /// The value in a slot, if the slot is the hash's in such a table.
+    #[inline(always)]
+    pub(super) fn value_told(&self, slot: usize, hash: u64) -> Option<Word> {
+        let told = Spelling::told::<Self>();
+        ((self.word(slot) ^ told.word(hash)) & told.mask == 0).then(|| self.value(slot))
+    }
 }
 
 // SAFETY: a line of atomics, whose slots are free if their words are 0.
@@ -108,7 +124,7 @@ unsafe impl directory::Bucket for Bucket {
 
     fn pass(&self, hash: u64, spelling: Spelling) {
         let (slot, bit) = passer(hash);
-        self.set_word(slot, self.word(slot) | bit & !spelling.mask);
+        self.set_word(slot, self.word(slot) | 1 << bit & !spelling.mask);
     }
 
     /// The same for a hash and for its word.
@@ -118,7 +134,7 @@ unsafe impl directory::Bucket for Bucket {
             return self.matches(FREE, mask) == 0;
         }
         let (slot, bit) = passer(hash);
-        self.word(slot) & bit != 0
+        self.word(slot) >> bit & 1 != 0
     }
 
     fn note(&self) -> u64 {

@@ -335,6 +335,16 @@ impl Run {
         is_in_order
     }
 
+    /// Asks for so many lines of keys behind those that are looked at first for a key.
+    #[inline(always)]
+    pub(super) fn ask_behind<const UP: bool>(&self, guess: usize, lines: usize) {
+        let words = core::ptr::from_ref(self).wrapping_add(1).cast::<u64>().wrapping_add(guess);
+        for line in 0..lines {
+            let (up, down) = (WINDOW + line * LINE, (line + 1) * LINE);
+            prefetch(if UP { words.wrapping_add(up) } else { words.wrapping_sub(down) });
+        }
+    }
+
     /// Asks for all lines: they are to be brought into order.
     fn ask_for_all(&self, len: usize) {
         for at in (0..len).step_by(LINE) {

@@ -3,7 +3,8 @@
 use core::ops::Bound;
 
 use super::raw::read_value;
-use super::table::{Home, Look, Segment};
+use super::row::{ROW, Row};
+use super::table::{Look, Segment};
 use super::{Pinned, Range, Ref, U64Map};
 use crate::mem::word::{Read, Word};
 use crate::sync::epoch::Guard;
@@ -13,6 +14,9 @@ use crate::sync::epoch::Guard;
 /// A line each, seldom two: 16 keep the fill buffers of some processors busy, of others 24 and more. Still more would push lines
 /// out of L1 before they are looked at where a core is busy with two threads.
 pub(super) const BATCH: usize = if cfg!(miri) { 2 } else { 32 };
+
+/// Rows of as many keys.
+const ROWS: usize = BATCH / ROW;
 
 /// After how many keys of a batch those are looked for again of which the first line did not tell.
 const BLOCK: usize = if cfg!(miri) { 4 } else { 64 };
@@ -104,7 +108,7 @@ impl<V> Pinned<'_, V> {
     /// ```
     pub fn get_batch<'g>(&'g self, keys: &[u64], found: &mut [Option<Ref<'g, V>>]) {
         assert_eq!(keys.len(), found.len(), "as many answers as keys");
-        self.find_all(keys, |index, read| found[index] = read.map(Ref::new));
+        self.find_all(keys, found, |word| word.map(|word| Ref::new(read_value(word))));
     }
 
     /// Looks up all `keys` and stores in `found[i]` whether `keys[i]` has a value; as [`get_batch`](Self::get_batch).
@@ -114,42 +118,39 @@ impl<V> Pinned<'_, V> {
     /// If the slices differ in length.
     pub fn contains_batch(&self, keys: &[u64], found: &mut [bool]) {
         assert_eq!(keys.len(), found.len(), "as many answers as keys");
-        self.find_all(keys, |index, read| found[index] = read.is_some());
+        self.find_all(keys, found, |word| word.is_some());
     }
 
     /// Looks up keys, a few at a time.
-    fn find_all<'g>(&'g self, keys: &[u64], mut found: impl FnMut(usize, Option<Read<'g, V>>)) {
-        let map = self.map;
-        let Some(names) = map.table.names(&self.guard) else {
-            (0..keys.len()).for_each(|index| found(index, None));
+    #[inline(always)]
+    fn find_all<A>(&self, keys: &[u64], found: &mut [A], answer: impl Fn(Option<Word>) -> A) {
+        let (map, guard) = (self.map, &self.guard);
+        let Some(names) = map.table.names(guard) else {
+            found.fill_with(|| answer(None));
             return;
         };
-        let home = |key: u64| names.home(map.spelling.hash(key), &self.guard);
-        let mut homes: [Option<Home<'_>>; BATCH] = [None; BATCH];
-        for (place, key) in homes.iter_mut().zip(keys) {
-            *place = Some(home(*key));
+        let mut rows = [Row::new(names, guard); ROWS];
+        let mut ahead = keys.chunks(ROW);
+        for (row, keys) in rows.iter_mut().zip(&mut ahead) {
+            row.ask(names, &map.spelling, keys, guard);
         }
-        for (block, block_keys) in keys.chunks(BLOCK).enumerate() {
-            let mut late = 0_u64;
-            for (i, _) in block_keys.iter().enumerate() {
-                let at = block * BLOCK + i;
-                let place = &mut homes[at % BATCH];
-                let here = *place;
+        let mut next = 0;
+        for (keys, found) in keys.chunks(BLOCK).zip(found.chunks_mut(BLOCK)) {
+            let mut late = 0;
+            for (at, found) in (0..BLOCK).step_by(ROW).zip(found.chunks_mut(ROW)) {
+                let row = &mut rows[next % ROWS];
+                next += 1;
+                late |= row.look(|i, word| found[i] = answer(word)) << at;
                 // As many lines are on their way as there are places.
-                if let Some(key) = keys.get(at + BATCH) {
-                    *place = Some(home(*key));
-                }
-                match here.as_ref().map_or(Look::Absent, Home::look) {
-                    Look::Value(word) => found(at, Some(read_value(word))),
-                    Look::Absent => found(at, None),
-                    Look::Unknown => late |= 1 << i,
+                if let Some(keys) = ahead.next() {
+                    row.ask(names, &map.spelling, keys, guard);
                 }
             }
             // Few need another line than the first. These were asked for while the others were looked at.
             while late != 0 {
-                let at = block * BLOCK + late.trailing_zeros() as usize;
+                let i = late.trailing_zeros() as usize;
                 late &= late - 1;
-                found(at, map.find(keys[at], &self.guard));
+                found[i] = answer(map.find_word(keys[i], guard));
             }
         }
     }

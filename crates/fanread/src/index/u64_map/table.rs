@@ -20,6 +20,9 @@ pub(super) enum Look {
     Unknown,
 }
 
+/// The segments by the hashes that they have.
+pub(super) type Names = directory::Names<Bucket>;
+
 /// Where a hash is looked for first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Home<'g> {
@@ -31,6 +34,30 @@ pub(super) struct Home<'g> {
 }
 
 impl Bucket {
+    /// Looks for a hash of a large table in its home, and asks for the next line if that does not tell.
+    #[inline(always)]
+    pub(super) fn look(&self, hash: u64, version: &Version) -> Look {
+        let seen = version.begin();
+        if let Some(slot) = self.likely(hash) {
+            return match self.value_told(slot, hash) {
+                Some(value) if version.end(seen).is_some() => Look::Value(value),
+                _ => Look::Unknown,
+            };
+        }
+        if !self.is_passed(hash, Spelling::told::<Self>().mask) {
+            return Look::Absent;
+        }
+        self.ask_next();
+        Look::Unknown
+    }
+
+    /// Asks for the lines behind it.
+    #[inline(always)]
+    fn ask_next(&self) {
+        prefetch(core::ptr::from_ref(self).wrapping_add(1));
+        prefetch(core::ptr::from_ref(self).wrapping_add(2));
+    }
+
     /// The slot with a word.
     #[inline(always)]
     fn slot(&self, word: u64, mask: u64) -> Option<usize> {
@@ -79,11 +106,7 @@ impl Segment {
     /// How a bucket writes hashes; in a large table with a branch fewer loads.
     #[inline(always)]
     fn spelling(&self, bucket: usize) -> Spelling {
-        if self.geometry.tells() {
-            Spelling::told::<Bucket>()
-        } else {
-            self.geometry.spelling(bucket)
-        }
+        self.geometry.spelling::<Bucket>(bucket)
     }
 
     /// Finds the value of a hash. No lock is taken, and nothing waited for.
@@ -92,30 +115,22 @@ impl Segment {
     /// version of the home has changed.
     #[inline(always)]
     pub(super) fn find(&self, hash: u64) -> Option<Word> {
-        // Most are in their home.
-        let home = self.geometry.home(hash);
-        if self.geometry.tells() {
-            self.find_as(hash, home, Spelling::told::<Bucket>())
-        } else {
-            self.find_untold(hash, home)
+        if !self.geometry.tells() {
+            return self.find_again(hash);
         }
-    }
-
-    /// The same in a small table: a call more, so that the search of a large one is short enough to be inlined.
-    #[inline(never)]
-    fn find_untold(&self, hash: u64, home: usize) -> Option<Word> {
-        self.find_as(hash, home, self.geometry.spelling(home))
-    }
-
-    #[inline(always)]
-    fn find_as(&self, hash: u64, home: usize, spelling: Spelling) -> Option<Word> {
-        let (bucket, version) = self.home_of(home);
+        // Most are in their home.
+        let (bucket, version) = self.home_of(self.geometry.home(hash));
         let seen = version.begin();
-        if let Some(slot) = bucket.slot(spelling.word(hash), spelling.mask) {
-            let value = bucket.value(slot);
-            if version.end(seen).is_some() { Some(value) } else { self.find_again(hash, home) }
-        } else if bucket.is_passed(hash, spelling.mask) {
-            self.find_behind(hash, home)
+        if let Some(slot) = bucket.likely(hash) {
+            let value = bucket.value_told(slot, hash);
+            return if version.end(seen).is_some() && value.is_some() {
+                value
+            } else {
+                self.find_again(hash)
+            };
+        }
+        if bucket.is_passed(hash, Spelling::told::<Bucket>().mask) {
+            self.find_behind(hash)
         } else {
             None
         }
@@ -123,16 +138,19 @@ impl Segment {
 
     /// The same for a hash that went past its home.
     #[inline(never)]
-    fn find_behind(&self, hash: u64, home: usize) -> Option<Word> {
+    fn find_behind(&self, hash: u64) -> Option<Word> {
+        let home = self.geometry.home(hash);
         let version = self.home_of(home).1;
         let seen = version.begin();
         let value = self.value_from(hash, self.geometry.window(home).skip(1))?;
-        if version.end(seen).is_some() { Some(value) } else { self.find_again(hash, home) }
+        if version.end(seen).is_some() { Some(value) } else { self.find_again(hash) }
     }
 
-    /// The same when a writer was met.
-    #[cold]
-    fn find_again(&self, hash: u64, home: usize) -> Option<Word> {
+    /// The same in a small table, or when a writer was met, or half a word did not tell: a call more, so that the search of a large
+    /// one is short enough to be inlined.
+    #[inline(never)]
+    fn find_again(&self, hash: u64) -> Option<Word> {
+        let home = self.geometry.home(hash);
         let version = self.home_of(home).1;
         loop {
             let seen = version.begin();
@@ -146,7 +164,7 @@ impl Segment {
     #[inline(always)]
     fn value_from(&self, hash: u64, window: impl Iterator<Item = usize>) -> Option<Word> {
         for at in window {
-            let (bucket, spelling) = (self.bucket(at), self.geometry.spelling(at));
+            let (bucket, spelling) = (self.bucket(at), self.spelling(at));
             if let Some(slot) = bucket.slot(spelling.word(hash), spelling.mask) {
                 return Some(bucket.value(slot));
             }
@@ -187,7 +205,7 @@ impl Segment {
     pub(super) fn entries(&self) -> impl Iterator<Item = (u64, Word)> {
         let places = self.geometry.places();
         (0..self.buckets()).flat_map(move |at| {
-            let (bucket, mask) = (self.bucket(at), self.geometry.spelling(at).mask);
+            let (bucket, mask) = (self.bucket(at), self.spelling(at).mask);
             let absent = bucket.matches(FREE, Spelling::WHOLE) | bucket.matches(GONE, mask);
             let slots = (0..SLOTS).filter(move |slot| absent >> slot & 1 == 0);
             let hash = self.geometry.hashes::<Bucket>(at, places);

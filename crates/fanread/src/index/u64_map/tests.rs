@@ -27,12 +27,12 @@ mod collisions {
     //! Keys whose hashes were chosen by who knows the map's seed.
 
     use crate::api::Options;
-    use crate::hash::permute::Permutation;
+    use crate::hash::permute::Scrambler;
     use crate::index::u64_map::U64Map;
 
     /// Keys whose hashes agree but for their last bits.
     fn keys(seed: u64, bits: u32, count: u64) -> impl Iterator<Item = u64> {
-        let spelling = Permutation::new(seed);
+        let spelling = Scrambler::new(seed);
         (0..count).map(move |i| spelling.number(0x5a5a_5a5a_5a5a_5a5a >> bits << bits | i))
     }
 
