@@ -9,6 +9,7 @@ use core::cmp::Ordering as Order;
 use core::ops::ControlFlow;
 
 use super::descend::{Look, WIDTH};
+use super::eights;
 use super::hints::{self, Hinted};
 use super::layout::HASH_BITS;
 use super::raw::{Memory, Trie};
@@ -236,8 +237,7 @@ impl<V> CuckooTrie<V> {
 }
 
 impl<V> CuckooTrie<V> {
-    /// Finds all `keys`, [`DEPTH`] at a time: each step is taken for all of them before the next one, which reads what the
-    /// step has asked for.
+    /// Finds all `keys`: first those that are numbers, then the others and what is left, [`DEPTH`] at a time.
     #[inline(always)]
     fn find_all<'g>(
         &'g self,
@@ -245,23 +245,46 @@ impl<V> CuckooTrie<V> {
         keys: &[&[u8]],
         mut found: impl FnMut(usize, Option<Read<'g, V>>),
     ) {
-        for (chunk, keys) in keys.chunks(DEPTH).enumerate() {
-            let found = |i: usize, read| found(chunk * DEPTH + i, read);
-            match self.avx512 {
-                Some(kernel) => self.find_together(kernel, guard, keys, found),
-                None => self.find_together(Baseline, guard, keys, found),
+        match self.avx512 {
+            Some(kernel) => self.find_all_with(kernel, guard, keys, &mut found),
+            None => self.find_all_with(Baseline, guard, keys, &mut found),
+        }
+    }
+
+    #[inline(always)]
+    fn find_all_with<'g>(
+        &'g self,
+        kernel: impl Lanes,
+        guard: &'g Guard,
+        keys: &[&[u8]],
+        found: &mut impl FnMut(usize, Option<Read<'g, V>>),
+    ) {
+        for (chunk, keys) in keys.chunks(eights::MOST).enumerate() {
+            let mut found = |i: usize, read| found(chunk * eights::MOST + i, read);
+            let mut left = self.find_eights(kernel, guard, keys, &mut found);
+            while left != 0 {
+                let (mut some, mut places, mut count) = ([&[][..]; DEPTH], [0; DEPTH], 0);
+                while left != 0 && count < DEPTH {
+                    let place = left.trailing_zeros() as usize;
+                    (some[count], places[count]) = (keys[place], place);
+                    left &= left - 1;
+                    count += 1;
+                }
+                let mut found = |i: usize, read| found(places[i], read);
+                self.find_together(kernel, guard, &some[..count], &mut found);
             }
         }
     }
 
-    /// The same for up to [`DEPTH`] keys.
-    #[inline(always)]
+    /// Finds up to [`DEPTH`] keys: each step is taken for all of them before the next one, which reads what the step has asked
+    /// for.
+    #[inline(never)]
     fn find_together<'g>(
         &'g self,
         kernel: impl Lanes,
         guard: &'g Guard,
         keys: &[&[u8]],
-        mut found: impl FnMut(usize, Option<Read<'g, V>>),
+        found: &mut impl FnMut(usize, Option<Read<'g, V>>),
     ) {
         let mut probes = [None; DEPTH];
         for (probe, key) in probes.iter_mut().zip(keys) {
@@ -284,13 +307,13 @@ impl<V> CuckooTrie<V> {
             }
         }
         if by_hint != 0 {
-            let done = self.find_by_hints(kernel, keys, &hints, &mut units, by_hint, &mut found);
+            let done = self.find_by_hints(kernel, keys, &hints, &mut units, by_hint, found);
             by_hint &= done;
             under_way &= !done;
         }
-        under_way = self.find_by_guess(kernel, keys, &hints, &mut units, under_way, &mut found);
+        under_way = self.find_by_guess(kernel, keys, &hints, &mut units, under_way, found);
         if under_way != 0 {
-            self.find_by_paths(kernel, keys, &hints, &mut units, under_way, &mut found);
+            self.find_by_paths(kernel, keys, &hints, &mut units, under_way, found);
         }
         for (i, ((unit, hint), key)) in units.iter().zip(&hints).zip(keys).enumerate() {
             if let (Some(unit), Some(hint)) = (*unit, *hint) {
