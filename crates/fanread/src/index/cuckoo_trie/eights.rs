@@ -20,11 +20,12 @@
 use core::hint::select_unpredictable;
 
 use super::CuckooTrie;
-use super::bucket::Bucket;
-use super::layout::{EXACT_BUCKETS, SHORT_BYTES, SYMBOL_BITS};
+use super::bucket::{Bucket, Find};
+use super::descend::Look;
+use super::layout::{EXACT_BUCKETS, Head, Node, SHORT_BYTES, SYMBOL_BITS};
 use super::raw::{Memory, Trie};
 use super::state::{Secret, ShortName, State};
-use crate::arch::{self, Lanes};
+use crate::arch::{self, Baseline, Lanes};
 use crate::mem::word::{self, Read};
 use crate::prefix::{Eights, Route};
 use crate::sync::epoch::Guard;
@@ -123,7 +124,123 @@ impl Trie<'_> {
     }
 }
 
+impl<'g> Trie<'g> {
+    /// What there is of a key of which first buckets do not have the leaf; `None` if it takes a descent to know.
+    ///
+    /// Without a branch on what is where: of all keys that are not there, nearly all end here.
+    #[inline(always)]
+    fn look_eight(self, secret: &Secret, lanes: impl Lanes, key: u64, seen: Seen) -> Option<Look> {
+        let (level, window, round) =
+            (self.leaf_level() as u32, key << self.skip_bits(), self.round());
+        let two = |level| {
+            let home = self.home(secret.state_of(ShortName::start(round, window, level)));
+            let (first, second) = (self.bucket(home.first), self.bucket(home.second));
+            arch::prefetch(second);
+            let symbol = window << (SYMBOL_BITS * level) >> (u64::BITS - SYMBOL_BITS);
+            Two { first, second, tag: home.tag, symbol: symbol as u32 }
+        };
+        let (upper, lower) = (two(level), two(level + 1));
+        let bits = |two: &Two<'_>| two.second.find_key(lanes, key);
+        let (in_upper, in_lower) = (bits(&upper), bits(&lower));
+        let look = if in_upper | in_lower != 0 {
+            let there = in_upper != 0;
+            let bucket = select_unpredictable(there, upper.second, lower.second);
+            Look::Short(bucket.value_in(select_unpredictable(there, in_upper, in_lower))?)
+        } else {
+            let (upper, lower) = (upper.end(lanes), lower.end(lanes));
+            if !(upper.ends | upper.is_there & lower.ends) {
+                return None;
+            }
+            Look::Absent
+        };
+        self.is_as_it_was(seen).then_some(look)
+    }
+}
+
+/// The two buckets of a name.
+struct Two<'g> {
+    first: &'g Bucket,
+    second: &'g Bucket,
+    tag: u32,
+    /// The key's symbol that leads on from here.
+    symbol: u32,
+}
+
+/// What a name's node says of a key that has no leaf there.
+struct End {
+    is_there: bool,
+    /// The key's path ends at the node.
+    ends: bool,
+}
+
+impl Two<'_> {
+    /// Looks at the node. It is no leaf of the key.
+    #[inline(always)]
+    fn end(&self, lanes: impl Lanes) -> End {
+        let in_first = lanes.find(self.first, Head::first(self.tag));
+        let in_second = lanes.find(self.second, Head::second(self.tag));
+        let there = in_first.is_some();
+        let bucket = select_unpredictable(there, self.first, self.second);
+        let slot = select_unpredictable(there, in_first, in_second);
+        let (head, body) = (bucket.head(slot.unwrap_or(0)), bucket.body(slot.unwrap_or(0)));
+        let goes_on = Node::goes_on(head.kind(), body, self.symbol);
+        End { is_there: slot.is_some(), ends: slot.is_some() & !goes_on }
+    }
+}
+
 impl<V> CuckooTrie<V> {
+    /// Finds a key of eight bytes, whose value would be in its leaf.
+    #[inline(always)]
+    pub(super) fn find_eight<'g>(&'g self, guard: &'g Guard, key: &[u8; 8]) -> Option<Read<'g, V>> {
+        debug_assert!(word::is_inline::<V>());
+        match self.avx512 {
+            Some(kernel) => self.find_eight_with(kernel, guard, key),
+            None => self.find_eight_with(Baseline, guard, key),
+        }
+    }
+
+    #[inline(always)]
+    fn find_eight_with<'g>(
+        &'g self,
+        kernel: impl Lanes,
+        guard: &'g Guard,
+        key: &[u8; 8],
+    ) -> Option<Read<'g, V>> {
+        let number = u64::from_be_bytes(*key);
+        if let Some(trie) = self.trie_of_eight(kernel, guard, number)
+            && let Some(pair) = trie.ask_first(&self.secret, number)
+        {
+            if let Some(value) = pair.look(kernel, number) {
+                return Some(Memory::short_value(value));
+            }
+            match trie.look_eight(&self.secret, kernel, number, pair.seen) {
+                Some(Look::Short(value)) => return Some(Memory::short_value(value)),
+                Some(_) if trie.place_of(key, &self.memory) == Order::Equal => return None,
+                _ => {}
+            }
+        }
+        self.find_any(guard, key)
+    }
+
+    /// The trie where a key most likely belongs; `None` if it takes the search for keys of all lengths.
+    #[inline(always)]
+    fn trie_of_eight<'g>(
+        &'g self,
+        kernel: impl Lanes,
+        guard: &'g Guard,
+        key: u64,
+    ) -> Option<Trie<'g>> {
+        let table = self.table.eights(kernel, guard)?;
+        let opened = table.open(key.swap_bytes(), table.probe(key.swap_bytes())?)?;
+        Some(self.trie_at(key, table.route(opened)?))
+    }
+
+    /// Finds a key as keys of all lengths are found.
+    #[inline(never)]
+    fn find_any<'g>(&'g self, guard: &'g Guard, key: &[u8]) -> Option<Read<'g, V>> {
+        self.find(key, self.hint(key, guard)?)
+    }
+
     /// The trie of a route.
     #[inline(always)]
     fn trie_at(&self, key: u64, route: Route) -> Trie<'_> {

@@ -432,6 +432,17 @@ impl Node {
     }
 }
 
+impl Node {
+    /// Whether a key's path goes on behind a node of this kind and body, which is not the key's leaf, by this symbol, which is
+    /// not END; behind a jump it may. Without a branch.
+    #[inline(always)]
+    pub(super) fn goes_on(kind: Kind, body: u64, symbol: u32) -> bool {
+        let is_regular = kind as u32 >= Kind::Regular as u32;
+        let is_jump = (kind as u32 == Kind::Plain as u32) & (body & Label::COUNT_MASK != 0);
+        is_jump | is_regular & (body >> (symbol % 64) & 1 != 0)
+    }
+}
+
 /// Six bits of a key, or its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Symbol(pub(super) u8);

@@ -17,7 +17,7 @@ use super::{CuckooTrie, Pinned};
 use crate::api::Ref;
 use crate::arch::{Baseline, Lanes};
 use crate::batch::{Bits, DEPTH};
-use crate::mem::word::Read;
+use crate::mem::word::{self, Read};
 use crate::prefix::Probe;
 use crate::sync::epoch::Guard;
 
@@ -60,7 +60,7 @@ impl<V> CuckooTrie<V> {
 
     /// The last steps: finds `key`, walking on from the hint if need be.
     #[inline(always)]
-    fn find<'g>(&'g self, key: &[u8], hint: Hint<'g>) -> Option<Read<'g, V>> {
+    pub(super) fn find<'g>(&'g self, key: &[u8], hint: Hint<'g>) -> Option<Read<'g, V>> {
         match self.avx512 {
             Some(kernel) => self.find_with(kernel, key, hint),
             None => self.find_with(Baseline, key, hint),
@@ -499,6 +499,11 @@ impl<V> Pinned<'_, V> {
     /// Section 4.1, Algorithm 1.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Option<Ref<'_, V>> {
+        if const { word::is_inline::<V>() }
+            && let Ok(eight) = key.try_into()
+        {
+            return self.map.find_eight(&self.guard, eight).map(Ref::new);
+        }
         let hint = self.map.hint(key, &self.guard)?;
         self.map.find(key, hint).map(Ref::new)
     }
