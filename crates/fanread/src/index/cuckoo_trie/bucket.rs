@@ -475,6 +475,15 @@ impl Items {
 }
 
 impl Bucket {
+    /// The slots, a bit for each, of the node of this name: one at most, but in a torn read.
+    #[inline(always)]
+    pub(super) fn slots_of<L: Lanes>(&self, lanes: L, name: u32) -> u32 {
+        let line: &LineWords = &self.words;
+        let slots = lanes.match_u32(shim::line(line), name, Head::NAME_MASK);
+        // As in `find`.
+        slots & select_unpredictable(self.has_three(), SHORT_SLOTS, !0)
+    }
+
     /// The slot of the node of this name.
     #[inline(always)]
     fn find<L: Lanes>(&self, lanes: L, name: u32) -> Option<u32> {

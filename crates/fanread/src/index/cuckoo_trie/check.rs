@@ -153,6 +153,10 @@ pub(super) fn check_trie<V>(
                 if !(1..=LABEL_SYMBOLS).contains(&label.len()) {
                     return Err(Broken::new("T4", at("a label of no length that there is")));
                 }
+                let leaf_level = trie.leaf_level();
+                if (level + 1..level + label.len()).contains(&leaf_level) && !trie.is_jumped() {
+                    return Err(Broken::new("T11", at("a jump over the leaf level")));
+                }
                 let behind = label.symbols().collect();
                 let state = secret.step_all(state, label);
                 visits.push(Visit { state, level, behind, is_below_jump: true });

@@ -20,9 +20,9 @@
 use core::hint::select_unpredictable;
 
 use super::CuckooTrie;
-use super::bucket::{Bucket, Find};
+use super::bucket::Bucket;
 use super::descend::Look;
-use super::layout::{EXACT_BUCKETS, Head, Node, SHORT_BYTES, SYMBOL_BITS};
+use super::layout::{EXACT_BUCKETS, Head, Kind, Node, SHORT_BYTES, SLOTS, SYMBOL_BITS};
 use super::raw::{Memory, Trie};
 use super::state::{Secret, ShortName, State};
 use crate::arch::{self, Baseline, Lanes};
@@ -140,18 +140,16 @@ impl<'g> Trie<'g> {
             Two { first, second, tag: home.tag, symbol: symbol as u32 }
         };
         let (upper, lower) = (two(level), two(level + 1));
-        let bits = |two: &Two<'_>| two.second.find_key(lanes, key);
-        let (in_upper, in_lower) = (bits(&upper), bits(&lower));
-        let look = if in_upper | in_lower != 0 {
-            let there = in_upper != 0;
-            let bucket = select_unpredictable(there, upper.second, lower.second);
-            Look::Short(bucket.value_in(select_unpredictable(there, in_upper, in_lower))?)
-        } else {
-            let (upper, lower) = (upper.end(lanes), lower.end(lanes));
-            if !(upper.ends | upper.is_there & lower.ends) {
-                return None;
-            }
+        let (upper, lower) = (upper.end(lanes, key), lower.end(lanes, key));
+        // A path without a node on the upper level ends above it, if no jump passes over.
+        let is_missing = !upper.is_there & !self.is_jumped();
+        let look = if upper.is_leaf | lower.is_leaf {
+            let end = if upper.is_leaf { upper } else { lower };
+            Look::Short(end.bucket.value_in(1 << end.slot)?)
+        } else if is_missing | upper.ends | upper.is_there & lower.ends {
             Look::Absent
+        } else {
+            return None;
         };
         self.is_as_it_was(seen).then_some(look)
     }
@@ -166,25 +164,31 @@ struct Two<'g> {
     symbol: u32,
 }
 
-/// What a name's node says of a key that has no leaf there.
-struct End {
+/// What a name's node says of a key.
+struct End<'g> {
+    bucket: &'g Bucket,
+    slot: u32,
     is_there: bool,
+    /// It is the key's leaf.
+    is_leaf: bool,
     /// The key's path ends at the node.
     ends: bool,
 }
 
-impl Two<'_> {
-    /// Looks at the node. It is no leaf of the key.
+impl<'g> Two<'g> {
+    /// Looks at the node.
     #[inline(always)]
-    fn end(&self, lanes: impl Lanes) -> End {
-        let in_first = lanes.find(self.first, Head::first(self.tag));
-        let in_second = lanes.find(self.second, Head::second(self.tag));
-        let there = in_first.is_some();
+    fn end(&self, lanes: impl Lanes, key: u64) -> End<'g> {
+        let in_first = self.first.slots_of(lanes, Head::first(self.tag));
+        let in_second = self.second.slots_of(lanes, Head::second(self.tag));
+        let there = in_first != 0;
         let bucket = select_unpredictable(there, self.first, self.second);
-        let slot = select_unpredictable(there, in_first, in_second);
-        let (head, body) = (bucket.head(slot.unwrap_or(0)), bucket.body(slot.unwrap_or(0)));
-        let goes_on = Node::goes_on(head.kind(), body, self.symbol);
-        End { is_there: slot.is_some(), ends: slot.is_some() & !goes_on }
+        let slots = select_unpredictable(there, in_first, in_second);
+        // If there is none, any slot: it does not count.
+        let (is_there, slot) = (slots != 0, (slots | 1 << (SLOTS - 1)).trailing_zeros());
+        let (kind, body) = (bucket.head(slot).kind(), bucket.body(slot));
+        let is_leaf = is_there & (kind as u32 == Kind::Short as u32) & (body == key);
+        End { bucket, slot, is_there, is_leaf, ends: is_there & !Node::goes_on(kind, body, self.symbol) }
     }
 }
 

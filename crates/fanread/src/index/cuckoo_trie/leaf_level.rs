@@ -13,6 +13,9 @@
 //! read                         ------>
 //! ```
 //!
+//! A trie knows whether a jump passes over its leaf level (T11), which in random keys none does. If not, a key that has no node
+//! there is not in the trie: its path ends above.
+//!
 //! Only quiet tries are searched so: what a writer has placed and not yet published is found under its state.
 //!
 //! PAPER: not there. Its search reads all nodes of a path.
@@ -20,11 +23,13 @@
 use core::hint::select_unpredictable;
 
 use super::bucket::{Bucket, Find};
+use super::build::LEVELS;
 use super::descend::{BOTH, FIRST, Look};
-use super::layout::{Head, Node, SYMBOL_BITS, Symbol};
+use super::layout::{Head, JUMPED, Node, SYMBOL_BITS, Symbol};
 use super::raw::Trie;
 use super::state::{Secret, Symbols};
 use crate::arch::{self, Lanes};
+use crate::sync::shim::Ordering::Relaxed;
 use crate::sync::version::Seen;
 
 /// The nodes of a key on the two levels where most leaves are, which were asked for.
@@ -88,6 +93,35 @@ impl<'g> Trie<'g> {
         let upper = Spot::ask::<LINES>(self, secret, window, level);
         let lower = Spot::ask::<LINES>(self, secret, window, level + 1);
         Some(Guess { upper, lower, seen })
+    }
+}
+
+impl Trie<'_> {
+    /// Whether a jump passes over the leaf level.
+    #[inline(always)]
+    pub(super) fn is_jumped(self) -> bool {
+        // Relaxed: what it says is trusted only if the trie has not changed (T9).
+        self.header().round.load(Relaxed) & JUMPED != 0
+    }
+
+    /// Notes that there will be a jump of so many symbols on a level. The caller holds the lock and has announced a change, or has
+    /// not published the trie.
+    #[inline]
+    pub(super) fn note_jump(self, level: usize, symbols: usize) {
+        if level < self.leaf_level() && self.leaf_level() < level + symbols {
+            // Relaxed, both: nobody else stores, and readers look at the trie's version.
+            let round = self.header().round.load(Relaxed);
+            self.header().round.store(round | JUMPED, Relaxed);
+        }
+    }
+
+    /// Takes over what is known of the jumps of a trie with the same nodes. The caller holds its lock, and has not published
+    /// this one.
+    pub(super) fn copy_jumps(self, old: Trie<'_>) {
+        debug_assert!(self.leaf_level() == old.leaf_level() || self.leaf_level() == 0);
+        if old.is_jumped() {
+            self.note_jump(0, LEVELS);
+        }
     }
 }
 
