@@ -512,7 +512,8 @@ impl Bucket {
     #[inline(always)]
     pub(super) fn value_in(&self, slots: u32) -> Option<u64> {
         let slot = (slots | 1 << 2).trailing_zeros();
-        let third = select_unpredictable(slot == 2, self.value(2), self.body(SLOTS as u32 - 1 - slot));
+        let third =
+            select_unpredictable(slot == 2, self.value(2), self.body(SLOTS as u32 - 1 - slot));
         self.head(slot).is_short().then_some(third)
     }
 }

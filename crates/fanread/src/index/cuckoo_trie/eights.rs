@@ -17,6 +17,9 @@
 //! In a trie at rest a leaf in the table is in the trie (T4), so if the trie's version is even and the same behind the search
 //! as before it, the leaf of this key that was found is the key's; and if the trie lives then, the key was in the map.
 
+#![allow(clippy::needless_bitwise_bool, reason = "what is seldom foreseen is no branch")]
+
+use core::cmp::Ordering as Order;
 use core::hint::select_unpredictable;
 
 use super::CuckooTrie;
@@ -30,7 +33,6 @@ use crate::mem::word::{self, Read};
 use crate::prefix::{Eights, Route};
 use crate::sync::epoch::Guard;
 use crate::sync::version::Seen;
-use core::cmp::Ordering as Order;
 
 /// Keys of a group: enough for the first of them to have its line when the last has asked for its own.
 const GROUP: usize = if cfg!(any(loom, shuttle, miri)) { 2 } else { 8 };
@@ -62,7 +64,8 @@ impl<'g> Trie<'g> {
     fn first_bucket(self, state: State) -> &'g Bucket {
         let header = self.header();
         // A table that tells all short names apart uses all bits, but for tests.
-        let top = if EXACT_BUCKETS < 256 { state.0 >> header.shift << header.shift } else { state.0 };
+        let top =
+            if EXACT_BUCKETS < 256 { state.0 >> header.shift << header.shift } else { state.0 };
         debug_assert!(top == state.0 >> header.shift << header.shift);
         self.bucket(((u128::from(top) * u128::from(header.buckets)) >> 64) as u32)
     }
@@ -124,7 +127,7 @@ impl Trie<'_> {
     }
 }
 
-impl<'g> Trie<'g> {
+impl Trie<'_> {
     /// What there is of a key of which first buckets do not have the leaf; `None` if it takes a descent to know.
     ///
     /// Without a branch on what is where: of all keys that are not there, nearly all end here.
@@ -188,14 +191,20 @@ impl<'g> Two<'g> {
         let (is_there, slot) = (slots != 0, (slots | 1 << (SLOTS - 1)).trailing_zeros());
         let (kind, body) = (bucket.head(slot).kind(), bucket.body(slot));
         let is_leaf = is_there & (kind as u32 == Kind::Short as u32) & (body == key);
-        End { bucket, slot, is_there, is_leaf, ends: is_there & !Node::goes_on(kind, body, self.symbol) }
+        End {
+            bucket,
+            slot,
+            is_there,
+            is_leaf,
+            ends: is_there & !Node::goes_on(kind, body, self.symbol),
+        }
     }
 }
 
 impl<V> CuckooTrie<V> {
     /// Finds a key of eight bytes, whose value would be in its leaf.
     #[inline(always)]
-    pub(super) fn find_eight<'g>(&'g self, guard: &'g Guard, key: &[u8; 8]) -> Option<Read<'g, V>> {
+    pub(super) fn find_eight<'g>(&'g self, guard: &'g Guard, key: [u8; 8]) -> Option<Read<'g, V>> {
         debug_assert!(word::is_inline::<V>());
         match self.avx512 {
             Some(kernel) => self.find_eight_with(kernel, guard, key),
@@ -208,9 +217,9 @@ impl<V> CuckooTrie<V> {
         &'g self,
         kernel: impl Lanes,
         guard: &'g Guard,
-        key: &[u8; 8],
+        key: [u8; 8],
     ) -> Option<Read<'g, V>> {
-        let number = u64::from_be_bytes(*key);
+        let number = u64::from_be_bytes(key);
         if let Some(trie) = self.trie_of_eight(kernel, guard, number)
             && let Some(pair) = trie.ask_first(&self.secret, number)
         {
@@ -219,11 +228,11 @@ impl<V> CuckooTrie<V> {
             }
             match trie.look_eight(&self.secret, kernel, number, pair.seen) {
                 Some(Look::Short(value)) => return Some(Memory::short_value(value)),
-                Some(_) if trie.place_of(key, &self.memory) == Order::Equal => return None,
+                Some(_) if trie.place_of(&key, &self.memory) == Order::Equal => return None,
                 _ => {}
             }
         }
-        self.find_any(guard, key)
+        self.find_any(guard, &key)
     }
 
     /// The trie where a key most likely belongs; `None` if it takes the search for keys of all lengths.

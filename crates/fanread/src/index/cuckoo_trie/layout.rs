@@ -440,6 +440,7 @@ impl Node {
     /// Whether a key's path goes on behind a node of this kind and body, which is not the key's leaf, by this symbol, which is
     /// not END; behind a jump it may. Without a branch.
     #[inline(always)]
+    #[expect(clippy::needless_bitwise_bool, reason = "what is seldom foreseen is no branch")]
     pub(super) fn goes_on(kind: Kind, body: u64, symbol: u32) -> bool {
         let is_regular = kind as u32 >= Kind::Regular as u32;
         let is_jump = (kind as u32 == Kind::Plain as u32) & (body & Label::COUNT_MASK != 0);

@@ -22,8 +22,8 @@ use core::marker::PhantomData;
 use super::bucket::{self, Bucket, Find, Hit, find_in_pair};
 use super::layout::{
     BLOCK_BUCKETS, BLOCKS_AT, Border, Form, HEADER_LINES, Head, Header, Home, JUMPED,
-    KEPT_PREFIX_BYTES, Leaf, Lines, MAX_BLOCKS, NAME_AT_LINE, Node, Place, Rest, SHORT_BYTES, STATE_BITS, TAG_BITS,
-    WORN, blocks_of, header_lines, is_size, slice_at,
+    KEPT_PREFIX_BYTES, Leaf, Lines, MAX_BLOCKS, NAME_AT_LINE, Node, Place, Rest, SHORT_BYTES,
+    STATE_BITS, TAG_BITS, WORN, blocks_of, header_lines, is_size, slice_at,
 };
 use super::state::{ShortName, State};
 use crate::api::Key;

@@ -11,7 +11,7 @@ use core::ops::ControlFlow;
 use super::descend::{Look, WIDTH};
 use super::eights;
 use super::hints::{self, Hinted};
-use super::layout::HASH_BITS;
+use super::layout::{HASH_BITS, SHORT_BYTES};
 use super::raw::{Memory, Trie};
 use super::{CuckooTrie, Pinned};
 use crate::api::Ref;
@@ -500,7 +500,7 @@ impl<V> Pinned<'_, V> {
     #[inline]
     pub fn get(&self, key: &[u8]) -> Option<Ref<'_, V>> {
         if const { word::is_inline::<V>() }
-            && let Ok(eight) = key.try_into()
+            && let Ok(eight) = <[u8; SHORT_BYTES]>::try_from(key)
         {
             return self.map.find_eight(&self.guard, eight).map(Ref::new);
         }
