@@ -5,12 +5,16 @@
 //! There is no branch on where the leaf is, which nobody can guess. If it is in none of them, the search for keys of all
 //! lengths goes on.
 //!
+//! A batch goes on by groups, so that the lines of some are on their way while the prefixes of the next are looked up:
+//!
 //! ```text
-//! of each group   probe, all > route, all > ask, all
-//! two groups on                                        look, all > those that were not found, by leaf_level.rs
+//! group    n: table's tags, nodes, refs > headers asked for
+//!    n - LAG: first buckets read        > of those that have not the key, second buckets asked for
+//!          n: headers read              > first buckets asked for
 //! ```
 //!
-//! So the lines of two groups are on their way while the prefixes of the next are looked up.
+//! A get that finds nothing works out the tags: a node under a short name is that name's, so whether the key is missing shows by
+//! the nodes on the two levels, or by there being none on the upper one where no jump passes over it (T11).
 //!
 //! # What a reader may believe
 //!
@@ -34,16 +38,18 @@ use crate::prefix::{Eights, Route};
 use crate::sync::epoch::Guard;
 use crate::sync::version::Seen;
 
-/// Keys of a group: enough for the first of them to have its line when the last has asked for its own.
+/// Keys of a group: enough for the first of them to have its header when the last has asked for its own. The design page has
+/// what other numbers cost.
 const GROUP: usize = if cfg!(any(loom, shuttle, miri)) { 2 } else { 8 };
 
-/// How many groups behind the newest one's asking a group is looked at.
+/// Groups whose first buckets are on their way: 48 lines, about as many as a core keeps in flight.
 const LAG: usize = 3;
 
 /// Keys whose searches are under way at most.
 const RING: usize = GROUP * LAG;
 
-/// Keys of which second buckets are looked at, too.
+/// Keys of a batch whose second buckets are read here: of 64 random ones nine need it. The others are searched for as keys of all
+/// lengths.
 const AGAIN: usize = 16;
 
 /// Keys that are searched for together at most: as many as a word has bits.
@@ -357,3 +363,7 @@ impl<V> CuckooTrie<V> {
 fn number(key: &[u8]) -> u64 {
     key.first_chunk().map_or(0, |eight| u64::from_be_bytes(*eight))
 }
+
+#[cfg(all(test, not(loom), not(shuttle)))]
+#[path = "eights_tests.rs"]
+mod tests;
