@@ -545,7 +545,7 @@ pub(super) fn copy<'g>(
         return Err(error.into());
     }
     new.copy_hints(old);
-    new.copy_jumps(old);
+    new.copy_uneven(old);
     new.set_keys(old.keys());
     new.start();
     new.set_weight(old.weight());

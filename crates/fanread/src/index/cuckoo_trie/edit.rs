@@ -332,7 +332,9 @@ impl<'g, 'a> Edit<'g, 'a> {
     /// Moves the leaf that will be alone below its parent to where no jump leads to it (T5), and takes out the key. Does
     /// nothing if the leaf has no room there.
     fn move_up(&self, leaf: Leaf, from: State) -> bool {
-        let Some((_, parent, _)) = self.above.parent else { return false };
+        let Some((level, parent, _)) = self.above.parent else { return false };
+        // Of a row of jumps it is not known where it begins.
+        self.trie.note_leaf(if self.above.top.is_some() { 0 } else { level });
         let mut state = self.above.top.unwrap_or(parent);
         let mut node = self.node(state);
         if place::rewrite(self.trie, self.place_of(state), Node::Leaf(leaf)).is_err() {

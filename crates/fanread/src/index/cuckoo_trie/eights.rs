@@ -14,7 +14,7 @@
 //! ```
 //!
 //! A get that finds nothing works out the tags: a node under a short name is that name's, so whether the key is missing shows by
-//! the nodes on the two levels, or by there being none on the upper one where no jump passes over it (T11).
+//! the nodes on the two levels, or by there being none on the upper one of a trie that is not uneven (T11).
 //!
 //! # What a reader may believe
 //!
@@ -150,8 +150,8 @@ impl Trie<'_> {
         };
         let (upper, lower) = (two(level), two(level + 1));
         let (upper, lower) = (upper.end(lanes, key), lower.end(lanes, key));
-        // A path without a node on the upper level ends above it, if no jump passes over.
-        let is_missing = !upper.is_there & !self.is_jumped();
+        // A path without a node on the upper level ends above it, and not at a leaf, but in an uneven trie.
+        let is_missing = !upper.is_there & !self.is_uneven();
         let look = if upper.is_leaf | lower.is_leaf {
             let end = if upper.is_leaf { upper } else { lower };
             Look::Short(end.bucket.value_in(1 << end.slot)?)

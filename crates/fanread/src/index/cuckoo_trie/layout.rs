@@ -109,8 +109,8 @@ pub(super) const SHORT_BYTES: usize = 8;
 /// Symbols of the longest label.
 pub(super) const LABEL_SYMBOLS: usize = 10;
 
-/// In a trie's round: a jump passes over the leaf level (T11).
-pub(super) const JUMPED: u16 = 1 << 15;
+/// In a trie's round: a leaf is above the leaf level, or a jump passes over it (T11).
+pub(super) const UNEVEN: u16 = 1 << 15;
 
 /// Lines of a header, with a list of up to 4 blocks.
 pub(super) const HEADER_LINES: usize = 3;
@@ -143,7 +143,7 @@ pub(super) struct Header {
     pub(super) entry: u8,
     /// Bits of a key before its first symbol.
     pub(super) skip_bits: u32,
-    /// Which attempt at a root this is, with [`JUMPED`].
+    /// Which attempt at a root this is, with [`UNEVEN`].
     pub(super) round: AtomicU16,
     /// Whether there are hints.
     pub(super) hinted: bool,

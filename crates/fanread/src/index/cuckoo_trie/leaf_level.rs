@@ -13,8 +13,8 @@
 //! read                         ------>
 //! ```
 //!
-//! A trie knows whether a jump passes over its leaf level (T11), which in random keys none does. If not, a key that has no node
-//! there is not in the trie: its path ends above.
+//! A trie knows whether it is *uneven*: whether a leaf is above its leaf level, or a jump passes over it (T11). Random keys have
+//! neither. Then a key that has no node there is not in the trie: its path ends above, and not at a leaf.
 //!
 //! Only quiet tries are searched so: what a writer has placed and not yet published is found under its state.
 //!
@@ -23,9 +23,8 @@
 use core::hint::select_unpredictable;
 
 use super::bucket::{Bucket, Find};
-use super::build::LEVELS;
 use super::descend::{BOTH, FIRST, Look};
-use super::layout::{Head, JUMPED, Node, SYMBOL_BITS, Symbol};
+use super::layout::{Head, Node, SYMBOL_BITS, Symbol, UNEVEN};
 use super::raw::Trie;
 use super::state::{Secret, Symbols};
 use crate::arch::{self, Lanes};
@@ -97,30 +96,38 @@ impl<'g> Trie<'g> {
 }
 
 impl Trie<'_> {
-    /// Whether a jump passes over the leaf level.
+    /// Whether a leaf is above the leaf level, or a jump passes over it.
     #[inline(always)]
-    pub(super) fn is_jumped(self) -> bool {
+    pub(super) fn is_uneven(self) -> bool {
         // Relaxed: what it says is trusted only if the trie has not changed (T9).
-        self.header().round.load(Relaxed) & JUMPED != 0
+        self.header().round.load(Relaxed) & UNEVEN != 0
     }
 
     /// Notes that there will be a jump of so many symbols on a level. The caller holds the lock and has announced a change, or has
     /// not published the trie.
     #[inline]
     pub(super) fn note_jump(self, level: usize, symbols: usize) {
-        if level < self.leaf_level() && self.leaf_level() < level + symbols {
-            // Relaxed, both: nobody else stores, and readers look at the trie's version.
-            let round = self.header().round.load(Relaxed);
-            self.header().round.store(round | JUMPED, Relaxed);
+        if level + symbols > self.leaf_level() {
+            self.note_leaf(level);
         }
     }
 
-    /// Takes over what is known of the jumps of a trie with the same nodes. The caller holds its lock, and has not published
+    /// Notes that there will be a leaf on a level. The caller is one of those who may call `note_jump`.
+    #[inline]
+    pub(super) fn note_leaf(self, level: usize) {
+        if level < self.leaf_level() {
+            // Relaxed, both: nobody else stores, and readers look at the trie's version.
+            let round = self.header().round.load(Relaxed);
+            self.header().round.store(round | UNEVEN, Relaxed);
+        }
+    }
+
+    /// Takes over what is known of a trie with the same nodes. The caller holds its lock, and has not published
     /// this one.
-    pub(super) fn copy_jumps(self, old: Trie<'_>) {
+    pub(super) fn copy_uneven(self, old: Trie<'_>) {
         debug_assert!(self.leaf_level() == old.leaf_level() || self.leaf_level() == 0);
-        if old.is_jumped() {
-            self.note_jump(0, LEVELS);
+        if old.is_uneven() {
+            self.note_leaf(0);
         }
     }
 }

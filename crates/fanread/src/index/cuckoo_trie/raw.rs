@@ -21,9 +21,9 @@ use core::marker::PhantomData;
 
 use super::bucket::{self, Bucket, Find, Hit, find_in_pair};
 use super::layout::{
-    BLOCK_BUCKETS, BLOCKS_AT, Border, Form, HEADER_LINES, Head, Header, Home, JUMPED,
-    KEPT_PREFIX_BYTES, Leaf, Lines, MAX_BLOCKS, NAME_AT_LINE, Node, Place, Rest, SHORT_BYTES,
-    STATE_BITS, TAG_BITS, WORN, blocks_of, header_lines, is_size, slice_at,
+    BLOCK_BUCKETS, BLOCKS_AT, Border, Form, HEADER_LINES, Head, Header, Home, KEPT_PREFIX_BYTES,
+    Leaf, Lines, MAX_BLOCKS, NAME_AT_LINE, Node, Place, Rest, SHORT_BYTES, STATE_BITS, TAG_BITS,
+    UNEVEN, WORN, blocks_of, header_lines, is_size, slice_at,
 };
 use super::state::{ShortName, State};
 use crate::api::Key;
@@ -425,7 +425,7 @@ impl<'g> Trie<'g> {
             entry: shape.entry as u8,
             skip_bits: shape.skip_bits,
             // Rounds count modulo 16 (`state.rs`).
-            round: AtomicU16::new(shape.round as u16 & !JUMPED),
+            round: AtomicU16::new(shape.round as u16 & !UNEVEN),
             hinted: shape.hinted,
             leaf_level: shape.leaf_level as u8,
             blocks: [core::ptr::null_mut(); _],
@@ -554,7 +554,7 @@ impl<'g> Trie<'g> {
     #[inline(always)]
     pub(super) fn round(self) -> u32 {
         // Relaxed: it does not change.
-        u32::from(self.header().round.load(Relaxed) & !JUMPED)
+        u32::from(self.header().round.load(Relaxed) & !UNEVEN)
     }
 
     /// Whether there are hints.
