@@ -7,11 +7,12 @@ use testkit::Rng;
 use super::*;
 use crate::sync::epoch;
 
-/// A map of random keys, none of which begins with six zero bits, and what is in it.
-fn random(count: usize) -> (CuckooTrie<u64>, BTreeMap<u64, u64>) {
+/// A map of random keys, and what is in it. If it is uneven, few keys begin with zero bits, and none with six.
+fn random(count: usize, is_uneven: bool) -> (CuckooTrie<u64>, BTreeMap<u64, u64>) {
     let (map, mut rng) = (CuckooTrie::new(), Rng::new(11));
+    let bit = |i: u64| if is_uneven { 1 << 63 >> (i % 6) } else { 0 };
     let model: BTreeMap<u64, u64> =
-        (0..count as u64).map(|i| (rng.next_u64() | 1 << 63 >> (i % 6), i)).collect();
+        (0..count as u64).map(|i| (rng.next_u64() | bit(i), i)).collect();
     let pinned = map.pin();
     for (key, value) in &model {
         pinned.insert(&key.to_be_bytes(), *value);
@@ -51,7 +52,7 @@ fn check(map: &CuckooTrie<u64>, model: &BTreeMap<u64, u64>, keys: &[u64]) {
 
 #[test]
 fn most_random_keys_are_found_or_missed_without_a_descent() {
-    let (map, model) = random(if cfg!(miri) { 50 } else { 30_000 });
+    let (map, model) = random(if cfg!(miri) { 50 } else { 30_000 }, false);
     let mut rng = Rng::new(12);
     let keys: Vec<u64> = model.keys().copied().step_by(7).collect();
     let others: Vec<u64> = keys.iter().map(|_| rng.next_u64()).collect();
@@ -79,8 +80,15 @@ fn most_random_keys_are_found_or_missed_without_a_descent() {
 }
 
 #[test]
+fn a_key_whose_leaf_is_above_the_leaf_level_is_found() {
+    let (map, model) = random(if cfg!(miri) { 50 } else { 30_000 }, true);
+    check(&map, &model, &model.keys().copied().collect::<Vec<_>>());
+    map.pin().check().unwrap();
+}
+
+#[test]
 fn a_key_below_a_jump_over_the_leaf_level_is_found() {
-    let (map, mut model) = random(6_000);
+    let (map, mut model) = random(6_000, true);
     let pinned = map.pin();
     // These share so many bits that jumps lead to their forks from far above the leaf level.
     let deep = [0x1_0000_0000, 0x2_0000_0000, 0x1_0000_0001, 0x3_0000, 0x30_0000_0000_0000_u64];
@@ -101,7 +109,7 @@ fn a_key_below_a_jump_over_the_leaf_level_is_found() {
 #[test]
 fn what_looks_like_a_key_beside_it_is_no_leaf() {
     // Bitmaps and free slots: a key of few bits, and the key of zeros.
-    let (map, mut model) = random(6_000);
+    let (map, mut model) = random(6_000, true);
     let odd: Vec<u64> = (0..64).map(|bit| 1 << bit).chain([0, u64::MAX]).collect();
     check(&map, &model, &odd);
     let pinned = map.pin();
