@@ -97,6 +97,10 @@ const EXTRA_FILES: [&str; 37] = [
     "index/cuckoo_trie/trie_tests.rs",
     "index/cuckoo_trie/hints_tests.rs",
     "index/cuckoo_trie/leaf_level.rs",
+    // Searches for keys of eight bytes, and tests of those.
+    "index/cuckoo_trie/eights.rs",
+    "index/cuckoo_trie/eights_tests.rs",
+    "prefix/eights.rs",
     "index/cuckoo_trie/walk_tests.rs",
 ];
 

@@ -225,6 +225,12 @@ pub(crate) struct Behind<'k> {
 }
 
 impl Behind<'_> {
+    /// The same with other bytes behind the block, the first one lowest.
+    #[inline(always)]
+    pub(crate) fn with(self, word: u64) -> Self {
+        Self { word, ..self }
+    }
+
     /// Returns the hash of the prefix that ends `rest < 8` bytes behind the block. Past the key's end it is
     /// the hash of the key followed by NUL bytes.
     #[inline(always)]

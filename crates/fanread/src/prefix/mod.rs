@@ -51,6 +51,7 @@
 #![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
 
 mod check;
+mod eights;
 mod insert;
 mod layout;
 mod node;
@@ -71,9 +72,10 @@ use layout::{BLOCK_LINES, LANES, is_marked, odd, tag_of};
 use node::Node;
 use raw::{Current, Table};
 
+pub(crate) use eights::Eights;
 pub(crate) use layout::LeafRef;
 pub(crate) use raw::Garbage;
-pub(crate) use search::Probe;
+pub(crate) use search::{Probe, Route};
 
 /// The seed of the second hash function, by which the writer tells nodes apart (P6). It need not be secret: it
 /// only matters for prefixes that collide under the secret one.

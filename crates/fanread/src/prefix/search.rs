@@ -126,7 +126,7 @@ impl PrefixTable {
         // Ask before anything else is done: the fewer instructions lie before this one, the more often the request
         // leaves while the search before this one still waits for its leaf.
         prefetch(node);
-        let len = base + (found >> LANES_BITS).trailing_zeros() as usize;
+        let len = base + len_in(found) as usize;
         let full = hashes.finish(state, ahead);
         // A mark, or a length behind the key's end: hashes there are those of the key and NUL bytes.
         if is_marked(marks) || len > key.len() {
@@ -281,23 +281,29 @@ fn at_rest<const REST: usize>(lanes: u32) -> u64 {
     u64::from(lanes) | 1 << (LANES_BITS + REST as u32)
 }
 
+/// The length behind the last landmark of what was [found](Last::found).
+#[inline(always)]
+pub(super) fn len_in(found: u64) -> u32 {
+    (found >> LANES_BITS).trailing_zeros()
+}
+
 /// The last prefix that answered so far; at first the root.
 ///
 /// There is no branch on the answers: they come late, and a mistaken guess would make the next search wait for them.
-struct Last<'t, K> {
+pub(super) struct Last<'t, K> {
     kernel: K,
     table: &'t Table,
     /// Non-zero at the top if a bucket on the way was marked.
-    marks: u64,
-    hash: u64,
+    pub(super) marks: u64,
+    pub(super) hash: u64,
     /// The lanes in its bucket; above them a bit that tells the length behind the last landmark. Together, as each is one
     /// more thing to choose for every length.
-    found: u64,
+    pub(super) found: u64,
 }
 
 impl<'t, K: Lanes> Last<'t, K> {
     #[inline(always)]
-    fn new(kernel: K, table: &'t Table) -> Self {
+    pub(super) fn new(kernel: K, table: &'t Table) -> Self {
         Self { kernel, table, marks: 0, hash: ROOT_HASH, found: at_rest::<0>(ROOT_LANE) }
     }
 
@@ -316,7 +322,7 @@ impl<'t, K: Lanes> Last<'t, K> {
 
     /// Tries the lengths behind a landmark that are in `rests`. These seldom change, so no branch on them is a surprise.
     #[inline(always)]
-    fn try_lengths(&mut self, rests: u32, behind: Behind<'_>) {
+    pub(super) fn try_lengths(&mut self, rests: u32, behind: Behind<'_>) {
         self.try_length::<1>(rests, behind);
         self.try_length::<2>(rests, behind);
         self.try_length::<3>(rests, behind);
@@ -363,9 +369,21 @@ fn find<const LOOK: bool>(table: &Table, hash: u64) -> Option<&Line> {
 fn in_node(table: &Table, node: &Line, head: Head, key: &[u8], len: u32) -> (u32, u32) {
     let Some(byte) = key.get(len as usize).copied() else { return (head.at(), 0) };
     if head.is_wide() {
-        let Some((before, first)) = table.refs(ref_of(node.word(0), byte)) else { return (0, 0) };
-        return (first, select_unpredictable(first & EXACT == 0, before, 0));
+        return in_wide(table, ref_of(node.word(0), byte));
     }
+    in_narrow(node, head, byte)
+}
+
+/// The same in a wide node, by the number of the ref.
+#[inline(always)]
+pub(super) fn in_wide(table: &Table, at: usize) -> (u32, u32) {
+    let Some((before, first)) = table.refs(at) else { return (0, 0) };
+    (first, select_unpredictable(first & EXACT == 0, before, 0))
+}
+
+/// The same in a narrow node, for a key that goes on with `byte`.
+#[inline(always)]
+pub(super) fn in_narrow(node: &Line, head: Head, byte: u8) -> (u32, u32) {
     let (at_most, equal) = match_bytes(line(&node.words), byte);
     let children = head.children();
     // The children ascend, so those that are at most `byte` come first, and the one that equals it is the last.

@@ -20,6 +20,8 @@
 //!
 //! The loom models below run these functions on loom's atomics.
 
+use core::hint::select_unpredictable;
+
 use super::layout::{Form, Head, Kind, Node, SLOTS};
 use crate::arch::Lanes;
 use crate::sync::backoff::Backoff;
@@ -473,6 +475,15 @@ impl Items {
 }
 
 impl Bucket {
+    /// The slots, a bit for each, of the node of this name: one at most, but in a torn read.
+    #[inline(always)]
+    pub(super) fn slots_of<L: Lanes>(&self, lanes: L, name: u32) -> u32 {
+        let line: &LineWords = &self.words;
+        let slots = lanes.match_u32(shim::line(line), name, Head::NAME_MASK);
+        // As in `find`.
+        slots & select_unpredictable(self.has_three(), SHORT_SLOTS, !0)
+    }
+
     /// The slot of the node of this name.
     #[inline(always)]
     fn find<L: Lanes>(&self, lanes: L, name: u32) -> Option<u32> {
@@ -481,6 +492,29 @@ impl Bucket {
         // A torn read may find two. What looks like a head in the last two slots may be a value.
         let slot = (found != 0).then(|| found.trailing_zeros())?;
         (slot < 3 || !self.has_three()).then_some(slot)
+    }
+}
+
+/// A bit for each of the slots where a short leaf may stand.
+const SHORT_SLOTS: u32 = 0b111;
+
+impl Bucket {
+    /// The slots, a bit for each, whose bodies are this key: where its short leaf is, if that is here.
+    #[inline(always)]
+    pub(super) fn find_key<L: Lanes>(&self, lanes: L, key: u64) -> u32 {
+        let line: &LineWords = &self.words;
+        u32::from(lanes.match_word(shim::line(line), key)) >> BODIES_AT & SHORT_SLOTS
+    }
+
+    /// The value of the first of the short leaves that [`find_key`](Self::find_key) has found; `None` if it was no such leaf.
+    ///
+    /// Without a branch on the slot, which is nobody's guess.
+    #[inline(always)]
+    pub(super) fn value_in(&self, slots: u32) -> Option<u64> {
+        let slot = (slots | 1 << 2).trailing_zeros();
+        let third =
+            select_unpredictable(slot == 2, self.value(2), self.body(SLOTS as u32 - 1 - slot));
+        self.head(slot).is_short().then_some(third)
     }
 }
 

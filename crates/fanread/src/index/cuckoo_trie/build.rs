@@ -457,6 +457,7 @@ impl Filling<'_, '_> {
         self.queue.add(self.path[depth], Node::Regular(bend.children).encode())?;
         for at in (above..depth).step_by(LABEL_SYMBOLS) {
             let label = symbols.label(at, LABEL_SYMBOLS.min(depth - at));
+            self.queue.trie.note_jump(at, label.len());
             self.queue.add(self.path[at], Node::Jump(label).encode())?;
         }
         Ok(())
@@ -544,6 +545,7 @@ pub(super) fn copy<'g>(
         return Err(error.into());
     }
     new.copy_hints(old);
+    new.copy_uneven(old);
     new.set_keys(old.keys());
     new.start();
     new.set_weight(old.weight());

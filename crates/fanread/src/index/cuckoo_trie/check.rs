@@ -119,6 +119,9 @@ pub(super) fn check_trie<V>(
         let level = path.len();
         match node {
             Node::Leaf(leaf) => {
+                if level < trie.leaf_level() && !trie.is_uneven() {
+                    return Err(Broken::new("T11", at("a leaf above the leaf level")));
+                }
                 let key = memory.key::<V>(leaf);
                 if is_below_jump {
                     return Err(Broken::new("T5", at("a leaf below a jump")));
@@ -152,6 +155,10 @@ pub(super) fn check_trie<V>(
             Node::Jump(label) => {
                 if !(1..=LABEL_SYMBOLS).contains(&label.len()) {
                     return Err(Broken::new("T4", at("a label of no length that there is")));
+                }
+                let leaf_level = trie.leaf_level();
+                if (level + 1..level + label.len()).contains(&leaf_level) && !trie.is_uneven() {
+                    return Err(Broken::new("T11", at("a jump over the leaf level")));
                 }
                 let behind = label.symbols().collect();
                 let state = secret.step_all(state, label);

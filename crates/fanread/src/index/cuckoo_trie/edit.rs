@@ -202,6 +202,10 @@ impl<'g, 'a> Edit<'g, 'a> {
         if weight > trie.buckets() as usize * BUCKET_WEIGHT {
             return Err(NoRoom::Full);
         }
+        // Of what is placed, only these jumps can pass over a level that none has passed over.
+        for level in (self.stop.level..fork.level).step_by(LABEL_SYMBOLS) {
+            trie.note_jump(level, LABEL_SYMBOLS.min(fork.level - level));
+        }
         // Most forks are these nodes and a jump at most: named once, and asked for before the first is placed.
         let mut first = [None; 4];
         let mut count = 0;
@@ -328,7 +332,9 @@ impl<'g, 'a> Edit<'g, 'a> {
     /// Moves the leaf that will be alone below its parent to where no jump leads to it (T5), and takes out the key. Does
     /// nothing if the leaf has no room there.
     fn move_up(&self, leaf: Leaf, from: State) -> bool {
-        let Some((_, parent, _)) = self.above.parent else { return false };
+        let Some((level, parent, _)) = self.above.parent else { return false };
+        // Of a row of jumps it is not known where it begins.
+        self.trie.note_leaf(if self.above.top.is_some() { 0 } else { level });
         let mut state = self.above.top.unwrap_or(parent);
         let mut node = self.node(state);
         if place::rewrite(self.trie, self.place_of(state), Node::Leaf(leaf)).is_err() {
@@ -347,12 +353,15 @@ impl<'g, 'a> Edit<'g, 'a> {
 
     /// Makes the parent, which will have one child that is no leaf, part of a jump, and takes out the key.
     fn join(&self, symbol: Symbol, below: Option<Label>, child: State) {
-        let Some((_, parent, _)) = self.above.parent else { return };
+        let Some((level, parent, _)) = self.above.parent else { return };
         let one = Label::of(&[symbol]);
         let joined = below.and_then(|below| one.joined(below));
         let label = joined.unwrap_or(one);
         let with_above =
             self.above.jump.and_then(|(state, above)| Some((state, above.joined(label)?)));
+        let end = level + label.len();
+        let whole = with_above.map_or(label, |(_, label)| label).len();
+        self.trie.note_jump(end - whole, whole);
         match with_above {
             Some((state, label)) => {
                 self.rewrite(state, Node::Jump(label));

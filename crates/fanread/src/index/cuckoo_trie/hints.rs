@@ -102,9 +102,10 @@ impl Trie<'_> {
         Byte::of(hints, hash).get()
     }
 
-    /// Notes the level of a leaf, if there are hints. The caller holds the lock, or has not published the trie.
+    /// Notes the level of a leaf. The caller holds the lock, or has not published the trie.
     #[inline]
     pub(super) fn set_hint(self, leaf: Leaf, level: usize) {
+        self.note_leaf(level);
         if let (Some(hints), Leaf::Record { hash, .. }) = (self.hints(), leaf) {
             let hint = if level < HINT_LEVELS { level as u8 + 1 } else { DEEP };
             Byte::of(hints, hash).set(hint);

@@ -30,13 +30,13 @@
 //! *Seat* is 1 for a node in the first bucket of its state, 2 for one in the second, so one masked comparison finds a
 //! node and never a free slot.
 //!
-//! Invariants T1 to T9 are in `docs/design/cuckoo-trie.md`; `check.rs` verifies them.
+//! Invariants T1 to T11 are in `docs/design/cuckoo-trie.md`; `check.rs` verifies them.
 
 use core::mem::{offset_of, size_of};
 
 use crate::mem::LINE_BYTES;
 use crate::mem::arena::Arena;
-use crate::sync::shim::{AtomicU32, AtomicU64};
+use crate::sync::shim::{AtomicU16, AtomicU32, AtomicU64};
 use crate::sync::version::Version;
 
 /// The arena of tries: units of one line, a first chunk of 512 bytes, which holds one trie of four buckets.
@@ -109,6 +109,9 @@ pub(super) const SHORT_BYTES: usize = 8;
 /// Symbols of the longest label.
 pub(super) const LABEL_SYMBOLS: usize = 10;
 
+/// In a trie's round: a leaf is above the leaf level, or a jump passes over it (T11).
+pub(super) const UNEVEN: u16 = 1 << 15;
+
 /// Lines of a header, with a list of up to 4 blocks.
 pub(super) const HEADER_LINES: usize = 3;
 
@@ -140,7 +143,8 @@ pub(super) struct Header {
     pub(super) entry: u8,
     /// Bits of a key before its first symbol.
     pub(super) skip_bits: u32,
-    pub(super) round: u16,
+    /// Which attempt at a root this is, with [`UNEVEN`].
+    pub(super) round: AtomicU16,
     /// Whether there are hints.
     pub(super) hinted: bool,
     /// The level where, and on the next, most leaves are; 0: there is none.
@@ -429,6 +433,18 @@ impl Node {
             Kind::Regular => Self::Regular(Children { bits: body, end: false }),
             Kind::RegularEnd => Self::Regular(Children { bits: body, end: true }),
         }
+    }
+}
+
+impl Node {
+    /// Whether a key's path goes on behind a node of this kind and body, which is not the key's leaf, by this symbol, which is
+    /// not END; behind a jump it may. Without a branch.
+    #[inline(always)]
+    #[expect(clippy::needless_bitwise_bool, reason = "what is seldom foreseen is no branch")]
+    pub(super) fn goes_on(kind: Kind, body: u64, symbol: u32) -> bool {
+        let is_regular = kind as u32 >= Kind::Regular as u32;
+        let is_jump = (kind as u32 == Kind::Plain as u32) & (body & Label::COUNT_MASK != 0);
+        is_jump | is_regular & (body >> (symbol % 64) & 1 != 0)
     }
 }
 

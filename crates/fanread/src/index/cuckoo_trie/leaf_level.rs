@@ -13,6 +13,9 @@
 //! read                         ------>
 //! ```
 //!
+//! A trie knows whether it is *uneven*: whether a leaf is above its leaf level, or a jump passes over it (T11). Random keys have
+//! neither. Then a key that has no node there is not in the trie: its path ends above, and not at a leaf.
+//!
 //! Only quiet tries are searched so: what a writer has placed and not yet published is found under its state.
 //!
 //! PAPER: not there. Its search reads all nodes of a path.
@@ -21,10 +24,11 @@ use core::hint::select_unpredictable;
 
 use super::bucket::{Bucket, Find};
 use super::descend::{BOTH, FIRST, Look};
-use super::layout::{Head, Node, SYMBOL_BITS, Symbol};
+use super::layout::{Head, Node, SYMBOL_BITS, Symbol, UNEVEN};
 use super::raw::Trie;
 use super::state::{Secret, Symbols};
 use crate::arch::{self, Lanes};
+use crate::sync::shim::Ordering::Relaxed;
 use crate::sync::version::Seen;
 
 /// The nodes of a key on the two levels where most leaves are, which were asked for.
@@ -88,6 +92,43 @@ impl<'g> Trie<'g> {
         let upper = Spot::ask::<LINES>(self, secret, window, level);
         let lower = Spot::ask::<LINES>(self, secret, window, level + 1);
         Some(Guess { upper, lower, seen })
+    }
+}
+
+impl Trie<'_> {
+    /// Whether a leaf is above the leaf level, or a jump passes over it.
+    #[inline(always)]
+    pub(super) fn is_uneven(self) -> bool {
+        // Relaxed: what it says is trusted only if the trie has not changed (T9).
+        self.header().round.load(Relaxed) & UNEVEN != 0
+    }
+
+    /// Notes that there will be a jump of so many symbols on a level. The caller holds the lock and has announced a change, or has
+    /// not published the trie.
+    #[inline]
+    pub(super) fn note_jump(self, level: usize, symbols: usize) {
+        if level + symbols > self.leaf_level() {
+            self.note_leaf(level);
+        }
+    }
+
+    /// Notes that there will be a leaf on a level. The caller is one of those who may call `note_jump`.
+    #[inline]
+    pub(super) fn note_leaf(self, level: usize) {
+        if level < self.leaf_level() {
+            // Relaxed, both: nobody else stores, and readers look at the trie's version.
+            let round = self.header().round.load(Relaxed);
+            self.header().round.store(round | UNEVEN, Relaxed);
+        }
+    }
+
+    /// Takes over what is known of a trie with the same nodes. The caller holds its lock, and has not published
+    /// this one.
+    pub(super) fn copy_uneven(self, old: Trie<'_>) {
+        debug_assert!(self.leaf_level() == old.leaf_level() || self.leaf_level() == 0);
+        if old.is_uneven() {
+            self.note_leaf(0);
+        }
     }
 }
 

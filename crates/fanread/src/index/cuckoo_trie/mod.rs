@@ -16,6 +16,7 @@ mod build;
 mod check;
 mod descend;
 mod edit;
+mod eights;
 mod hints;
 mod insert;
 mod iter;

@@ -23,7 +23,7 @@ use super::bucket::{self, Bucket, Find, Hit, find_in_pair};
 use super::layout::{
     BLOCK_BUCKETS, BLOCKS_AT, Border, Form, HEADER_LINES, Head, Header, Home, KEPT_PREFIX_BYTES,
     Leaf, Lines, MAX_BLOCKS, NAME_AT_LINE, Node, Place, Rest, SHORT_BYTES, STATE_BITS, TAG_BITS,
-    WORN, blocks_of, header_lines, is_size, slice_at,
+    UNEVEN, WORN, blocks_of, header_lines, is_size, slice_at,
 };
 use super::state::{ShortName, State};
 use crate::api::Key;
@@ -34,7 +34,7 @@ use crate::mem::word::{self, Read};
 use crate::mem::{AllocError, LINE_BYTES};
 use crate::prefix::LeafRef;
 use crate::sync::shim::{
-    AtomicU32, AtomicU64,
+    AtomicU16, AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 use crate::sync::version::Version;
@@ -425,7 +425,7 @@ impl<'g> Trie<'g> {
             entry: shape.entry as u8,
             skip_bits: shape.skip_bits,
             // Rounds count modulo 16 (`state.rs`).
-            round: shape.round as u16,
+            round: AtomicU16::new(shape.round as u16 & !UNEVEN),
             hinted: shape.hinted,
             leaf_level: shape.leaf_level as u8,
             blocks: [core::ptr::null_mut(); _],
@@ -553,7 +553,8 @@ impl<'g> Trie<'g> {
     /// Which attempt at a root this is.
     #[inline(always)]
     pub(super) fn round(self) -> u32 {
-        self.header().round.into()
+        // Relaxed: it does not change.
+        u32::from(self.header().round.load(Relaxed) & !UNEVEN)
     }
 
     /// Whether there are hints.

@@ -9,14 +9,15 @@ use core::cmp::Ordering as Order;
 use core::ops::ControlFlow;
 
 use super::descend::{Look, WIDTH};
+use super::eights;
 use super::hints::{self, Hinted};
-use super::layout::HASH_BITS;
+use super::layout::{HASH_BITS, SHORT_BYTES};
 use super::raw::{Memory, Trie};
 use super::{CuckooTrie, Pinned};
 use crate::api::Ref;
 use crate::arch::{Baseline, Lanes};
 use crate::batch::{Bits, DEPTH};
-use crate::mem::word::Read;
+use crate::mem::word::{self, Read};
 use crate::prefix::Probe;
 use crate::sync::epoch::Guard;
 
@@ -59,7 +60,7 @@ impl<V> CuckooTrie<V> {
 
     /// The last steps: finds `key`, walking on from the hint if need be.
     #[inline(always)]
-    fn find<'g>(&'g self, key: &[u8], hint: Hint<'g>) -> Option<Read<'g, V>> {
+    pub(super) fn find<'g>(&'g self, key: &[u8], hint: Hint<'g>) -> Option<Read<'g, V>> {
         match self.avx512 {
             Some(kernel) => self.find_with(kernel, key, hint),
             None => self.find_with(Baseline, key, hint),
@@ -236,8 +237,7 @@ impl<V> CuckooTrie<V> {
 }
 
 impl<V> CuckooTrie<V> {
-    /// Finds all `keys`, [`DEPTH`] at a time: each step is taken for all of them before the next one, which reads what the
-    /// step has asked for.
+    /// Finds all `keys`: first those that are numbers, then the others and what is left, [`DEPTH`] at a time.
     #[inline(always)]
     fn find_all<'g>(
         &'g self,
@@ -245,23 +245,46 @@ impl<V> CuckooTrie<V> {
         keys: &[&[u8]],
         mut found: impl FnMut(usize, Option<Read<'g, V>>),
     ) {
-        for (chunk, keys) in keys.chunks(DEPTH).enumerate() {
-            let found = |i: usize, read| found(chunk * DEPTH + i, read);
-            match self.avx512 {
-                Some(kernel) => self.find_together(kernel, guard, keys, found),
-                None => self.find_together(Baseline, guard, keys, found),
+        match self.avx512 {
+            Some(kernel) => self.find_all_with(kernel, guard, keys, &mut found),
+            None => self.find_all_with(Baseline, guard, keys, &mut found),
+        }
+    }
+
+    #[inline(always)]
+    fn find_all_with<'g>(
+        &'g self,
+        kernel: impl Lanes,
+        guard: &'g Guard,
+        keys: &[&[u8]],
+        found: &mut impl FnMut(usize, Option<Read<'g, V>>),
+    ) {
+        for (chunk, keys) in keys.chunks(eights::MOST).enumerate() {
+            let mut found = |i: usize, read| found(chunk * eights::MOST + i, read);
+            let mut left = self.find_eights(kernel, guard, keys, &mut found);
+            while left != 0 {
+                let (mut some, mut places, mut count) = ([&[][..]; DEPTH], [0; DEPTH], 0);
+                while left != 0 && count < DEPTH {
+                    let place = left.trailing_zeros() as usize;
+                    (some[count], places[count]) = (keys[place], place);
+                    left &= left - 1;
+                    count += 1;
+                }
+                let mut found = |i: usize, read| found(places[i], read);
+                self.find_together(kernel, guard, &some[..count], &mut found);
             }
         }
     }
 
-    /// The same for up to [`DEPTH`] keys.
-    #[inline(always)]
+    /// Finds up to [`DEPTH`] keys: each step is taken for all of them before the next one, which reads what the step has asked
+    /// for.
+    #[inline(never)]
     fn find_together<'g>(
         &'g self,
         kernel: impl Lanes,
         guard: &'g Guard,
         keys: &[&[u8]],
-        mut found: impl FnMut(usize, Option<Read<'g, V>>),
+        found: &mut impl FnMut(usize, Option<Read<'g, V>>),
     ) {
         let mut probes = [None; DEPTH];
         for (probe, key) in probes.iter_mut().zip(keys) {
@@ -284,13 +307,13 @@ impl<V> CuckooTrie<V> {
             }
         }
         if by_hint != 0 {
-            let done = self.find_by_hints(kernel, keys, &hints, &mut units, by_hint, &mut found);
+            let done = self.find_by_hints(kernel, keys, &hints, &mut units, by_hint, found);
             by_hint &= done;
             under_way &= !done;
         }
-        under_way = self.find_by_guess(kernel, keys, &hints, &mut units, under_way, &mut found);
+        under_way = self.find_by_guess(kernel, keys, &hints, &mut units, under_way, found);
         if under_way != 0 {
-            self.find_by_paths(kernel, keys, &hints, &mut units, under_way, &mut found);
+            self.find_by_paths(kernel, keys, &hints, &mut units, under_way, found);
         }
         for (i, ((unit, hint), key)) in units.iter().zip(&hints).zip(keys).enumerate() {
             if let (Some(unit), Some(hint)) = (*unit, *hint) {
@@ -449,8 +472,8 @@ impl<V> Pinned<'_, V> {
     ///
     /// # Cost
     ///
-    /// Two waits: two lines for each of the last levels of the key's path, 8 at a time, two on random numbers; then the
-    /// record. A wait more for each 8 levels beyond that where other keys near this one have nodes too, and for a node on
+    /// Two waits: two lines for each of the last levels of the key's path, 8 at a time, two on random numbers, of which one
+    /// each is asked for first; then the record. A wait more for each 8 levels beyond that where other keys near this one have nodes too, and for a node on
     /// a level where few have. There is no record for keys that are not there, and none for keys of eight bytes with
     /// values of at most eight that need no dropping. Where paths are long, three waits: a hint that says on which level
     /// the key's leaf is, the two lines of that, and the record; only the first if no key has the hash.
@@ -476,6 +499,11 @@ impl<V> Pinned<'_, V> {
     /// Section 4.1, Algorithm 1.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Option<Ref<'_, V>> {
+        if const { word::is_inline::<V>() }
+            && let Ok(eight) = <[u8; SHORT_BYTES]>::try_from(key)
+        {
+            return self.map.find_eight(&self.guard, eight).map(Ref::new);
+        }
         let hint = self.map.hint(key, &self.guard)?;
         self.map.find(key, hint).map(Ref::new)
     }
@@ -484,7 +512,8 @@ impl<V> Pinned<'_, V> {
     ///
     /// # Cost
     ///
-    /// The line fetches of as many `get`s, up to 16 keys' at a time. Allocates nothing.
+    /// The line fetches of as many `get`s, up to 16 keys' at a time, up to 32 keys' if all have eight bytes and values have no
+    /// records. Allocates nothing.
     ///
     /// # Concurrency
     ///

@@ -356,6 +356,9 @@ impl<'n> Half<'n> {
             // All names are what they were, and so are the states, which are different (T3); but for those of new jumps.
             let mut new = Vec::new();
             self.each(|item, is_new| {
+                if let Node::Jump(label) = item.node {
+                    trie.note_jump(item.level as usize, label.len());
+                }
                 if is_new {
                     new.push(*item);
                     return Ok(());
@@ -374,7 +377,10 @@ impl<'n> Half<'n> {
             let Some(state) = ahead.pop() else { return Ok(()) };
             match item.node {
                 Node::Leaf(leaf) => queue.set_hint(leaf, (item.level - self.skipped) as usize),
-                Node::Jump(label) => ahead.push(secret.step_all(state, label)),
+                Node::Jump(label) => {
+                    trie.note_jump((item.level - self.skipped) as usize, label.len());
+                    ahead.push(secret.step_all(state, label));
+                }
                 Node::Regular(children) => {
                     let above = secret.parent(state);
                     ahead.extend(children.into_iter().rev().map(|symbol| above.child(symbol)));

@@ -57,6 +57,15 @@ impl ShortName {
         Self((1 << bits | symbols) << ROUND_BITS | u64::from(round % (1 << ROUND_BITS)))
     }
 
+    /// The same for one symbol or more.
+    #[inline(always)]
+    pub(super) fn start(round: u32, window: u64, count: u32) -> Self {
+        debug_assert!((1..=SHORT_NAME_SYMBOLS as u32).contains(&count));
+        // The one before the symbols stands before the window and comes down with it.
+        let symbols = (1 << 63 | window >> 1).wrapping_shr(63 - SYMBOL_BITS * count);
+        Self(symbols << ROUND_BITS | u64::from(round % (1 << ROUND_BITS)))
+    }
+
     /// Whether longer names are not short.
     #[inline(always)]
     fn is_full(self) -> bool {

@@ -1,0 +1,369 @@
+//! Searches for keys of eight bytes, as numbers have, whose values are in their leaves.
+//!
+//! Such a key is one word, and a short leaf holds it whole. Where most leaves are on two levels (`leaf_level.rs`), a search so
+//! needs no tags: it compares the key with what stands in the two buckets, or four, and takes the value beside it.
+//! There is no branch on where the leaf is, which nobody can guess. If it is in none of them, the search for keys of all
+//! lengths goes on.
+//!
+//! A batch goes on by groups, so that the lines of some are on their way while the prefixes of the next are looked up:
+//!
+//! ```text
+//! group    n: table's tags, nodes, refs > headers asked for
+//!    n - LAG: first buckets read        > of those that have not the key, second buckets asked for
+//!          n: headers read              > first buckets asked for
+//! ```
+//!
+//! A get that finds nothing works out the tags: a node under a short name is that name's, so whether the key is missing shows by
+//! the nodes on the two levels, or by there being none on the upper one of a trie that is not uneven (T11).
+//!
+//! # What a reader may believe
+//!
+//! In a trie at rest a leaf in the table is in the trie (T4), so if the trie's version is even and the same behind the search
+//! as before it, the leaf of this key that was found is the key's; and if the trie lives then, the key was in the map.
+
+#![allow(clippy::needless_bitwise_bool, reason = "what is seldom foreseen is no branch")]
+
+use core::cmp::Ordering as Order;
+use core::hint::select_unpredictable;
+
+use super::CuckooTrie;
+use super::bucket::Bucket;
+use super::descend::Look;
+use super::layout::{EXACT_BUCKETS, Head, Kind, Node, SHORT_BYTES, SLOTS, SYMBOL_BITS};
+use super::raw::{Memory, Trie};
+use super::state::{Secret, ShortName, State};
+use crate::arch::{self, Baseline, Lanes};
+use crate::mem::word::{self, Read};
+use crate::prefix::{Eights, Route};
+use crate::sync::epoch::Guard;
+use crate::sync::version::Seen;
+
+/// Keys of a group: enough for the first of them to have its header when the last has asked for its own. The design page has
+/// what other numbers cost.
+const GROUP: usize = if cfg!(any(loom, shuttle, miri)) { 2 } else { 8 };
+
+/// Groups whose first buckets are on their way: 48 lines, about as many as a core keeps in flight.
+const LAG: usize = 3;
+
+/// Keys whose searches are under way at most.
+const RING: usize = GROUP * LAG;
+
+/// Keys of a batch whose second buckets are read here: of 64 random ones nine need it. The others are searched for as keys of all
+/// lengths.
+const AGAIN: usize = 16;
+
+/// Keys that are searched for together at most: as many as a word has bits.
+pub(super) const MOST: usize = 64;
+
+/// Two buckets that were asked for, and the version of their trie.
+#[derive(Clone, Copy, Debug)]
+struct Pair<'g> {
+    trie: Trie<'g>,
+    seen: Seen,
+    upper: &'g Bucket,
+    lower: &'g Bucket,
+}
+
+impl<'g> Trie<'g> {
+    /// The first bucket of a state, as in [`home`](Self::home).
+    #[inline(always)]
+    fn first_bucket(self, state: State) -> &'g Bucket {
+        let header = self.header();
+        // A table that tells all short names apart uses all bits, but for tests.
+        let top =
+            if EXACT_BUCKETS < 256 { state.0 >> header.shift << header.shift } else { state.0 };
+        debug_assert!(top == state.0 >> header.shift << header.shift);
+        self.bucket(((u128::from(top) * u128::from(header.buckets)) >> 64) as u32)
+    }
+
+    /// Asks for the first buckets of a key on the two levels where most leaves are.
+    #[inline(always)]
+    fn ask_first(self, secret: &Secret, key: u64) -> Option<Pair<'g>> {
+        let (level, skip_bits) = (self.leaf_level() as u32, self.skip_bits());
+        // As in `leaf_level.rs`: both nodes are before the key's last symbol.
+        if level == 0 || skip_bits + SYMBOL_BITS * (level + 1) >= u64::BITS {
+            return None;
+        }
+        let seen = self.version().begin();
+        let (window, round) = (key << skip_bits, self.round());
+        let bucket = |level| {
+            let bucket = self.first_bucket(secret.state_of(ShortName::start(round, window, level)));
+            arch::prefetch(bucket);
+            bucket
+        };
+        Some(Pair { trie: self, seen, upper: bucket(level), lower: bucket(level + 1) })
+    }
+}
+
+impl<'g> Trie<'g> {
+    /// Asks for the second buckets of a key whose first ones were read.
+    #[inline(always)]
+    fn ask_second(self, secret: &Secret, key: u64, first: Pair<'g>) -> Pair<'g> {
+        let (level, window, round) =
+            (self.leaf_level() as u32, key << self.skip_bits(), self.round());
+        let bucket = |level| {
+            let home = self.home(secret.state_of(ShortName::start(round, window, level)));
+            let bucket = self.bucket(home.second);
+            arch::prefetch(bucket);
+            bucket
+        };
+        Pair { upper: bucket(level), lower: bucket(level + 1), ..first }
+    }
+}
+
+impl Pair<'_> {
+    /// The bits of the key's value, if its leaf is here.
+    #[inline(always)]
+    fn look(&self, lanes: impl Lanes, key: u64) -> Option<u64> {
+        let (upper, lower) = (self.upper.find_key(lanes, key), self.lower.find_key(lanes, key));
+        if upper | lower == 0 {
+            return None;
+        }
+        let bucket = select_unpredictable(upper != 0, self.upper, self.lower);
+        let value = bucket.value_in(select_unpredictable(upper != 0, upper, lower))?;
+        self.trie.is_as_it_was(self.seen).then_some(value)
+    }
+}
+
+impl Trie<'_> {
+    /// Whether the trie lives, and nothing was changed in it since.
+    #[inline(always)]
+    fn is_as_it_was(self, seen: Seen) -> bool {
+        !seen.is_changing() && self.version().end(seen).is_some_and(|now| !now.is_dead())
+    }
+}
+
+impl Trie<'_> {
+    /// What there is of a key of which first buckets do not have the leaf; `None` if it takes a descent to know.
+    ///
+    /// Without a branch on what is where: of all keys that are not there, nearly all end here.
+    #[inline(always)]
+    fn look_eight(self, secret: &Secret, lanes: impl Lanes, key: u64, seen: Seen) -> Option<Look> {
+        let (level, window, round) =
+            (self.leaf_level() as u32, key << self.skip_bits(), self.round());
+        let two = |level| {
+            let home = self.home(secret.state_of(ShortName::start(round, window, level)));
+            let (first, second) = (self.bucket(home.first), self.bucket(home.second));
+            arch::prefetch(second);
+            let symbol = window << (SYMBOL_BITS * level) >> (u64::BITS - SYMBOL_BITS);
+            Two { first, second, tag: home.tag, symbol: symbol as u32 }
+        };
+        let (upper, lower) = (two(level), two(level + 1));
+        let (upper, lower) = (upper.end(lanes, key), lower.end(lanes, key));
+        // A path without a node on the upper level ends above it, and not at a leaf, but in an uneven trie.
+        let is_missing = !upper.is_there & !self.is_uneven();
+        let look = if upper.is_leaf | lower.is_leaf {
+            let end = if upper.is_leaf { upper } else { lower };
+            Look::Short(end.bucket.value_in(1 << end.slot)?)
+        } else if is_missing | upper.ends | upper.is_there & lower.ends {
+            Look::Absent
+        } else {
+            return None;
+        };
+        self.is_as_it_was(seen).then_some(look)
+    }
+}
+
+/// The two buckets of a name.
+struct Two<'g> {
+    first: &'g Bucket,
+    second: &'g Bucket,
+    tag: u32,
+    /// The key's symbol that leads on from here.
+    symbol: u32,
+}
+
+/// What a name's node says of a key.
+struct End<'g> {
+    bucket: &'g Bucket,
+    slot: u32,
+    is_there: bool,
+    /// It is the key's leaf.
+    is_leaf: bool,
+    /// The key's path ends at the node.
+    ends: bool,
+}
+
+impl<'g> Two<'g> {
+    /// Looks at the node.
+    #[inline(always)]
+    fn end(&self, lanes: impl Lanes, key: u64) -> End<'g> {
+        let in_first = self.first.slots_of(lanes, Head::first(self.tag));
+        let in_second = self.second.slots_of(lanes, Head::second(self.tag));
+        let there = in_first != 0;
+        let bucket = select_unpredictable(there, self.first, self.second);
+        let slots = select_unpredictable(there, in_first, in_second);
+        // If there is none, any slot: it does not count.
+        let (is_there, slot) = (slots != 0, (slots | 1 << (SLOTS - 1)).trailing_zeros());
+        let (kind, body) = (bucket.head(slot).kind(), bucket.body(slot));
+        let is_leaf = is_there & (kind as u32 == Kind::Short as u32) & (body == key);
+        End {
+            bucket,
+            slot,
+            is_there,
+            is_leaf,
+            ends: is_there & !Node::goes_on(kind, body, self.symbol),
+        }
+    }
+}
+
+impl<V> CuckooTrie<V> {
+    /// Finds a key of eight bytes, whose value would be in its leaf.
+    #[inline(always)]
+    pub(super) fn find_eight<'g>(&'g self, guard: &'g Guard, key: [u8; 8]) -> Option<Read<'g, V>> {
+        debug_assert!(word::is_inline::<V>());
+        match self.avx512 {
+            Some(kernel) => self.find_eight_with(kernel, guard, key),
+            None => self.find_eight_with(Baseline, guard, key),
+        }
+    }
+
+    #[inline(always)]
+    fn find_eight_with<'g>(
+        &'g self,
+        kernel: impl Lanes,
+        guard: &'g Guard,
+        key: [u8; 8],
+    ) -> Option<Read<'g, V>> {
+        let number = u64::from_be_bytes(key);
+        if let Some(trie) = self.trie_of_eight(kernel, guard, number)
+            && let Some(pair) = trie.ask_first(&self.secret, number)
+        {
+            if let Some(value) = pair.look(kernel, number) {
+                return Some(Memory::short_value(value));
+            }
+            match trie.look_eight(&self.secret, kernel, number, pair.seen) {
+                Some(Look::Short(value)) => return Some(Memory::short_value(value)),
+                Some(_) if trie.place_of(&key, &self.memory) == Order::Equal => return None,
+                _ => {}
+            }
+        }
+        self.find_any(guard, &key)
+    }
+
+    /// The trie where a key most likely belongs; `None` if it takes the search for keys of all lengths.
+    #[inline(always)]
+    fn trie_of_eight<'g>(
+        &'g self,
+        kernel: impl Lanes,
+        guard: &'g Guard,
+        key: u64,
+    ) -> Option<Trie<'g>> {
+        let table = self.table.eights(kernel, guard)?;
+        let opened = table.open(key.swap_bytes(), table.probe(key.swap_bytes())?)?;
+        Some(self.trie_at(key, table.route(opened)?))
+    }
+
+    /// Finds a key as keys of all lengths are found.
+    #[inline(never)]
+    fn find_any<'g>(&'g self, guard: &'g Guard, key: &[u8]) -> Option<Read<'g, V>> {
+        self.find(key, self.hint(key, guard)?)
+    }
+
+    /// The trie of a route.
+    #[inline(always)]
+    fn trie_at(&self, key: u64, route: Route) -> Trie<'_> {
+        let trie = self.memory.trie(route.first);
+        match route.second {
+            Some(second) if trie.place_of(&key.to_be_bytes(), &self.memory) == Order::Less => {
+                self.memory.trie(second)
+            }
+            _ => trie,
+        }
+    }
+
+    /// Finds those of up to [`MOST`] keys that have a short leaf in the first of the buckets where it may be, and tells
+    /// `found` of them. Returns the bits of the others.
+    #[inline(always)]
+    pub(super) fn find_eights<'g, K: Lanes>(
+        &'g self,
+        kernel: K,
+        guard: &'g Guard,
+        keys: &[&[u8]],
+        found: &mut impl FnMut(usize, Option<Read<'g, V>>),
+    ) -> u64 {
+        debug_assert!(keys.len() <= MOST);
+        let all = u64::MAX.checked_shr((MOST - keys.len()) as u32).unwrap_or(0);
+        let is_eight = |key: &&[u8]| key.len() == SHORT_BYTES;
+        if !const { word::is_inline::<V>() } || !keys.iter().all(is_eight) {
+            return all;
+        }
+        let Some(table) = self.table.eights(kernel, guard) else { return all };
+        let mut pairs = [None; RING];
+        let mut again = [None; AGAIN];
+        let (mut left, mut count) = (0, 0);
+        let mut now = 0;
+        while now < keys.len() + LAG * GROUP {
+            let mut tries = [None; GROUP];
+            if now < keys.len() {
+                let group = &keys[now..keys.len().min(now + GROUP)];
+                self.ask_for_headers(&table, group, &mut tries);
+            }
+            if let Some(then) = now.checked_sub(LAG * GROUP) {
+                let group = &keys[then..keys.len().min(then + GROUP)];
+                let pairs = &pairs[then % RING..][..GROUP];
+                for (i, (key, pair)) in group.iter().zip(pairs).enumerate() {
+                    let key = number(key);
+                    if let Some(value) = pair.and_then(|pair: Pair<'g>| pair.look(kernel, key)) {
+                        found(then + i, Some(Memory::short_value(value)));
+                        continue;
+                    }
+                    left |= 1 << (then + i);
+                    if let (Some(pair), Some(again)) = (pair, again.get_mut(count)) {
+                        *again = Some((then + i, pair.trie.ask_second(&self.secret, key, *pair)));
+                        count += 1;
+                    }
+                }
+            }
+            if now < keys.len() {
+                let group = &keys[now..keys.len().min(now + GROUP)];
+                let pairs = &mut pairs[now % RING..][..GROUP];
+                for ((pair, trie), key) in pairs.iter_mut().zip(&tries).zip(group) {
+                    *pair = trie.and_then(|trie| trie.ask_first(&self.secret, number(key)));
+                }
+            }
+            now += GROUP;
+        }
+        for (i, pair) in again[..count].iter().flatten() {
+            if let Some(value) = pair.look(kernel, number(keys[*i])) {
+                found(*i, Some(Memory::short_value(value)));
+                left &= !(1 << *i);
+            }
+        }
+        left
+    }
+
+    /// The steps of a group up to where the headers of its tries are asked for.
+    #[inline(always)]
+    fn ask_for_headers<'g, K: Lanes>(
+        &'g self,
+        table: &Eights<'g, K>,
+        keys: &[&[u8]],
+        tries: &mut [Option<Trie<'g>>; GROUP],
+    ) {
+        let (mut probes, mut opened) = ([None; GROUP], [None; GROUP]);
+        for (probe, key) in probes.iter_mut().zip(keys) {
+            *probe = table.probe(number(key).swap_bytes());
+        }
+        for ((opened, probe), key) in opened.iter_mut().zip(&probes).zip(keys) {
+            *opened = probe.and_then(|probe| table.open(number(key).swap_bytes(), probe));
+        }
+        for ((trie, opened), key) in tries.iter_mut().zip(&opened).zip(keys) {
+            let route = opened.and_then(|opened| table.route(opened));
+            *trie = route.map(|route| self.trie_at(number(key), route));
+            if let Some(trie) = trie {
+                trie.prefetch_header();
+            }
+        }
+    }
+}
+
+/// A key of eight bytes as a number.
+#[inline(always)]
+fn number(key: &[u8]) -> u64 {
+    key.first_chunk().map_or(0, |eight| u64::from_be_bytes(*eight))
+}
+
+#[cfg(all(test, not(loom), not(shuttle)))]
+#[path = "eights_tests.rs"]
+mod tests;

@@ -1,0 +1,116 @@
+//! Keys of eight bytes, most of whose leaves are on two levels: found by themselves, and found to be missing.
+
+use std::collections::BTreeMap;
+
+use testkit::Rng;
+
+use super::*;
+use crate::sync::epoch;
+
+/// A map of random keys, and what is in it. If it is uneven, few keys begin with zero bits, and none with six.
+fn random(count: usize, is_uneven: bool) -> (CuckooTrie<u64>, BTreeMap<u64, u64>) {
+    let (map, mut rng) = (CuckooTrie::new(), Rng::new(11));
+    let bit = |i: u64| if is_uneven { 1 << 63 >> (i % 6) } else { 0 };
+    let pinned = map.pin();
+    let mut model = BTreeMap::new();
+    // In no order: a trie that began with few keys of a range stays uneven until it is split.
+    for i in 0..count as u64 {
+        let key = rng.next_u64() | bit(i);
+        pinned.insert(&key.to_be_bytes(), i);
+        model.insert(key, i);
+    }
+    drop(pinned);
+    (map, model)
+}
+
+/// Asks for keys one by one and together, with some of other lengths among them.
+fn check(map: &CuckooTrie<u64>, model: &BTreeMap<u64, u64>, keys: &[u64]) {
+    let pinned = map.pin();
+    for key in keys {
+        let found = pinned.get(&key.to_be_bytes()).map(|value| *value);
+        assert_eq!(found, model.get(key).copied(), "{key:#x}");
+    }
+    let bytes: Vec<_> = keys.iter().map(|key| key.to_be_bytes()).collect();
+    for len in [1, 7, 8, 9, 16, 17, 24, 25, 63, 64, 65, 130] {
+        for (keys, bytes) in keys.chunks(len).zip(bytes.chunks(len)) {
+            let mut given: Vec<&[u8]> = bytes.iter().map(|key| &key[..]).collect();
+            for other in [None, Some(&b"another"[..])] {
+                given.extend(other);
+                let mut found = vec![None; given.len()];
+                pinned.get_batch(&given, &mut found);
+                for (i, key) in keys.iter().enumerate() {
+                    let found = found[i].map(|value| *value);
+                    assert_eq!(found, model.get(key).copied(), "{key:#x}");
+                }
+                let mut found = vec![false; given.len()];
+                pinned.contains_batch(&given, &mut found);
+                assert!(
+                    keys.iter().zip(&found).all(|(key, found)| model.contains_key(key) == *found)
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn most_random_keys_are_found_in_first_buckets() {
+    let (map, model) = random(if cfg!(miri) { 50 } else { 30_000 }, false);
+    let mut rng = Rng::new(12);
+    let keys: Vec<u64> = model.keys().copied().step_by(7).collect();
+    let others: Vec<u64> = keys.iter().map(|_| rng.next_u64()).collect();
+    check(&map, &model, &keys);
+    check(&map, &model, &others);
+    if cfg!(any(miri, small_leaves)) {
+        return;
+    }
+    let guard = epoch::pin();
+    let is_there = |key: &&u64| {
+        let trie = map.trie_of_eight(Baseline, &guard, **key).unwrap();
+        let pair = trie.ask_first(&map.secret, **key);
+        pair.is_some_and(|pair| pair.look(Baseline, **key).is_some())
+    };
+    let found = keys.iter().filter(is_there).count();
+    assert!(found > keys.len() * 3 / 4, "{found} of {}", keys.len());
+}
+
+#[test]
+fn a_key_whose_leaf_is_above_the_leaf_level_is_found() {
+    let (map, model) = random(if cfg!(miri) { 50 } else { 30_000 }, true);
+    check(&map, &model, &model.keys().copied().collect::<Vec<_>>());
+    map.pin().check().unwrap();
+}
+
+#[test]
+fn a_key_below_a_jump_over_the_leaf_level_is_found() {
+    let (map, mut model) = random(6_000, true);
+    let pinned = map.pin();
+    // These share so many bits that jumps lead to their forks from far above the leaf level.
+    let deep = [0x1_0000_0000, 0x2_0000_0000, 0x1_0000_0001, 0x3_0000, 0x30_0000_0000_0000_u64];
+    for (i, key) in deep.into_iter().enumerate() {
+        pinned.insert(&key.to_be_bytes(), i as u64);
+        model.insert(key, i as u64);
+        check(&map, &model, &deep);
+        pinned.check().unwrap();
+    }
+    for key in deep {
+        pinned.remove(&key.to_be_bytes());
+        model.remove(&key);
+        check(&map, &model, &deep);
+        pinned.check().unwrap();
+    }
+}
+
+#[test]
+fn what_looks_like_a_key_beside_it_is_no_leaf() {
+    // Bitmaps and free slots: a key of few bits, and the key of zeros.
+    let (map, mut model) = random(6_000, true);
+    let odd: Vec<u64> = (0..64).map(|bit| 1 << bit).chain([0, u64::MAX]).collect();
+    check(&map, &model, &odd);
+    let pinned = map.pin();
+    for key in &odd {
+        pinned.insert(&key.to_be_bytes(), *key);
+        model.insert(*key, *key);
+    }
+    check(&map, &model, &odd);
+    pinned.check().unwrap();
+}
