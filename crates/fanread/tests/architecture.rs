@@ -48,7 +48,7 @@ const NAMES: [&str; 10] =
     ["mod", "layout", "raw", "search", "insert", "remove", "resize", "iter", "check", "tests"];
 
 /// Files beside those of the list, each for a reason.
-const EXTRA_FILES: [&str; 37] = [
+const EXTRA_FILES: &[&str] = &[
     // The map with byte strings in the records of their keys, whose values no macro can name.
     "index/ordered_map/bytes.rs",
     // The prefix table has nodes in a table where an index has only one kind of bytes.

@@ -38,8 +38,8 @@ use crate::prefix::{Eights, Route};
 use crate::sync::epoch::Guard;
 use crate::sync::version::Seen;
 
-/// Keys of a group: enough for the first of them to have its header when the last has asked for its own. The design page has
-/// what other numbers cost.
+/// Keys of a group: enough for the first of them to have its header when the last has asked for its own. Batches of 64 decide;
+/// the design page has what was tried.
 const GROUP: usize = if cfg!(any(loom, shuttle, miri)) { 2 } else { 8 };
 
 /// Groups whose first buckets are on their way: 48 lines, about as many as a core keeps in flight.
