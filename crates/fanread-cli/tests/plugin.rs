@@ -89,5 +89,5 @@ fn what_is_no_plugin_is_refused_before_anything_is_measured() {
     std::fs::write(folder.path().join("array.so"), "no object").unwrap();
     let output = bench(&folder, &[]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("not a shared object"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot be loaded"));
 }

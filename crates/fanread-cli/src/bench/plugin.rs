@@ -92,7 +92,7 @@ impl Plugin {
         let path = std::path::absolute(name).map_err(|e| e.to_string())?;
         // SAFETY: it is asked for by name to run this file's code.
         let library = unsafe { Library::new(path) };
-        let library = library.map_err(|e| format!("not a shared object: {e}"))?;
+        let library = library.map_err(|e| format!("cannot be loaded: {e}"))?;
         // SAFETY: the types are those of `plugin.h`, and the functions stay with their library.
         let plugin = unsafe {
             let flags = optional::<unsafe extern "C" fn() -> u32>(&library, "idx_flags");

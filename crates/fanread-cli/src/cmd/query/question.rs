@@ -10,7 +10,7 @@ ceiling KEY             the first entry at or above KEY
 first, last             the first or last entry
 count [FROM TO]         how many entries there are, in all or from FROM up to TO
 help, quit
-Words are separated by blanks. \"a b\" is one word; inside, \\\" \\\\ \\t \\xNN stand for bytes.
+Words are separated by blanks, in lines that are read. \"a b\" is one word; inside, \\\" \\\\ \\t \\xNN stand for bytes.
 ";
 
 /// A question.
