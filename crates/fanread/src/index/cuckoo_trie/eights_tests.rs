@@ -74,6 +74,30 @@ fn most_random_keys_are_found_in_first_buckets() {
 }
 
 #[test]
+fn what_is_found_beside_a_writer_is_not_believed() {
+    let (map, model) = random(if cfg!(miri) { 50 } else { 30_000 }, false);
+    let guard = epoch::pin();
+    let mut tried = 0;
+    for key in model.keys().copied().step_by(100) {
+        let Some(trie) = map.trie_of_eight(Baseline, &guard, key) else { continue };
+        let finds =
+            |pair: Option<Pair<'_>>| pair.is_some_and(|pair| pair.look(Baseline, key).is_some());
+        let before = trie.ask_first(&map.secret, key);
+        if !finds(before) {
+            continue;
+        }
+        let mut locked = trie.version().lock();
+        locked.begin_change();
+        assert!(!finds(before) && !finds(trie.ask_first(&map.secret, key)));
+        locked.end_change();
+        drop(locked);
+        assert!(!finds(before) && finds(trie.ask_first(&map.secret, key)));
+        tried += 1;
+    }
+    assert!(tried > 50 || cfg!(any(miri, small_leaves)), "{tried}");
+}
+
+#[test]
 fn a_key_whose_leaf_is_above_the_leaf_level_is_found() {
     let (map, model) = random(if cfg!(miri) { 50 } else { 30_000 }, true);
     check(&map, &model, &model.keys().copied().collect::<Vec<_>>());

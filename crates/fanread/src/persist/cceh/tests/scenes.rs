@@ -57,6 +57,23 @@ fn splits(policy: SplitPolicy) {
 }
 
 #[test]
+fn shuttle_a_key_whose_segment_was_split_meanwhile_is_put_where_it_belongs() {
+    schedules("cceh", || {
+        let (map, _) = start(SplitPolicy::InPlace, 0);
+        // Half of those that fill the bucket are in the new segment, so the old one has room again.
+        let keys = [0, 1, 4, 5, 6, 2].map(|n: u64| map.spelling.key(n << 60 | 1 << 63));
+        keys[..4].iter().for_each(|key| assert!(map.insert(*key, 1).unwrap().is_none()));
+        let writers = [keys[4], keys[5]].map(|key| {
+            let map = map.clone();
+            shuttle::thread::spawn(move || assert_eq!(map.insert(key, 2).unwrap(), None))
+        });
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        map.check().unwrap();
+        assert_eq!(contents(&map).len(), 6);
+    });
+}
+
+#[test]
 fn shuttle_a_slot_used_again_gives_no_foreign_value() {
     schedules("cceh", || {
         let (map, keys) = start(SplitPolicy::InPlace, 3);
