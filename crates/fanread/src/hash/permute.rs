@@ -1,6 +1,6 @@
-//! A one-to-one function of 64 bits that nobody can compute who does not know its key.
+//! One-to-one functions of 64 bits that nobody can compute who does not know the key: one for files, a shorter one for memory.
 //!
-//! A table that keeps such hashes needs no keys beside them.
+//! A table that keeps their hashes needs no keys beside them.
 
 use super::mix::stream;
 
