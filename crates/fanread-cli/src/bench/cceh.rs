@@ -47,6 +47,11 @@ pub(crate) struct Settings {
     #[arg(long)]
     pub(crate) small_pages: bool,
 
+    /// Hash seed of the cceh maps, so that equal insertions do equal work [default: random]; grow with --repeat then
+    /// also says how long they take if each is as fast as in its fastest run
+    #[arg(long, value_name = "N")]
+    pub(crate) hash_seed: Option<u64>,
+
     /// Folder for the files of maps, which are removed at the end [default: that of the system for temporary files]
     #[arg(long, value_name = "PATH")]
     pub(crate) folder: Option<PathBuf>,
@@ -61,6 +66,7 @@ impl Default for Settings {
             sync_every: 1_000_000,
             sync_apart: false,
             small_pages: false,
+            hash_seed: None,
             folder: None,
         }
     }
@@ -121,6 +127,9 @@ impl Settings {
             .split_policy(kind.policy)
             .huge_pages(!self.small_pages)
             .checkpoints(kind.place == Place::Checkpoints);
+        if let Some(seed) = self.hash_seed {
+            options = options.seed(seed);
+        }
         if let Some(ns) = self.flush_latency {
             options = options.flush_latency(Duration::from_nanos(ns));
         }

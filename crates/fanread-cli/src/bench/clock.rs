@@ -40,18 +40,23 @@ impl Latency {
         Some(Instant::now())
     }
 
-    /// Records the call that began at `start`.
+    /// Records the call that began at `start`, and returns how many nanoseconds it took.
     #[inline]
-    pub(crate) fn stop(&mut self, start: Option<Instant>) {
-        if let Some(start) = start {
-            self.record(start.elapsed());
-        }
+    pub(crate) fn stop(&mut self, start: Option<Instant>) -> Option<u64> {
+        start.map(|start| self.record(start.elapsed()))
     }
 
-    /// Records a time between two readings of the clock.
+    /// Records a time between two readings of the clock, and returns it in nanoseconds, without that of the clock.
     #[inline]
-    pub(crate) fn record(&mut self, time: Duration) {
+    pub(crate) fn record(&mut self, time: Duration) -> u64 {
         let ns = (time.as_nanos() as u64).saturating_sub(self.clock_ns);
+        self.record_ns(ns);
+        ns
+    }
+
+    /// Records a latency from which the time of the clock was taken.
+    #[inline]
+    pub(crate) fn record_ns(&mut self, ns: u64) {
         self.histogram.saturating_record(ns);
     }
 

@@ -16,10 +16,12 @@
 //!
 //! A thread is also held up by interrupts, by other programs and by the host of a virtual machine.
 //! So as many threads spin for as long afterwards, on the same cores, and the longest time between
-//! two of their readings of the clock stands beside the figures ([`Spin`]).
+//! two of their readings of the clock stands beside the figures ([`Spin`]). What a map does by itself
+//! it does in each of several equal runs: [`crate::bench::least`].
 
 use std::hint::spin_loop;
 use std::io;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -31,8 +33,8 @@ use workload::subject::{Handle, Subject};
 use crate::bench::clock::Latency;
 use crate::bench::driver::{REPIN_EVERY, Tally, Timing, Work, shares};
 use crate::bench::job::{Case, GROW, GROW_GET, Job, Line};
-use crate::bench::verify;
 use crate::bench::worker::Context;
+use crate::bench::{least, verify};
 
 /// Insertions after which the readers learn of the new keys.
 ///
@@ -50,11 +52,20 @@ pub(crate) struct Grow<'a> {
     /// How many keys are in, the first ones of `keys`.
     inserted: AtomicUsize,
     over: AtomicBool,
+    /// Nanoseconds of each insertion, if they are wanted.
+    calls: Option<Mutex<Vec<u32>>>,
 }
 
 impl<'a> Grow<'a> {
     pub(crate) fn new(keys: &'a KeySet, seed: u64) -> Self {
-        Self { keys, seed, inserted: AtomicUsize::new(0), over: AtomicBool::new(false) }
+        let (inserted, over) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Self { keys, seed, inserted, over, calls: None }
+    }
+
+    /// Keeps the latency of each insertion.
+    fn keep_calls(mut self) -> Self {
+        self.calls = Some(Mutex::default());
+        self
     }
 
     fn insert_all<H: Handle>(&self, handle: &mut H) -> Tally {
@@ -69,6 +80,7 @@ impl<'a> Grow<'a> {
         let _end = End(&self.over);
         let (mut latency, mut wrong) = (Latency::one_in(1), 0);
         let calls = self.keys.present();
+        let mut kept = self.calls.as_ref().map(|calls| calls.lock().expect("one thread inserts"));
         for first in (0..calls).step_by(PUBLISH_EVERY) {
             let end = calls.min(first + PUBLISH_EVERY);
             for index in first..end {
@@ -78,7 +90,10 @@ impl<'a> Grow<'a> {
                     handle.repin();
                 }
                 let new = handle.insert(key, value_of(index));
-                latency.stop(start);
+                let ns = latency.stop(start);
+                if let Some((kept, ns)) = kept.as_mut().zip(ns) {
+                    kept.push(u32::try_from(ns).unwrap_or(u32::MAX));
+                }
                 wrong += u64::from(!new);
             }
             // ORDER: Release, pairs with the Acquire load in `look_up`: whoever learns of the keys
@@ -160,7 +175,14 @@ pub(crate) fn measure<S: Subject>(context: &mut Context<'_>) -> io::Result<()> {
         return context.none("one thread writes");
     }
     let mut map = S::new();
-    let mut writer = shares(&mut map, job.threads, &Grow::new(keys, job.seed));
+    let mut grow = Grow::new(keys, job.seed);
+    if job.calls.is_some() {
+        grow = grow.keep_calls();
+    }
+    let mut writer = shares(&mut map, job.threads, &grow);
+    if let Some((path, calls)) = job.calls.as_ref().zip(grow.calls) {
+        least::keep(path, &calls.into_inner().expect("its thread has ended"))?;
+    }
     let readers = writer.split_off(1);
     let clock_ns = writer[0].clock_ns();
     let timings: Vec<_> =

@@ -28,6 +28,8 @@ pub(crate) struct Job {
     pub(crate) seed: u64,
     /// Of the maps that `store bench` has.
     pub(crate) settings: Settings,
+    /// Where the latency of each insertion of a map that grows is wanted, see [`crate::bench::least`].
+    pub(crate) calls: Option<PathBuf>,
 }
 
 /// What a process does with a map.
@@ -56,6 +58,8 @@ pub(crate) struct Case {
 pub(crate) const GROW: &str = "grow";
 /// The lookups of the other threads meanwhile.
 pub(crate) const GROW_GET: &str = "grow-get";
+/// The insertions of several runs that do the same, each as fast as in the run where it was fastest.
+pub(crate) const GROW_LEAST: &str = "grow-least";
 /// The start of a map that a killed process has left.
 pub(crate) const OPEN: &str = "open";
 
@@ -68,7 +72,7 @@ impl Case {
     /// Returns how many of a run's threads do this.
     pub(crate) fn threads_of(&self, threads: usize) -> usize {
         match &*self.workload {
-            GROW | OPEN => 1,
+            GROW | GROW_LEAST | OPEN => 1,
             GROW_GET => threads - 1,
             _ => threads,
         }

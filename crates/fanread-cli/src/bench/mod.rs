@@ -1,7 +1,7 @@
 //! Measuring: what is measured, on which maps, and how.
 //!
 //! `rounds` plans the runs and starts one process of this program for each; `worker` is that
-//! process. `driver` holds the timed loops, `grow` those of a map that grows under readers, `reopen` lets a process be
+//! process. `driver` holds the timed loops, `grow` those of a map that grows under readers, `least` compares several runs of it, `reopen` lets a process be
 //! killed and opens its map, `verify` holds the checks between them. `plugin` is a map of a shared object. `history` times
 //! nothing: it writes down what threads did.
 
@@ -11,6 +11,7 @@ pub(crate) mod driver;
 pub(crate) mod grow;
 pub(crate) mod history;
 pub(crate) mod job;
+pub(crate) mod least;
 pub(crate) mod machine;
 pub(crate) mod memory;
 pub(crate) mod ours;

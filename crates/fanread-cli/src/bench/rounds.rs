@@ -17,6 +17,7 @@ use workload::order::Order;
 
 use crate::bench::cceh::Settings;
 use crate::bench::job::{Case, GROW, Job, Line, OPEN, Percentiles, Task};
+use crate::bench::least::EqualRuns;
 use crate::bench::machine::Machine;
 use crate::bench::registry::Entry;
 use crate::failure::Failure;
@@ -62,6 +63,8 @@ struct Findings {
     /// In the order in which cases first came up.
     cases: Vec<Case>,
     runs: HashMap<Case, Runs>,
+    /// Runs of a map that grows, if they do the same.
+    equal: EqualRuns,
 }
 
 #[derive(Debug, Default)]
@@ -136,14 +139,19 @@ impl Campaign {
         });
         let scans = self.workloads.iter().any(|w| w.scans());
         let order = scans.then(|| Order::of(&keys));
-        let no_room = |e| Failure::failed(format!("cannot keep the keys in a temporary file: {e}"));
-        let file = tempfile::tempfile().map_err(no_room)?;
+        let file = tempfile::tempfile().map_err(|e| no_room(&e))?;
         let mut out = BufWriter::with_capacity(1 << 20, &file);
-        keys.save(&mut out, order.as_ref()).map_err(no_room)?;
+        keys.save(&mut out, order.as_ref()).map_err(|e| no_room(&e))?;
         drop(out);
         let present = keys.present();
         let key_bytes = keys.present_bytes() as f64 / present as f64;
         Ok(KeyFile { file, name, present, key_bytes })
+    }
+
+    /// Tells whether the insertions of several runs are compared one by one.
+    fn keeps_calls(&self, entry: &Entry, task: &Task) -> bool {
+        let are_equal = entry.settings && self.settings.hash_seed.is_some();
+        are_equal && *task == Task::Grow && self.rounds > 1
     }
 
     fn measure(
@@ -171,13 +179,16 @@ impl Campaign {
                     queries,
                     seed: self.seed.wrapping_add(round as u64 - 1),
                     settings: self.settings.clone(),
+                    calls: None,
                 };
                 if !job.workloads.is_empty() {
                     findings.take(&job, &keys.file)?;
                 }
                 let others = [(self.grow, Task::Grow), (self.open, Task::Open)];
                 for (_, task) in others.into_iter().filter(|(is_asked, _)| *is_asked) {
-                    let job = Job { workloads: Vec::new(), task, ..job.clone() };
+                    let kept = self.keeps_calls(entry, &task).then(|| findings.equal.one_more());
+                    let calls = kept.transpose().map_err(|e| no_room(&e))?;
+                    let job = Job { workloads: Vec::new(), task, calls, ..job.clone() };
                     findings.take(&job, &keys.file)?;
                 }
                 bar.inc(1);
@@ -187,6 +198,11 @@ impl Campaign {
             let label = if entry.settings { self.settings.label() } else { String::new() };
             format!("{}{label}", entry.name)
         };
+        for found in &mut findings {
+            if let Some(line) = found.equal.line().map_err(|e| no_room(&e))? {
+                found.add(line);
+            }
+        }
         let all = self.indexes.iter().zip(findings);
         Ok(all
             .flat_map(|(entry, found)| found.records(&named(entry), entry, keys, threads, machine))
@@ -271,7 +287,7 @@ impl Findings {
         threads: usize,
         machine: &Machine,
     ) -> Vec<Record> {
-        let Self { overhead, cases, mut runs } = self;
+        let Self { overhead, cases, mut runs, equal: _ } = self;
         let overhead = median(overhead);
         let record = |case: Case| {
             let runs = runs.remove(&case).expect("every case has runs");
@@ -323,6 +339,10 @@ impl Findings {
         };
         cases.into_iter().map(record).collect()
     }
+}
+
+fn no_room(e: &std::io::Error) -> Failure {
+    Failure::failed(format!("cannot keep what is measured in a temporary file: {e}"))
 }
 
 /// Sets the ratio of every figure to std's `BTreeMap` in the same run.

@@ -237,6 +237,7 @@ fn said_by<S: Subject>(workloads: &[Workload], threads: usize, grow: bool) -> Ve
         queries: 5000,
         seed: 1,
         settings: Settings::default(),
+        calls: None,
     };
     let mut lines = Vec::new();
     let mut out = |line| {
