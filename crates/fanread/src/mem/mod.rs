@@ -9,6 +9,7 @@ pub(crate) mod arena;
 pub(crate) mod boxed;
 pub(crate) mod bytes;
 pub(crate) mod file;
+pub(crate) mod fixed;
 pub(crate) mod heap;
 pub(crate) mod pages;
 pub(crate) mod record;

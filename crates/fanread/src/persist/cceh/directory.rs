@@ -16,6 +16,7 @@ use core::ops::Range;
 use super::layout::{Block, Entry, MAX_DEPTH, MIN_DEPTH, Name, ROOT_AT};
 use super::{CcehError, Map};
 use crate::mem::AllocError;
+use crate::mem::fixed::Fixed;
 use crate::persist::medium::Medium;
 use crate::sync::shim::AtomicU32;
 use crate::sync::shim::Ordering::Relaxed;
@@ -47,7 +48,7 @@ struct Ahead {
     root: Entry,
     /// How many entries of the directory are in it.
     done: usize,
-    hints: Vec<AtomicU32>,
+    hints: Fixed<AtomicU32>,
 }
 
 impl Structure {
@@ -74,12 +75,12 @@ fn entries_of(name: Name, depth: u32) -> Range<usize> {
     first..first + (1 << (depth - name.depth()))
 }
 
-/// Room for so many hints.
-pub(super) fn room_for_hints(depth: u32) -> Result<Vec<AtomicU32>, AllocError> {
-    let mut hints = Vec::new();
-    let bytes = 4 << depth;
-    hints.try_reserve_exact(1 << depth).map_err(|_| AllocError { bytes })?;
-    Ok(hints)
+/// Room for the hints of a depth.
+pub(super) fn room_for_hints(
+    depth: u32,
+    in_small_pages: bool,
+) -> Result<Fixed<AtomicU32>, AllocError> {
+    Fixed::with_room(1 << depth, in_small_pages)
 }
 
 impl<M: Medium> Map<M> {
@@ -131,7 +132,7 @@ impl<M: Medium> Map<M> {
         let root = structure.root;
         if structure.ahead.is_none() {
             let depth = root.depth + 1;
-            let hints = room_for_hints(depth)?;
+            let hints = room_for_hints(depth, self.medium.wants_small_pages())?;
             let block = self.allocate_run(self.geometry.directory_blocks(depth))?;
             structure.ahead = Some(Ahead { root: Entry { block, depth }, done: 0, hints });
         }
@@ -169,7 +170,7 @@ impl<M: Medium> Map<M> {
     }
 
     /// Makes a directory that is durable the map's. Returns the one before.
-    fn change_root(&self, structure: &mut Structure, new: Entry, hints: Vec<AtomicU32>) -> Entry {
+    fn change_root(&self, structure: &mut Structure, new: Entry, hints: Fixed<AtomicU32>) -> Entry {
         self.hints.set_all(new.depth, hints);
         self.medium.store(ROOT_AT, new.word(), Relaxed);
         self.medium.flush(ROOT_AT.line());
@@ -199,7 +200,7 @@ impl<M: Medium> Map<M> {
     fn halve(&self, structure: &mut Structure) -> Result<Entry, CcehError> {
         let old = structure.root;
         let depth = old.depth - 1;
-        let mut hints = room_for_hints(depth)?;
+        let mut hints = room_for_hints(depth, self.medium.wants_small_pages())?;
         let block = self.allocate_run(self.geometry.directory_blocks(depth))?;
         let word = |at| self.directory_word(old, 2 * at);
         for at in 0..1 << depth {

@@ -124,7 +124,8 @@ impl<M: Medium> Map<M> {
         let mut claims = Claims(vec![false; end as usize]);
         claims.claim(Block(0), geometry.first_block() as usize);
         claims.claim(root.block, geometry.directory_blocks(root.depth));
-        let shadows = Shadows::new();
+        let in_small_pages = medium.wants_small_pages();
+        let shadows = Shadows::new(in_small_pages);
         let mut space = Space::new(end, &shadows)?;
         let mut structure = Structure::new(root);
         for (at, depth) in runs {
@@ -143,8 +144,10 @@ impl<M: Medium> Map<M> {
             space.put(block, 1);
         }
         let hints = Hints::new();
-        let mut blocks = room_for_hints(root.depth)?;
-        blocks.extend(entries.iter().map(|entry| AtomicU32::new(entry.block.0)));
+        let mut blocks = room_for_hints(root.depth, in_small_pages)?;
+        for entry in &entries {
+            blocks.push(AtomicU32::new(entry.block.0));
+        }
         hints.set_all(root.depth, blocks);
         let map = Self {
             spelling: Spelling::new(key),

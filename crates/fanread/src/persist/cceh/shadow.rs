@@ -26,6 +26,7 @@ use std::sync::OnceLock;
 
 use super::layout::{Block, MAX_DEPTH, Name};
 use crate::mem::AllocError;
+use crate::mem::fixed::Fixed;
 use crate::sync::shim::{
     AtomicU16, AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
@@ -208,7 +209,8 @@ impl Shadow {
 /// The shadows of all blocks; they never move and are never freed before the map is.
 #[derive(Debug)]
 pub(super) struct Shadows {
-    chunks: [OnceLock<Box<[Shadow]>>; CHUNKS],
+    chunks: [OnceLock<Fixed<Shadow>>; CHUNKS],
+    in_small_pages: bool,
 }
 
 /// Blocks of the first chunk; each further one has twice as many.
@@ -216,8 +218,8 @@ const FIRST: usize = 64;
 const CHUNKS: usize = 27;
 
 impl Shadows {
-    pub(super) fn new() -> Self {
-        Self { chunks: [const { OnceLock::new() }; CHUNKS] }
+    pub(super) fn new(in_small_pages: bool) -> Self {
+        Self { chunks: [const { OnceLock::new() }; CHUNKS], in_small_pages }
     }
 
     #[inline(always)]
@@ -236,25 +238,37 @@ impl Shadows {
 
     /// Makes the shadow of a block, if there is memory for it. Blocks come in ascending order; `next` is what was made of the next
     /// chunk so far, some with each block, so that no call makes all of a large chunk.
-    pub(super) fn make(&self, block: Block, next: &mut Vec<Shadow>) -> Result<(), AllocError> {
+    pub(super) fn make(
+        &self,
+        block: Block,
+        next: &mut Option<Fixed<Shadow>>,
+    ) -> Result<(), AllocError> {
         let (chunk, _) = Self::place(block);
         if self.chunks[chunk].get().is_none() {
-            Self::make_some(next, chunk, usize::MAX)?;
-            let made = self.chunks[chunk].set(core::mem::take(next).into_boxed_slice());
-            debug_assert!(made.is_ok(), "whoever calls this holds the lock of the space");
+            self.make_some(next, chunk, usize::MAX)?;
+            let made = next.take().map(|all| self.chunks[chunk].set(all));
+            debug_assert!(made.is_some_and(|made| made.is_ok()), "whoever calls this has the lock");
         } else if chunk + 1 < CHUNKS {
             // Whose block comes first will say if there is no memory. A chunk has twice the blocks of the one before.
-            let _ = Self::make_some(next, chunk + 1, 3);
+            let _ = self.make_some(next, chunk + 1, 3);
         }
         Ok(())
     }
 
     /// Makes so many more shadows of a chunk, or all that are missing.
-    fn make_some(next: &mut Vec<Shadow>, chunk: usize, count: usize) -> Result<(), AllocError> {
-        let all = FIRST << chunk;
-        let bytes = all * size_of::<Shadow>();
-        next.try_reserve_exact(all - next.len()).map_err(|_| AllocError { bytes })?;
-        next.resize_with(next.len().saturating_add(count).min(all), Shadow::default);
+    fn make_some(
+        &self,
+        next: &mut Option<Fixed<Shadow>>,
+        chunk: usize,
+        count: usize,
+    ) -> Result<(), AllocError> {
+        let made = match next {
+            Some(made) => made,
+            None => next.insert(Fixed::with_room(FIRST << chunk, self.in_small_pages)?),
+        };
+        for _ in 0..count.min(made.room() - made.len()) {
+            made.push(Shadow::default());
+        }
         Ok(())
     }
 }
@@ -263,7 +277,7 @@ impl Shadows {
 #[derive(Debug)]
 pub(super) struct Hints {
     depth: AtomicU32,
-    arrays: [OnceLock<Box<[AtomicU32]>>; MAX_DEPTH as usize + 1],
+    arrays: [OnceLock<Fixed<AtomicU32>>; MAX_DEPTH as usize + 1],
 }
 
 impl Hints {
@@ -282,15 +296,15 @@ impl Hints {
     }
 
     /// Sets all hints of a depth, and makes it that in use. Whoever calls this holds the lock of the structure.
-    pub(super) fn set_all(&self, depth: u32, hints: Vec<AtomicU32>) {
+    pub(super) fn set_all(&self, depth: u32, hints: Fixed<AtomicU32>) {
         debug_assert_eq!(hints.len(), 1 << depth);
         let place = &self.arrays[depth as usize];
         if let Some(array) = place.get() {
-            for (old, new) in array.iter().zip(&hints) {
+            for (old, new) in array.iter().zip(&*hints) {
                 old.store(new.load(Relaxed), Relaxed);
             }
         } else {
-            let _ = place.set(hints.into_boxed_slice());
+            let _ = place.set(hints);
         }
         // ORDER: Release, pairs with the Acquire load in `get`.
         self.depth.store(depth, Release);

@@ -3,6 +3,7 @@
 use super::layout::Block;
 use super::shadow::{Shadow, Shadows};
 use super::{CcehError, Map};
+use crate::mem::fixed::Fixed;
 use crate::persist::medium::Medium;
 
 /// The free blocks.
@@ -20,13 +21,13 @@ pub(super) struct Space {
     /// The first block that was never used.
     pub(super) end: u32,
     /// What was made of the next chunk of shadows.
-    shadows: Vec<Shadow>,
+    shadows: Option<Fixed<Shadow>>,
 }
 
 impl Space {
     /// The blocks below `end`, none of them free, and their shadows.
     pub(super) fn new(end: u32, all: &Shadows) -> Result<Self, CcehError> {
-        let mut space = Self { free: Vec::new(), from: 0, end: 0, shadows: Vec::new() };
+        let mut space = Self { free: Vec::new(), from: 0, end: 0, shadows: None };
         space.extend(end, all)?;
         Ok(space)
     }

@@ -50,7 +50,7 @@ pub(crate) struct Mapped {
 #[derive(Debug)]
 enum Kind {
     /// Memory of the process.
-    Memory,
+    Memory { huge_pages: bool },
     /// The page cache of a file.
     File(File),
     /// The page cache of a working copy, and its checkpoints.
@@ -73,7 +73,7 @@ impl Mapped {
             let _ = unsafe { madvise(base.as_ptr().cast(), reserved, Advice::LinuxHugepage) };
         }
         let growing = Lock::new(());
-        let kind = Kind::Memory;
+        let kind = Kind::Memory { huge_pages };
         Ok(Self { base, lines, reserved, kind, flush: None, slow: None, is_quiet: true, growing })
     }
 
@@ -120,7 +120,7 @@ impl Mapped {
     /// What the contents survive.
     pub(crate) fn durability(&self) -> Durability {
         match self.kind {
-            Kind::Memory => Durability::None,
+            Kind::Memory { .. } => Durability::None,
             Kind::File(_) if self.flush.is_some() => Durability::Persistent,
             Kind::File(_) => Durability::Process,
             Kind::Copy(..) => Durability::Checkpoint,
@@ -130,7 +130,7 @@ impl Mapped {
     /// Makes what was stored so far safe, as far as that can be.
     pub(crate) fn sync(&self) -> io::Result<()> {
         match &self.kind {
-            Kind::Memory => Ok(()),
+            Kind::Memory { .. } => Ok(()),
             Kind::File(file) => file.sync(),
             Kind::Copy(_, checkpoints) => checkpoints.sync(self),
         }
@@ -161,6 +161,10 @@ impl Medium for Mapped {
     fn lines(&self) -> usize {
         // ORDER: Acquire, pairs with the Release store in `grow`: lines that are counted are mapped.
         self.lines.load(Acquire) as usize
+    }
+
+    fn wants_small_pages(&self) -> bool {
+        matches!(self.kind, Kind::Memory { huge_pages: false })
     }
 
     #[inline(always)]
@@ -239,7 +243,7 @@ impl Medium for Mapped {
     fn enter(&self) -> Call<'_> {
         match &self.kind {
             Kind::Copy(_, checkpoints) => checkpoints.enter(),
-            Kind::Memory | Kind::File(_) => Call::free(),
+            Kind::Memory { .. } | Kind::File(_) => Call::free(),
         }
     }
 }
@@ -251,7 +255,7 @@ impl Drop for Mapped {
         }
         unmap(self.base, self.reserved);
         match &self.kind {
-            Kind::Memory => {}
+            Kind::Memory { .. } => {}
             Kind::File(file) => file.release(),
             Kind::Copy(_, checkpoints) => checkpoints.release(),
         }

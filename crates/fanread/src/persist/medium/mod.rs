@@ -146,6 +146,11 @@ pub(crate) trait Medium: Send + Sync {
     /// How many lines there are.
     fn lines(&self) -> usize;
 
+    /// Whether what a map keeps beside it in memory is to be in small pages, since the first touch of a huge one takes long.
+    fn wants_small_pages(&self) -> bool {
+        false
+    }
+
     /// A line to read from.
     ///
     /// # Panics
