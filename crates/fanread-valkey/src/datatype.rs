@@ -11,6 +11,7 @@ use valkey_module::raw;
 
 use crate::border::guard;
 use crate::codec::{self, Sink, Source};
+use crate::guess;
 use crate::server::{TYPE, call};
 use crate::tree::{Span, Tree};
 
@@ -255,6 +256,7 @@ unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_v
 ///
 /// The server calls it, with what it gives this callback.
 unsafe extern "C" fn free(value: *mut c_void) {
+    guess::forget(value.cast());
     // SAFETY: the server gives a value back once, when nobody has it any more.
     guard(|| drop(unsafe { Box::from_raw(value.cast::<Tree>()) }));
 }

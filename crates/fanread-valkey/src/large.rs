@@ -26,7 +26,10 @@ impl Large {
         entries: impl Iterator<Item = (F, V)>,
     ) -> Result<Self, NoMemory> {
         match BytesMap::from_sorted(entries) {
-            Ok(map) => Ok(Self { map }),
+            Ok(mut map) => {
+                map.keep_recent();
+                Ok(Self { map })
+            }
             Err(LoadError::OutOfMemory { .. }) => Err(NoMemory),
             Err(broken) => panic!("the caller has checked fields and their order: {broken}"),
         }
@@ -53,12 +56,17 @@ impl Large {
 
     /// As `get`, and calls `meanwhile` while what the lookup waits for first is on its way.
     pub(crate) fn get_while<R>(
-        &self,
+        &mut self,
         field: &[u8],
         meanwhile: impl FnOnce(),
         look: impl FnOnce(Option<&[u8]>) -> R,
     ) -> R {
-        look(self.map.pin().get_while(field, meanwhile).as_deref())
+        look(self.map.get_while(field, meanwhile))
+    }
+
+    /// Asks for what a lookup of a field waits for first.
+    pub(crate) fn ask(&self, field: &[u8]) {
+        self.map.ask(field);
     }
 
     /// Looks up fields, many at a time, and gives `found` each answer in order.

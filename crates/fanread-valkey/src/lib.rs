@@ -31,6 +31,7 @@ mod codec;
 mod commands;
 mod datatype;
 mod glob;
+mod guess;
 mod large;
 mod number;
 mod random;

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 use valkey_module::raw;
 
+use crate::guess;
 use crate::tree::{MAX_FIELD_BYTES, MAX_VALUE_BYTES, NoMemory, Tree};
 
 /// The type that the server knows our maps by; set once, when the module is loaded, before there are commands.
@@ -257,6 +258,7 @@ impl Context {
         unsafe {
             if call!(RedisModule_ModuleTypeGetType(handle)) == TYPE.load(Relaxed) {
                 key.tree = call!(RedisModule_ModuleTypeGetValue(handle)).cast();
+                guess::remember(key.tree);
             } else if call!(RedisModule_KeyType(handle)) != raw::REDISMODULE_KEYTYPE_EMPTY as c_int
             {
                 return Err(WRONG_TYPE);
@@ -297,7 +299,7 @@ impl Key {
     /// Shows the value of a field to `look` and closes the key, which fits into the wait for the field's place.
     pub(crate) fn last_get<R>(mut self, field: &[u8], look: impl FnOnce(Option<&[u8]>) -> R) -> R {
         // SAFETY: as in `tree`. The server's value stays when the key is closed, until a command changes it.
-        match unsafe { self.tree.as_ref() } {
+        match unsafe { self.tree.as_mut() } {
             Some(tree) => tree.get_while(field, || self.close(), look),
             None => look(None),
         }

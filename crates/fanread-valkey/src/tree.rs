@@ -105,7 +105,7 @@ impl Tree {
 
     /// As `get`, and calls `meanwhile` while what the lookup waits for first is on its way.
     pub(crate) fn get_while<R>(
-        &self,
+        &mut self,
         field: &[u8],
         meanwhile: impl FnOnce(),
         look: impl FnOnce(Option<&[u8]>) -> R,
@@ -116,6 +116,13 @@ impl Tree {
                 look(small.get(field))
             }
             Self::Large(large) => large.get_while(field, meanwhile, look),
+        }
+    }
+
+    /// Asks for what a lookup of a field waits for first.
+    pub(crate) fn ask(&self, field: &[u8]) {
+        if let Self::Large(large) = self {
+            large.ask(field);
         }
     }
 

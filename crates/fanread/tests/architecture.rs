@@ -51,6 +51,8 @@ const NAMES: [&str; 10] =
 const EXTRA_FILES: &[&str] = &[
     // The map with byte strings in the records of their keys, whose values no macro can name.
     "index/ordered_map/bytes.rs",
+    // Its records that were written lately, which only a map that somebody has for himself can use.
+    "index/ordered_map/recent.rs",
     // The prefix table has nodes in a table where an index has only one kind of bytes.
     "prefix/node.rs",
     // What every ordered map does when memory runs out.

@@ -1,5 +1,6 @@
 //! Commands on single entries, and on lists of them.
 
+use crate::guess;
 use crate::server::{Args, Context, Fault, Outcome, SYNTAX};
 
 /// `OMAP.SET key field value [field value ...]`: how many fields are new.
@@ -10,6 +11,7 @@ pub(super) fn set(context: Context, args: Args<'_>) -> Outcome {
     for index in (2..args.len()).step_by(2) {
         args.entry(index)?;
     }
+    guess::ask(args.at(2));
     let mut key = context.write(args, 1)?;
     let tree = key.make();
     let mut new = 0;
@@ -76,8 +78,10 @@ pub(super) fn setnx(context: Context, args: Args<'_>) -> Outcome {
 
 /// `OMAP.GET key field`: the value, or null.
 pub(super) fn get(context: Context, args: Args<'_>) -> Outcome {
+    let field = args.at(2);
+    guess::ask(field);
     let key = context.read(args, 1)?;
-    key.last_get(args.at(2), |value| context.optional(value));
+    key.last_get(field, |value| context.optional(value));
     Ok(())
 }
 

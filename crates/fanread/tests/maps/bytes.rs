@@ -72,11 +72,13 @@ impl<V> fmt::Debug for Map<V> {
 
 impl<V: Value> Map<V> {
     pub(crate) fn new() -> Self {
-        Self(fanread::BytesMap::new(), std::marker::PhantomData)
+        Self::with_options(fanread::Options::new())
     }
 
     pub(crate) fn with_options(options: fanread::Options) -> Self {
-        Self(fanread::BytesMap::with_options(options), std::marker::PhantomData)
+        let mut map = fanread::BytesMap::with_options(options);
+        map.keep_recent();
+        Self(map, std::marker::PhantomData)
     }
 
     pub(crate) fn pin(&self) -> Pinned<'_, V> {
@@ -99,7 +101,8 @@ impl<V: Value> Map<V> {
         entries: impl IntoIterator<Item = (K, V)>,
     ) -> Result<Self, fanread::LoadError> {
         let entries = entries.into_iter().map(|(key, value)| (key, bytes_of(&value)));
-        let map = fanread::BytesMap::from_sorted(entries)?;
+        let mut map = fanread::BytesMap::from_sorted(entries)?;
+        map.keep_recent();
         Ok(Self(map, std::marker::PhantomData))
     }
 }

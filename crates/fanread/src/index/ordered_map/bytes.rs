@@ -10,14 +10,16 @@ use std::sync::Arc;
 pub use super::MAX_KEY_BYTES;
 use super::raw::Record;
 use super::search::BATCH;
-use super::{OrderedMap, Range as AnyRange, State};
+use super::{OrderedMap, Range as AnyRange};
 pub use crate::api::{Broken, Ref};
 use crate::api::{
     Edge, InsertError, Key, LoadError, MemoryUsage, Options, Outcome, Rule, inverted,
 };
+use crate::arch::same;
 use crate::mem::AllocError;
 use crate::mem::bytes::NewBytes;
 use crate::mem::word::{Read, Word};
+use crate::sync::epoch;
 
 /// Entries between two bounds, in key order, from both ends; see [`Pinned::range`].
 pub type Range<'g> = AnyRange<'g, [u8]>;
@@ -110,7 +112,7 @@ impl BytesMap {
     /// assert_eq!(map.pin().get(b"kiwi").as_deref(), Some(&b"GREEN"[..]));
     /// ```
     pub fn get_mut(&mut self, key: &[u8]) -> Option<&mut [u8]> {
-        Some(self.live(key)?.bytes_mut())
+        Some(self.live(key, || ())?.bytes_mut())
     }
 
     /// Writes `value` over that of `key` where it is, and returns whether it did: if there is none, or its record has not enough
@@ -132,18 +134,66 @@ impl BytesMap {
     /// assert_eq!(map.pin().get(b"kiwi").as_deref(), Some(&b"brown"[..]));
     /// ```
     pub fn overwrite(&mut self, key: &[u8], value: &[u8]) -> bool {
-        self.live(key).is_some_and(|record| record.overwrite(value))
+        self.live(key, || ()).is_some_and(|record| record.overwrite(value))
+    }
+
+    /// Shows who has the map for himself the value of `key`, and calls `meanwhile` while the lines are on their way that the lookup waits for
+    /// first.
+    ///
+    /// # Cost
+    ///
+    /// That of [`get`](Pinned::get). With [`keep_recent`](Self::keep_recent), what was found or written lately takes one wait.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::BytesMap;
+    ///
+    /// let mut map = BytesMap::new();
+    /// map.pin().insert(b"kiwi", b"green");
+    /// let mut asked = 0;
+    /// assert_eq!(map.get_while(b"kiwi", || asked += 1), Some(&b"green"[..]));
+    /// assert!(map.get_while(b"plum", || asked += 1).is_none());
+    /// assert_eq!(asked, 2);
+    /// ```
+    #[inline]
+    pub fn get_while(&mut self, key: &[u8], meanwhile: impl FnOnce()) -> Option<&[u8]> {
+        Some(self.live(key, meanwhile)?.bytes_mut())
+    }
+
+    /// Asks for the lines that a lookup of `key` waits for first.
+    #[inline]
+    pub fn ask(&self, key: &[u8]) {
+        let hash = self.map.hash(key);
+        match self.map.recent.find(hash) {
+            Some(number) => self.map.record(number).ask(key.len()),
+            None => self.map.ask_wide(hash, &epoch::pin()),
+        }
+    }
+
+    /// Keeps a list of what is found and written lately by who has the map for himself: he finds it again without a wait for the
+    /// directory. The list has 16,384 places, or 128 KB, once the map has 131,072 entries; a smaller one has none.
+    ///
+    /// Each write is a store more.
+    pub fn keep_recent(&mut self) {
+        self.map.recent.is_kept = true;
     }
 
     /// The record of a key, which stays where it is, and its value unseen by others, while the map is borrowed.
-    fn live(&mut self, key: &[u8]) -> Option<Record<'_, [u8]>> {
-        let pinned = self.map.pin_any();
-        let hash = self.map.hash(key);
-        let segment = self.map.table.segment(hash, &pinned.guard)?;
-        let (number, _) = self.map.find_record(segment, hash, key)?;
-        drop(pinned);
-        let record = self.map.record(number);
-        (record.state() == State::Live).then_some(record)
+    #[inline(always)]
+    fn live(&mut self, key: &[u8], meanwhile: impl FnOnce()) -> Option<Record<'_, [u8]>> {
+        let map = &self.map;
+        let hash = map.hash(key);
+        if let Some(number) = map.recent.find(hash) {
+            let record = map.record(number);
+            record.ask(key.len());
+            meanwhile();
+            if same(record.key(), key) {
+                return Some(record);
+            }
+            return map.find_live(hash, key, || ());
+        }
+        map.find_live(hash, key, meanwhile)
     }
 
     /// Builds a map of entries whose keys ascend strictly; see [`OrderedMap::from_sorted`](crate::OrderedMap::from_sorted).
@@ -239,26 +289,6 @@ impl Pinned<'_> {
     #[inline]
     pub fn get(&self, key: &[u8]) -> Option<Ref<'_, [u8]>> {
         self.any.get(key)
-    }
-
-    /// As [`get`](Self::get), and calls `meanwhile` while the line that the lookup waits for first is on its way.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use fanread::BytesMap;
-    ///
-    /// let map = BytesMap::new();
-    /// let pinned = map.pin();
-    /// pinned.insert(b"kiwi", b"green");
-    /// let mut asked = 0;
-    /// assert_eq!(pinned.get_while(b"kiwi", || asked += 1).as_deref(), Some(&b"green"[..]));
-    /// assert!(pinned.get_while(b"plum", || asked += 1).is_none());
-    /// assert_eq!(asked, 2);
-    /// ```
-    #[inline]
-    pub fn get_while(&self, key: &[u8], meanwhile: impl FnOnce()) -> Option<Ref<'_, [u8]>> {
-        self.any.map.find_while(key, &self.any.guard, meanwhile).map(Ref::new)
     }
 
     /// Returns whether `key` has a value. Costs what [`get`](Self::get) does.

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use super::layout::{MOST_SORTED, State, tag_of};
 use super::raw::{Leaf, Number, Stored};
+use super::recent::Recent;
 use super::{OrderedMap, Pinned};
 use crate::api::Broken;
 use crate::directory::{Bucket as _, Spelling};
@@ -52,6 +53,7 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
             return Err(Broken::new("O1", format!("{} live, {counted} counted", live.len())));
         }
         self.check_directory(&live)?;
+        map.check_recent(&live)?;
         map.list.check_table(&anchors).map_err(|error| Broken::new("P", error))
     }
 
@@ -110,6 +112,18 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
 }
 
 impl<V: ?Sized + Stored> OrderedMap<V> {
+    /// Checks O4: slots for recent records name live ones.
+    fn check_recent(&self, live: &HashSet<Number>) -> Result<(), Broken> {
+        for (at, word) in self.recent.all() {
+            let number = word as Number;
+            let is_live = live.contains(&number);
+            if !is_live || !Recent::fits((at, word), self.hash(self.record(number).key())) {
+                return Err(Broken::new("O4", format!("slot {at} names record {number}")));
+            }
+        }
+        Ok(())
+    }
+
     /// Verifies one leaf; adds its live records to `live`.
     fn check_leaf(
         &self,

@@ -140,6 +140,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
                         // From here on the other one is the entry. The leaf is not made anew as long as it is locked.
                         segment.replace(&held, at, (hash, number));
                         next.set_state(State::Live);
+                        self.recent.put(hash, number);
                         let crowded = leaf.count_removed() * 4 > leaf.sorted() + leaf.fresh();
                         drop(locked);
                         (next.word(), crowded.then_some(leaf))
@@ -164,6 +165,9 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
                     // From here on it is an entry.
                     let record = self.record(number);
                     record.set_state(State::Live);
+                    if V::MOVES {
+                        self.recent.put(hash, number);
+                    }
                     drop(held);
                     self.shards.added(pinned.thread, 1);
                     return Ok((Outcome::New, record.word()));

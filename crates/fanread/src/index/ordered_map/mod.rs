@@ -15,6 +15,7 @@
 //! | `iter.rs` | ranges |
 //! | `check.rs` | the verifier |
 //! | `bytes.rs` | the map whose values are byte strings in the records |
+//! | `recent.rs` | records that were written lately, found without the directory |
 //!
 //! Invariants, the protocol and the budget of line fetches are in `docs/design/ordered-map.md`.
 
@@ -27,6 +28,7 @@ mod insert;
 mod iter;
 mod layout;
 mod raw;
+mod recent;
 mod remove;
 mod resize;
 mod search;
@@ -48,6 +50,7 @@ pub use iter::Range;
 use layout::State;
 pub use raw::Stored;
 use raw::{Garbage, Leaf, Memory, left_of};
+use recent::Recent;
 use search::Table;
 
 /// Longest key of a map, in bytes.
@@ -85,6 +88,7 @@ pub struct OrderedMap<V: ?Sized + Stored> {
     table: Table,
     list: List,
     shards: Shards<FreeLeaves, Garbage<V>>,
+    recent: Recent,
     apart: V::Apart,
     values: PhantomData<V::Owns>,
 }
@@ -160,6 +164,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
             table: Table::new(),
             list,
             shards: Shards::new(),
+            recent: Recent::default(),
             apart: V::Apart::default(),
             values: PhantomData,
         }
@@ -180,16 +185,19 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         MemoryUsage {
             leaf_bytes,
             record_bytes: self.memory.units.resident_bytes().saturating_sub(leaf_bytes) + apart,
-            table_bytes: self.list.table.memory_bytes(&guard) + directory,
+            table_bytes: self.list.table.memory_bytes(&guard) + directory + self.recent.bytes(),
             idle_bytes,
             process_huge_page_bytes: mem::pages::huge_bytes_granted(),
         }
     }
 
-    /// Gives a map that has grown its shards.
+    /// Gives a map that has grown its shards, and slots for what is written.
     fn add_shards(&self) {
         if self.memory.units.used_bytes() >= SHARDS_FROM_BYTES {
             self.shards.grow();
+        }
+        if V::MOVES {
+            self.recent.grow(|| self.shards.entries());
         }
     }
 

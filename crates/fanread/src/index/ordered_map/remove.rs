@@ -39,6 +39,9 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
             }
             record.set_state(State::Gone);
             segment.take(&mut held, at);
+            if V::MOVES {
+                self.recent.forget(hash, number);
+            }
             // From here on a leaf may forget it, and then it is freed.
             record.set_state(State::Unnamed);
             return Some((record, old));

@@ -5,13 +5,13 @@
 
 use super::layout::{SLOTS, tag_of};
 use super::raw::{Bucket, Leaf, Number, Record, Stored, read_value};
-use super::{OrderedMap, Pinned, Ref};
+use super::{OrderedMap, Pinned, Ref, State};
 use crate::arch::same;
 use crate::directory::{self, Bucket as _, Spelling};
 use crate::list::Hint;
 use crate::mem::word::Read;
 use crate::prefix::Probe;
-use crate::sync::epoch::Guard;
+use crate::sync::epoch::{self, Guard};
 
 /// The directory: tags and numbers of records.
 pub(super) type Table = directory::Directory<Bucket>;
@@ -88,24 +88,6 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         read_named(record)
     }
 
-    /// The same, with something to do while the lines where it may be are on their way.
-    #[inline(always)]
-    pub(super) fn find_while<'g>(
-        &'g self,
-        key: &[u8],
-        guard: &'g Guard,
-        meanwhile: impl FnOnce(),
-    ) -> Option<Read<'g, V>> {
-        let hash = self.hash(key);
-        let segment = self.table.segment(hash, guard);
-        if let Some(segment) = segment {
-            segment.ask_wide(hash);
-        }
-        meanwhile();
-        let (_, record) = self.find_record(segment?, hash, key)?;
-        read_named(record)
-    }
-
     /// Finds the record of a key that is in the directory, or was there a moment ago.
     #[inline(always)]
     pub(super) fn find_record<'g>(
@@ -176,6 +158,37 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         if let Some(segment) = self.table.segment(hash, guard) {
             segment.ask(hash);
         }
+    }
+
+    /// The same, and for the line behind it.
+    #[inline(always)]
+    pub(super) fn ask_wide(&self, hash: u64, guard: &Guard) {
+        if let Some(segment) = self.table.segment(hash, guard) {
+            segment.ask_wide(hash);
+        }
+    }
+
+    /// Finds the record of a key by the directory, for who has the map for himself; from then on it is a recent one. Calls `meanwhile`
+    /// while the lines where it may be are on their way.
+    #[inline]
+    pub(super) fn find_live(
+        &self,
+        hash: u64,
+        key: &[u8],
+        meanwhile: impl FnOnce(),
+    ) -> Option<Record<'_, V>> {
+        let guard = &epoch::pin();
+        let segment = self.table.segment(hash, guard);
+        if let Some(segment) = segment {
+            segment.ask_wide(hash);
+        }
+        meanwhile();
+        let (number, record) = self.find_record(segment?, hash, key)?;
+        if record.state() != State::Live {
+            return None;
+        }
+        self.recent.put(hash, number);
+        Some(record)
     }
 
     /// Where the list has a key, most likely; `None` in a map that never had an entry.

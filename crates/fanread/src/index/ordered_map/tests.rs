@@ -169,9 +169,51 @@ fn a_byte_string_is_written_over_where_it_fits() {
 }
 
 #[test]
+fn what_was_found_or_written_lately_is_found_as_it_is_now() {
+    let mut map = BytesMap::new();
+    map.keep_recent();
+    let mut model = std::collections::BTreeMap::new();
+    let mut rng = testkit::Rng::new(1);
+    for step in 0..20_000_u32 {
+        let key = (rng.next_u64() as u32 % 50).to_be_bytes();
+        let value = vec![step as u8; rng.next_u64() as usize % 40];
+        match rng.next_u64() % 5 {
+            0 => {
+                let removed = map.pin().remove(&key).map(|value| value.to_vec());
+                assert_eq!(removed, model.remove(&key));
+            }
+            1 => {
+                map.pin().insert(&key, &value);
+                model.insert(key, value);
+            }
+            2 => {
+                if map.overwrite(&key, &value) {
+                    model.insert(key, value);
+                }
+            }
+            3 => {
+                if let Some(value) = map.get_mut(&key) {
+                    value.reverse();
+                }
+            }
+            _ => {
+                map.ask(&key);
+                let mut waited = 0;
+                let found = map.get_while(&key, || waited += 1).map(<[u8]>::to_vec);
+                assert_eq!((found.as_ref(), waited), (model.get(&key), 1));
+            }
+        }
+        if step % 256 == 0 {
+            map.pin().check().unwrap();
+        }
+    }
+}
+
+#[test]
 fn a_map_of_byte_strings_without_memory_stays_as_it_was() {
     for nth in 0..40 {
-        let map = BytesMap::new();
+        let mut map = BytesMap::new();
+        map.keep_recent();
         let mut model = std::collections::BTreeMap::new();
         crate::mem::failing::after(nth);
         let mut failures = 0;
@@ -199,7 +241,8 @@ fn a_map_of_byte_strings_without_memory_stays_as_it_was() {
 
 #[test]
 fn byte_strings_that_come_go_and_change_leave_no_trace() {
-    let map = BytesMap::new();
+    let mut map = BytesMap::new();
+    map.keep_recent();
     testkit::stress::stops_growing(|round| {
         let keys = (0..2_000_u64).map(|n| (n * 7919 + round * 1_000_003).to_be_bytes());
         for (n, key) in keys.clone().enumerate() {
