@@ -477,6 +477,13 @@ impl<'g, V: ?Sized + Stored> Record<'g, V> {
         }
     }
 
+    /// Asks for the lines of so many bytes of a key.
+    #[inline(always)]
+    pub(super) fn ask_key(self, key_bytes: usize) {
+        prefetch(self.at);
+        prefetch(self.at.wrapping_add(V::BEFORE + HEAD_BYTES + key_bytes - 1));
+    }
+
     /// The same for who is going to compare the key at once, and so asks for all lines of a short one.
     #[inline(always)]
     pub(super) fn ask_long(self, key_bytes: usize) {

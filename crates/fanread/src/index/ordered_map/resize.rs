@@ -6,7 +6,7 @@
 
 use super::layout::{MERGE_AT, MOST_SORTED, SLOTS, Shape};
 use super::raw::{Bucket, Garbage, Leaf, Memory, Number, Stored};
-use super::search::{BATCH, Segment};
+use super::search::Segment;
 use super::{OrderedMap, Pinned, State};
 use crate::arch::common_prefix;
 use crate::hash::mix::stream;
@@ -20,7 +20,8 @@ use crate::sync::version::Locked;
 /// make few nodes of the prefix table, and few keys that could be before or behind a border.
 const CUT_REACH: usize = 5;
 
-/// Records whose lines are asked for ahead.
+/// Records whose lines are asked for ahead, all at once: a record is on a page of its own, most often, and a processor that meets one of
+/// these requests at a time, among the instructions for another record, has few page walks on their way.
 const AHEAD: usize = 16;
 
 /// An entry of a leaf on its way into another.
@@ -47,12 +48,12 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         number: impl Fn(usize) -> Number,
         mut keep: impl FnMut(Number, State) -> bool,
     ) -> Vec<Entry> {
-        let ask = |at: usize| self.record(number(at)).ask(prefix_bytes + 8);
+        let ask = |at: usize| self.record(number(at)).ask_key(prefix_bytes + 8);
         (0..count.min(AHEAD)).for_each(ask);
         let mut entries = Vec::with_capacity(count);
         for at in 0..count {
-            if at + AHEAD < count {
-                ask(at + AHEAD);
+            if at % AHEAD == 0 {
+                (at + AHEAD..count.min(at + 2 * AHEAD)).for_each(ask);
             }
             let number = number(at);
             let record = self.record(number);
@@ -328,11 +329,13 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
             let buckets = (0..segment.buckets()).map(|at| segment.bucket(at));
             buckets.flat_map(Self::numbers_in)
         };
-        let ask = |number| self.record(number).ask(8);
+        let ask = |number| self.record(number).ask_key(16);
         let mut ahead = numbers();
-        ahead.by_ref().take(BATCH).for_each(ask);
-        numbers().map(move |number| {
-            ahead.next().map(ask);
+        ahead.by_ref().take(AHEAD).for_each(ask);
+        numbers().enumerate().map(move |(at, number)| {
+            if at % AHEAD == 0 {
+                ahead.by_ref().take(AHEAD).for_each(ask);
+            }
             (self.hash(self.record(number).key()), number)
         })
     }
