@@ -40,11 +40,22 @@ impl Drop for Back {
 /// Called at the start of a command, on the one thread that runs them.
 #[inline]
 pub(crate) fn ask(field: &[u8]) {
+    look(|tree| tree.ask(field));
+}
+
+/// The same before an entry is set.
+#[inline]
+pub(crate) fn ask_to_set(field: &[u8]) {
+    look(|tree| tree.ask_to_set(field));
+}
+
+#[inline(always)]
+fn look(look: impl FnOnce(&Tree)) {
     // Acquire: a map that is found was whole when it was remembered.
     let back = Back(LAST.swap(LOOKING, Acquire));
     // SAFETY: the map is not freed before it is put back (see the module), and nobody changes it, for that is what commands do.
     if let Some(tree) = unsafe { back.0.as_ref() } {
-        tree.ask(field);
+        look(tree);
     }
 }
 
@@ -67,4 +78,10 @@ pub(crate) fn forget(tree: *mut Tree) {
             _ => return,
         }
     }
+}
+
+/// Whether no map is known, for tests.
+#[cfg(test)]
+pub(crate) fn is_none() -> bool {
+    LAST.load(Relaxed).is_null()
 }

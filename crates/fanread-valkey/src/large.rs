@@ -69,6 +69,11 @@ impl Large {
         self.map.ask(field);
     }
 
+    /// The same before an entry is set.
+    pub(crate) fn ask_to_set(&self, field: &[u8]) {
+        self.map.ask_to_set(field);
+    }
+
     /// Looks up fields, many at a time, and gives `found` each answer in order.
     pub(crate) fn get_each<'a>(
         &self,
@@ -94,11 +99,7 @@ impl Large {
 
     /// Sets an entry; returns whether its field is new.
     pub(crate) fn set(&mut self, field: &[u8], value: &[u8]) -> Result<bool, NoMemory> {
-        if self.map.overwrite(field, value) {
-            return Ok(false);
-        }
-        let old = self.map.pin().try_insert(field, value).map(|old| old.is_none());
-        old.map_err(|_| NoMemory)
+        self.map.set(field, value).map_err(|_| NoMemory)
     }
 
     /// Removes an entry; returns whether there was one.

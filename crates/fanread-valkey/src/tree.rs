@@ -126,6 +126,13 @@ impl Tree {
         }
     }
 
+    /// The same before an entry is set.
+    pub(crate) fn ask_to_set(&self, field: &[u8]) {
+        if let Self::Large(large) = self {
+            large.ask_to_set(field);
+        }
+    }
+
     /// Whether there is such a field.
     pub(crate) fn has(&self, field: &[u8]) -> bool {
         self.get(field, |value| value.is_some())

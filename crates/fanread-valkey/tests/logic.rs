@@ -16,6 +16,9 @@ mod bound;
 mod codec;
 #[path = "../src/glob.rs"]
 mod glob;
+#[path = "../src/guess.rs"]
+#[expect(unsafe_code, reason = "it looks at maps that others may be about to free")]
+mod guess;
 #[path = "../src/large.rs"]
 mod large;
 #[path = "../src/number.rs"]
@@ -498,4 +501,54 @@ fn no_panic_passes_the_border() {
     std::panic::set_hook(Box::new(|_| {}));
     assert_eq!(border::guard(|| -> u32 { panic!("inside") }), None);
     assert_eq!(border::guard(|| 5), Some(5));
+}
+
+#[test]
+#[expect(unsafe_code, reason = "maps are freed by their addresses, as the server does it")]
+fn no_map_is_guessed_that_is_being_freed() {
+    let (sender, receiver) = std::sync::mpsc::channel::<usize>();
+    std::thread::scope(|scope| {
+        // As the server's own thread frees them.
+        scope.spawn(move || {
+            for address in receiver {
+                let tree = std::ptr::with_exposed_provenance_mut::<Tree>(address);
+                guess::forget(tree);
+                // SAFETY: what `into_raw` gave, once; nobody else has it any more.
+                drop(unsafe { Box::from_raw(tree) });
+            }
+        });
+        for round in 0..300 {
+            let tree = Box::into_raw(Box::new(tree_of(200)));
+            guess::remember(tree);
+            for number in 0..round % 7 {
+                guess::ask(format!("{number}").as_bytes());
+            }
+            sender.send(tree.expose_provenance()).unwrap();
+            for number in 0..50 {
+                guess::ask(format!("{number}").as_bytes());
+                guess::ask_to_set(format!("{number}").as_bytes());
+            }
+        }
+        drop(sender);
+    });
+    // All are forgotten, the last one too.
+    assert!(guess::is_none());
+}
+
+#[test]
+fn what_was_asked_for_changes_nothing() {
+    for count in [0, 5, 300] {
+        let mut tree = tree_of(count);
+        let before = entries(&tree, Span::ALL, false);
+        for (field, value) in &before {
+            tree.ask(field);
+            tree.ask_to_set(field);
+            let found = tree.get_while(field, || (), |value| value.map(<[u8]>::to_vec));
+            assert_eq!(found.as_ref(), Some(value));
+        }
+        tree.ask(b"nothing");
+        tree.ask_to_set(b"nothing");
+        assert!(tree.get_while(b"nothing", || (), |value| value.is_none()));
+        assert_eq!(entries(&tree, Span::ALL, false), before);
+    }
 }

@@ -11,7 +11,7 @@ pub(super) fn set(context: Context, args: Args<'_>) -> Outcome {
     for index in (2..args.len()).step_by(2) {
         args.entry(index)?;
     }
-    guess::ask(args.at(2));
+    guess::ask_to_set(args.at(2));
     let mut key = context.write(args, 1)?;
     let tree = key.make();
     let mut new = 0;

@@ -49,6 +49,8 @@ pub type Range<'g> = AnyRange<'g, [u8]>;
 /// ```
 pub struct BytesMap {
     map: OrderedMap<[u8]>,
+    /// Whether the last key that was [set](Self::set) was new.
+    grows: bool,
 }
 
 impl Default for BytesMap {
@@ -71,7 +73,7 @@ impl BytesMap {
 
     /// Makes an empty map.
     pub fn with_options(options: Options) -> Self {
-        Self { map: OrderedMap::with_options(options) }
+        Self { map: OrderedMap::with_options(options), grows: false }
     }
 
     /// Returns the handle through which the map is used; see [`OrderedMap::pin`](crate::OrderedMap::pin).
@@ -137,6 +139,39 @@ impl BytesMap {
         self.live(key, || ()).is_some_and(|record| record.overwrite(value))
     }
 
+    /// Maps `key` to a copy of `value`, and returns whether there was none: as [`overwrite`](Self::overwrite) where that is possible, else as
+    /// [`try_insert`](Pinned::try_insert). What was right for the last key is tried first.
+    ///
+    /// # Errors
+    ///
+    /// As `try_insert`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::BytesMap;
+    ///
+    /// let mut map = BytesMap::new();
+    /// assert!(map.set(b"kiwi", b"green")?);
+    /// assert!(!map.set(b"kiwi", b"golden")?);
+    /// assert_eq!(map.pin().get(b"kiwi").as_deref(), Some(&b"golden"[..]));
+    /// # Ok::<(), fanread::InsertError<()>>(())
+    /// ```
+    pub fn set(&mut self, key: &[u8], value: &[u8]) -> Result<bool, InsertError<()>> {
+        if self.grows {
+            // Which finds the place of a new key in one go.
+            self.grows = matches!(self.pin().write(key, value, Rule::Absent)?, Written::New(_));
+            if self.grows {
+                return Ok(true);
+            }
+        }
+        if self.overwrite(key, value) {
+            return Ok(false);
+        }
+        self.grows = matches!(self.pin().write(key, value, Rule::Always)?, Written::New(_));
+        Ok(self.grows)
+    }
+
     /// Shows who has the map for himself the value of `key`, and calls `meanwhile` while the lines are on their way that the lookup waits for
     /// first.
     ///
@@ -168,6 +203,20 @@ impl BytesMap {
         match self.map.recent.find(hash) {
             Some(number) => self.map.record(number).ask(key.len()),
             None => self.map.ask_wide(hash, &epoch::pin()),
+        }
+    }
+
+    /// Asks for the lines that a [`set`](Self::set) of `key` waits for first: if the last key was new, also those of a leaf.
+    #[inline]
+    pub fn ask_to_set(&self, key: &[u8]) {
+        if !self.grows {
+            return self.ask(key);
+        }
+        let guard = epoch::pin();
+        let probe = self.map.list.table.probe(key, &guard);
+        self.map.ask_wide(probe.full_hash(), &guard);
+        if let Some(hint) = self.map.hint(key, probe) {
+            hint.leaf.ask();
         }
     }
 
@@ -220,7 +269,7 @@ impl BytesMap {
             let value = NewBytes::of(&map.apart, value.as_ref())?;
             map.new_record(thread, key, value, None).inspect_err(|_| value.discard(&map.apart))
         })?;
-        Ok(Self { map })
+        Ok(Self { map, grows: false })
     }
 
     /// Returns an iterator over copies of all entries that is `Send` and borrows nothing; see

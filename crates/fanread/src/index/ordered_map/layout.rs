@@ -56,7 +56,7 @@ pub(super) const GONE: u8 = 1;
 ///
 /// A copy reads all records, so the step is a large one; with a smaller one an entry takes 1.3 bytes less, and segments
 /// are copied more often. One entry in ten is behind its home in a segment that has 56.
-pub(super) const FILLED: [usize; 2] = if COMPACT { [46, 60] } else { [40, 56] };
+pub(super) const FILLED: [usize; 2] = if COMPACT { [40, 60] } else { [40, 56] };
 
 /// The bit of a hash among a bucket's passers, in the word of its last tags.
 #[inline(always)]

@@ -468,10 +468,8 @@ impl<'g, V: ?Sized + Stored> Record<'g, V> {
     /// Asks for the lines of a record whose key has so many bytes.
     #[inline(always)]
     pub(super) fn ask(self, key_bytes: usize) {
-        prefetch(self.at);
         // The last byte of the key is in the second line, most often, or already asked for; a byte string is behind it.
-        let last = V::BEFORE + HEAD_BYTES + key_bytes - 1;
-        prefetch(self.at.wrapping_add(if V::MOVES { last.max(LINE_BYTES) } else { last }));
+        self.ask_key(if V::MOVES { key_bytes.max(LINE_BYTES) } else { key_bytes });
         if key_bytes > LINE_BYTES {
             prefetch(self.at.wrapping_add(LINE_BYTES));
         }
@@ -711,11 +709,9 @@ impl<'g> Leaf<'g> {
     /// Asks for the lines that an insertion needs: the header, and those of fresh numbers.
     #[inline(always)]
     pub(super) fn ask(self) {
-        let line = |line: usize| prefetch(self.at.wrapping_add(line * LINE_BYTES));
-        line(0);
-        line(FIXED_LINES);
-        line(FIXED_LINES + 1);
-        line(FIXED_LINES + 2);
+        for line in [0, FIXED_LINES, FIXED_LINES + 1, FIXED_LINES + 2] {
+            prefetch(self.at.wrapping_add(line * LINE_BYTES));
+        }
     }
 
     /// Asks for the lines that a walk needs that comes in at the start of a large leaf.

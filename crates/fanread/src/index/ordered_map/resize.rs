@@ -329,6 +329,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
             let buckets = (0..segment.buckets()).map(|at| segment.bucket(at));
             buckets.flat_map(Self::numbers_in)
         };
+        // Of longer keys these are most of the first line.
         let ask = |number| self.record(number).ask_key(16);
         let mut ahead = numbers();
         ahead.by_ref().take(AHEAD).for_each(ask);

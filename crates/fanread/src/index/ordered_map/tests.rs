@@ -177,7 +177,7 @@ fn what_was_found_or_written_lately_is_found_as_it_is_now() {
     for step in 0..20_000_u32 {
         let key = (rng.next_u64() as u32 % 50).to_be_bytes();
         let value = vec![step as u8; rng.next_u64() as usize % 40];
-        match rng.next_u64() % 5 {
+        match rng.next_u64() % 6 {
             0 => {
                 let removed = map.pin().remove(&key).map(|value| value.to_vec());
                 assert_eq!(removed, model.remove(&key));
@@ -192,6 +192,11 @@ fn what_was_found_or_written_lately_is_found_as_it_is_now() {
                 }
             }
             3 => {
+                map.ask_to_set(&key);
+                let is_new = map.set(&key, &value).unwrap();
+                assert_eq!(is_new, model.insert(key, value).is_none());
+            }
+            4 => {
                 if let Some(value) = map.get_mut(&key) {
                     value.reverse();
                 }
