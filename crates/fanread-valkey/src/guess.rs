@@ -49,7 +49,7 @@ pub(crate) fn ask_to_set(field: &[u8]) {
     look(|tree| tree.ask_to_set(field));
 }
 
-#[inline(always)]
+#[inline]
 fn look(look: impl FnOnce(&Tree)) {
     // Acquire: a map that is found was whole when it was remembered.
     let back = Back(LAST.swap(LOOKING, Acquire));
@@ -78,10 +78,4 @@ pub(crate) fn forget(tree: *mut Tree) {
             _ => return,
         }
     }
-}
-
-/// Whether no map is known, for tests.
-#[cfg(test)]
-pub(crate) fn is_none() -> bool {
-    LAST.load(Relaxed).is_null()
 }

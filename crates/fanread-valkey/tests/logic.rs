@@ -531,8 +531,6 @@ fn no_map_is_guessed_that_is_being_freed() {
         }
         drop(sender);
     });
-    // All are forgotten, the last one too.
-    assert!(guess::is_none());
 }
 
 #[test]
