@@ -8,7 +8,8 @@
 //! | `commands/` | the commands: what they take, reply and replicate |
 //! | `datatype.rs` | the type: saving, loading, rewriting, copying, counting, freeing |
 //! | `server.rs`, `border.rs`, `allocator.rs` | the server: replies and keys; panics; memory |
-//! | `tree.rs`, `small.rs`, `large.rs`, `value.rs` | a map in its two encodings |
+//! | `tree.rs`, `small.rs`, `large.rs` | a map in its two encodings |
+//! | `guess.rs` | the map that the next command most likely uses |
 //! | `codec.rs`, `size.rs` | a map as saved; what memory takes |
 //! | `bound.rs`, `glob.rs`, `number.rs`, `random.rs` | bounds, patterns, numbers, chance |
 //!
