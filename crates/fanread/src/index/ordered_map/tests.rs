@@ -215,6 +215,38 @@ fn what_was_found_or_written_lately_is_found_as_it_is_now() {
 }
 
 #[test]
+fn what_many_threads_have_written_is_found_as_it_is_when_they_are_done() {
+    let mut map = BytesMap::new();
+    map.keep_recent();
+    for round in 0..100 {
+        std::thread::scope(|scope| {
+            for thread in 0..3 {
+                let map = &map;
+                scope.spawn(move || {
+                    let mut rng = testkit::Rng::new(round * 3 + thread);
+                    for _ in 0..200 {
+                        let key = (rng.next_u64() % 20).to_be_bytes();
+                        let value = vec![thread as u8; rng.next_u64() as usize % 40];
+                        if rng.next_u64().is_multiple_of(3) {
+                            map.pin().remove(&key);
+                        } else {
+                            map.pin().insert(&key, &value);
+                        }
+                    }
+                });
+            }
+        });
+        map.pin().check().unwrap();
+        // Whose record is found from then on has the slot of its key.
+        for key in (0..20_u64).chain(0..20).map(u64::to_be_bytes) {
+            let expected = map.pin().get(&key).map(|value| value.to_vec());
+            assert_eq!(map.get_while(&key, || ()).map(<[u8]>::to_vec), expected);
+        }
+        map.pin().check().unwrap();
+    }
+}
+
+#[test]
 fn a_map_of_byte_strings_without_memory_stays_as_it_was() {
     for nth in 0..40 {
         let mut map = BytesMap::new();
