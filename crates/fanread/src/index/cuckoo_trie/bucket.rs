@@ -1,8 +1,8 @@
 //! A bucket: five nodes in one line, read without a lock.
 //!
 //! ```text
-//! word 0            1            2                  3        4        5        6        7
-//!      | head 0, 1  | head 2, 3  | head 4, version  | body 0 | body 1 | body 2 | body 3 | body 4 |
+//! word 0            1            2                        3        4        5        6        7
+//!      | head 0, 1  | head 2, 3  | head 4, away, version  | body 0 | body 1 | body 2 | body 3 | body 4 |
 //! ```
 //!
 //! | step of the writer | version | a reader |
@@ -18,10 +18,13 @@
 //! (T8). So up to three fit, and other nodes stand between. Where this order is to be kept, nodes change their slots in the
 //! change that adds or takes one.
 //!
+//! Beside the version is what the bucket knows of nodes that are in their second bucket, and not here (`away.rs`).
+//!
 //! The loom models below run these functions on loom's atomics.
 
 use core::hint::select_unpredictable;
 
+use super::away::Away;
 use super::layout::{Form, Head, Kind, Node, SLOTS};
 use crate::arch::Lanes;
 use crate::sync::backoff::Backoff;
@@ -36,8 +39,10 @@ const WORDS: usize = 8;
 /// The word that the version is in.
 const VERSION_WORD: usize = 2;
 
-/// Where the version is in its word, and so what a change adds to it.
-const VERSION_AT: u32 = 32;
+/// Where the version is in its word, and so what a change adds to it. It is on top, above what the bucket knows of those that
+/// are away.
+const VERSION_AT: u32 = AWAY_AT + Away::BITS;
+const AWAY_AT: u32 = 32;
 
 /// The first body.
 const BODIES_AT: usize = 3;
@@ -218,7 +223,7 @@ impl<W: Word> Bucket<W> {
                 // Relaxed: as above.
                 self.words[BODIES_AT + 2].store(form.body, Relaxed);
                 self.words[1].store(value >> 32 << 32 | u64::from(head.0), Relaxed);
-                last >> VERSION_AT << VERSION_AT | value & 0xffff_ffff
+                last >> AWAY_AT << AWAY_AT | value & 0xffff_ffff
             }));
         }
         let mut items = self.items();
@@ -251,6 +256,26 @@ impl<W: Word> Bucket<W> {
         let mut items = self.items();
         items.remove(old);
         self.change_all(&items)
+    }
+
+    /// What the bucket knows of the nodes whose first bucket it is and that are in another. It belongs together with what is
+    /// read of other buckets if the trie has not changed (T9).
+    #[inline(always)]
+    pub(super) fn away(&self) -> Away {
+        // Relaxed: as in `head`.
+        let word = self.words[VERSION_WORD].load(Relaxed);
+        Away((word >> AWAY_AT) as u32 & ((1 << Away::BITS) - 1))
+    }
+
+    /// Sets what the bucket knows of those that are away. The caller is one of those who may call `change`.
+    #[inline]
+    pub(super) fn set_away(&self, away: Away) {
+        const MASK: u64 = ((1 << Away::BITS) - 1) << AWAY_AT;
+        // Relaxed: only the lock's holder stores here.
+        let word = self.words[VERSION_WORD].load(Relaxed);
+        // ORDER: Release, pairs with the Acquire load in `begin`: the version is the same, and a reader that takes it from this
+        // store sees what made it.
+        self.words[VERSION_WORD].store(word & !MASK | u64::from(away.0) << AWAY_AT, Release);
     }
 
     /// Sets the version to 0, in a trie that nobody has seen yet.
@@ -289,7 +314,7 @@ impl<W: Word> Bucket<W> {
             let pair = |slot: usize| u64::from(heads[slot + 1]) << 32 | u64::from(heads[slot]);
             self.words[0].store(pair(0), Relaxed);
             self.words[1].store(pair(2), Relaxed);
-            last >> VERSION_AT << VERSION_AT | u64::from(heads[4])
+            last >> AWAY_AT << AWAY_AT | u64::from(heads[4])
         })
     }
 

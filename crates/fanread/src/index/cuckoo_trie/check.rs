@@ -6,6 +6,7 @@ use core::cmp::Ordering as Order;
 use std::collections::HashMap;
 
 use super::Pinned;
+use super::away::Away;
 use super::layout::{Head, LABEL_SYMBOLS, Leaf, Node, Place, SHORT_BYTES, Symbol};
 use super::raw::{Memory, Trie};
 use super::search::leaf_hash;
@@ -210,6 +211,7 @@ fn check_header(trie: Trie<'_>, memory: &Memory) -> Result<(), Broken> {
 /// All nodes by what the table knows of their states.
 fn nodes_of(trie: Trie<'_>) -> Result<HashMap<u64, Node>, Broken> {
     let mut nodes = HashMap::new();
+    let mut away = vec![0; trie.buckets() as usize];
     for bucket in 0..trie.buckets() {
         if !trie.bucket(bucket).is_in_order() {
             return Err(Broken::new("T8", format!("bucket {bucket}: {:?}", trie.bucket(bucket))));
@@ -226,9 +228,22 @@ fn nodes_of(trie: Trie<'_>) -> Result<HashMap<u64, Node>, Broken> {
             if bucket != expected || head.name() != name {
                 return Err(Broken::new("T2", format!("{}: a node in a wrong bucket", at())));
             }
+            if head.is_second() {
+                away[home.first as usize] += 1;
+                if !trie.bucket(home.first).away().may_be(home.tag) {
+                    return Err(Broken::new("T12", format!("{}: away without a mark", at())));
+                }
+            }
             if nodes.insert(known(trie, state), trie.node(place)).is_some() {
                 return Err(Broken::new("T3", format!("{}: a state of two nodes", at())));
             }
+        }
+    }
+    for (bucket, away) in (0..).zip(away) {
+        let noted = trie.bucket(bucket).away();
+        let is_right = noted.count().is_none_or(|count| count == away);
+        if !is_right || away == 0 && noted.count() == Some(0) && noted != Away::default() {
+            return Err(Broken::new("T12", format!("bucket {bucket}: {away} away, {noted:?}")));
         }
     }
     Ok(nodes)

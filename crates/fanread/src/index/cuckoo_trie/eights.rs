@@ -62,18 +62,22 @@ struct Pair<'g> {
     seen: Seen,
     upper: &'g Bucket,
     lower: &'g Bucket,
+    /// The tag of the upper name.
+    tag: u32,
 }
 
 impl<'g> Trie<'g> {
-    /// The first bucket of a state, as in [`home`](Self::home).
+    /// The first bucket of a state, and its tag, as in [`home`](Self::home).
     #[inline(always)]
-    fn first_bucket(self, state: State) -> &'g Bucket {
+    fn first_bucket(self, state: State) -> (&'g Bucket, u32) {
         let header = self.header();
+        let used = state.0 >> header.shift;
         // A table that tells all short names apart uses all bits, but for tests.
-        let top =
-            if EXACT_BUCKETS < 256 { state.0 >> header.shift << header.shift } else { state.0 };
-        debug_assert!(top == state.0 >> header.shift << header.shift);
-        self.bucket(((u128::from(top) * u128::from(header.buckets)) >> 64) as u32)
+        let top = if EXACT_BUCKETS < 256 { used << header.shift } else { state.0 };
+        debug_assert!(top == used << header.shift);
+        let first = ((u128::from(top) * u128::from(header.buckets)) >> 64) as u32;
+        let tag = (used - u64::from(first) * u64::from(header.step)) as u32;
+        (self.bucket(first), tag)
     }
 
     /// Asks for the first buckets of a key on the two levels where most leaves are.
@@ -87,11 +91,12 @@ impl<'g> Trie<'g> {
         let seen = self.version().begin();
         let (window, round) = (key << skip_bits, self.round());
         let bucket = |level| {
-            let bucket = self.first_bucket(secret.state_of(ShortName::start(round, window, level)));
-            arch::prefetch(bucket);
-            bucket
+            let named = self.first_bucket(secret.state_of(ShortName::start(round, window, level)));
+            arch::prefetch(named.0);
+            named
         };
-        Some(Pair { trie: self, seen, upper: bucket(level), lower: bucket(level + 1) })
+        let ((upper, tag), (lower, _)) = (bucket(level), bucket(level + 1));
+        Some(Pair { trie: self, seen, upper, lower, tag })
     }
 }
 
@@ -122,6 +127,61 @@ impl Pair<'_> {
         let bucket = select_unpredictable(upper != 0, self.upper, self.lower);
         let value = bucket.value_in(select_unpredictable(upper != 0, upper, lower))?;
         self.trie.is_as_it_was(self.seen).then_some(value)
+    }
+
+    /// Whether a key that [`look`](Self::look) did not find is surely missing, as the upper one of the first buckets says.
+    #[inline(always)]
+    fn lacks(&self, lanes: impl Lanes, key: u64) -> bool {
+        let trie = self.trie;
+        let symbol = trie.symbol_behind(trie.leaf_level() as u32, key);
+        let upper = Stand::at(self.upper, self.tag, lanes, symbol);
+        // A path without a node on the upper level ends above it, and not at a leaf, but in an uneven trie.
+        let is_none = !upper.is_there & !upper.may_be_away & !trie.is_uneven();
+        // What looks like the key's leaf here is not: it would have been found.
+        let lacks = is_none | upper.is_there & upper.ends;
+        lacks && trie.is_as_it_was(self.seen)
+    }
+}
+
+impl Trie<'_> {
+    /// The symbol of a key that leads on from a level.
+    #[inline(always)]
+    fn symbol_behind(self, level: u32, key: u64) -> u32 {
+        let symbol = key << self.skip_bits() << (SYMBOL_BITS * level) >> (u64::BITS - SYMBOL_BITS);
+        symbol as u32
+    }
+
+    /// Whether a key's path ends on the level above the leaf level, and not at the key's leaf, as the first bucket there says.
+    #[inline(never)]
+    fn ends_above(self, secret: &Secret, lanes: impl Lanes, key: u64, seen: Seen) -> bool {
+        let Some(level @ 1..) = (self.leaf_level() as u32).checked_sub(1) else { return false };
+        let name = ShortName::start(self.round(), key << self.skip_bits(), level);
+        let (bucket, tag) = self.first_bucket(secret.state_of(name));
+        let node = Stand::at(bucket, tag, lanes, self.symbol_behind(level, key));
+        node.is_there & node.ends & (bucket.body(node.slot) != key) && self.is_as_it_was(seen)
+    }
+}
+
+/// What a name's first bucket says of a key's path.
+struct Stand {
+    slot: u32,
+    is_there: bool,
+    /// The node is not here, but may be in the other bucket.
+    may_be_away: bool,
+    /// The path ends at the node that is here.
+    ends: bool,
+}
+
+impl Stand {
+    /// Without a branch on what is where.
+    #[inline(always)]
+    fn at(bucket: &Bucket, tag: u32, lanes: impl Lanes, symbol: u32) -> Self {
+        let slots = bucket.slots_of(lanes, Head::first(tag));
+        // If there is none, any slot: it does not count.
+        let slot = (slots | 1 << (SLOTS - 1)).trailing_zeros();
+        let (kind, body) = (bucket.head(slot).kind(), bucket.body(slot));
+        let ends = !Node::goes_on(kind, body, symbol);
+        Self { slot, is_there: slots != 0, may_be_away: bucket.away().may_be(tag), ends }
     }
 }
 
@@ -232,13 +292,30 @@ impl<V> CuckooTrie<V> {
             if let Some(value) = pair.look(kernel, number) {
                 return Some(Memory::short_value(value));
             }
-            match trie.look_eight(&self.secret, kernel, number, pair.seen) {
-                Some(Look::Short(value)) => return Some(Memory::short_value(value)),
-                Some(_) if trie.place_of(&key, &self.memory) == Order::Equal => return None,
-                _ => {}
+            let lacks = pair.lacks(kernel, number)
+                || trie.is_uneven() && trie.ends_above(&self.secret, kernel, number, pair.seen);
+            if lacks && trie.place_of(&key, &self.memory) == Order::Equal {
+                return None;
             }
+            return self.find_eight_on(kernel, guard, key, pair);
         }
         self.find_any(guard, &key)
+    }
+
+    /// Goes on where the first buckets do not tell.
+    #[inline(never)]
+    fn find_eight_on<'g>(
+        &'g self,
+        kernel: impl Lanes,
+        guard: &'g Guard,
+        key: [u8; 8],
+        Pair { trie, seen, .. }: Pair<'g>,
+    ) -> Option<Read<'g, V>> {
+        match trie.look_eight(&self.secret, kernel, u64::from_be_bytes(key), seen) {
+            Some(Look::Short(value)) => Some(Memory::short_value(value)),
+            Some(_) if trie.place_of(&key, &self.memory) == Order::Equal => None,
+            _ => self.find_any(guard, &key),
+        }
     }
 
     /// The trie where a key most likely belongs; `None` if it takes the search for keys of all lengths.
@@ -306,6 +383,13 @@ impl<V> CuckooTrie<V> {
                     let key = number(key);
                     if let Some(value) = pair.and_then(|pair: Pair<'g>| pair.look(kernel, key)) {
                         found(then + i, Some(Memory::short_value(value)));
+                        continue;
+                    }
+                    if let Some(pair) = pair
+                        && pair.lacks(kernel, key)
+                        && pair.trie.place_of(&key.to_be_bytes(), &self.memory) == Order::Equal
+                    {
+                        found(then + i, None);
                         continue;
                     }
                     left |= 1 << (then + i);

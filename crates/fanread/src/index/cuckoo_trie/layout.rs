@@ -6,8 +6,8 @@
 //! line 0    version 8, levels 8, step 4, buckets 2, shift 1, entry 1, skip 4, round 2, hinted 1, leaves 1 | 4 blocks, 8 each |
 //! line 1..  16 more blocks, if the table has more than 4; of a table smaller than a block, the buckets
 //!
-//! bucket    0            1            2                  3        4        5        6        7
-//!          | head 0, 1  | head 2, 3  | head 4, version  | body 0 | body 1 | body 2 | body 3 | body 4 |
+//! bucket    0            1            2                        3        4        5        6        7
+//!          | head 0, 1  | head 2, 3  | head 4, away, version  | body 0 | body 1 | body 2 | body 3 | body 4 |
 //!
 //! head      kind 2 bits | seat 2 bits | tag 28 bits        0: a free slot
 //! body      leaf with a record: hash 20 bits | record 40 bits | 0
@@ -30,7 +30,7 @@
 //! *Seat* is 1 for a node in the first bucket of its state, 2 for one in the second, so one masked comparison finds a
 //! node and never a free slot.
 //!
-//! Invariants T1 to T11 are in `docs/design/cuckoo-trie.md`; `check.rs` verifies them.
+//! Invariants T1 to T12 are in `docs/design/cuckoo-trie.md`; `check.rs` verifies them.
 
 use core::mem::{offset_of, size_of};
 
@@ -86,9 +86,9 @@ pub(super) const MAX_BUCKETS: u32 = BLOCK_BUCKETS * MAX_BLOCKS as u32;
 /// table.
 pub(super) const FULL_WEIGHT: usize = if cfg!(any(shuttle, small_leaves)) { 72 } else { 60_000 };
 
-/// Version of a bucket at which its trie has to be replaced. Half of what the version holds is left for the writer that
-/// is under way.
-pub(super) const WORN: u32 = if cfg!(any(shuttle, small_leaves)) { 16 } else { 1 << 31 };
+/// Version of a bucket at which its trie has to be replaced: after some 260,000 changes of one bucket, for which a copy is a small
+/// price. Half of what the 20 bits of a version hold is left for the writer that is under way.
+pub(super) const WORN: u32 = if cfg!(any(shuttle, small_leaves)) { 16 } else { 1 << 19 };
 
 /// Bits of a state.
 pub(super) const STATE_BITS: u32 = 36;

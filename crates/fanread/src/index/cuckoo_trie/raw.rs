@@ -19,11 +19,11 @@
 
 use core::marker::PhantomData;
 
-use super::bucket::{self, Bucket, Find, Hit, find_in_pair};
+use super::bucket::{self, Bucket, Hit, find_in_pair};
 use super::layout::{
-    BLOCK_BUCKETS, BLOCKS_AT, Border, Form, HEADER_LINES, Head, Header, Home, KEPT_PREFIX_BYTES,
-    Leaf, Lines, MAX_BLOCKS, NAME_AT_LINE, Node, Place, Rest, SHORT_BYTES, STATE_BITS, TAG_BITS,
-    UNEVEN, WORN, blocks_of, header_lines, is_size, slice_at,
+    BLOCK_BUCKETS, BLOCKS_AT, Border, HEADER_LINES, Head, Header, Home, KEPT_PREFIX_BYTES, Leaf,
+    Lines, MAX_BLOCKS, NAME_AT_LINE, Node, Place, Rest, SHORT_BYTES, STATE_BITS, TAG_BITS, UNEVEN,
+    WORN, blocks_of, header_lines, is_size, slice_at,
 };
 use super::state::{ShortName, State};
 use crate::api::Key;
@@ -672,16 +672,6 @@ impl<'g> Trie<'g> {
         find_in_pair(lanes, self.bucket(home.first), self.bucket(home.second), home.tag)
     }
 
-    /// Where a node is. The caller holds the lock.
-    #[inline]
-    pub(super) fn locate<L: Lanes>(self, lanes: L, home: Home) -> Option<Place> {
-        let at = |bucket: u32, name: u32| {
-            let slot = lanes.find(self.bucket(bucket), name)?;
-            Some(Place { bucket, slot })
-        };
-        at(home.first, Head::first(home.tag)).or_else(|| at(home.second, Head::second(home.tag)))
-    }
-
     /// The head in a slot.
     #[inline(always)]
     pub(super) fn head(self, place: Place) -> Head {
@@ -694,31 +684,9 @@ impl<'g> Trie<'g> {
         self.bucket(place.bucket).node(place.slot)
     }
 
-    /// Stores a node into a bucket, if there is room; others may change their slots there. The caller holds the lock, or
-    /// has not published the trie.
-    #[inline]
-    pub(super) fn put(self, bucket: u32, name: u32, form: Form) -> bool {
-        let version = self.bucket(bucket).put(name, form);
-        version.is_some_and(|version| self.note(version))
-    }
-
-    /// Stores a node in the place of another of the same state, at one moment, if there is room for it; others may change
-    /// their slots. The caller holds the lock.
-    #[inline]
-    pub(super) fn exchange(self, place: Place, node: Node) -> bool {
-        let version = self.bucket(place.bucket).exchange(place.slot, node.encode());
-        version.is_some_and(|version| self.note(version))
-    }
-
-    /// Frees a node's slot; others may change theirs. The caller holds the lock.
-    #[inline]
-    pub(super) fn take(self, place: Place) {
-        self.note(self.bucket(place.bucket).take(place.slot));
-    }
-
     /// Notes a bucket's new version.
     #[inline]
-    fn note(self, version: bucket::Version) -> bool {
+    pub(super) fn note(self, version: bucket::Version) -> bool {
         if version.number() >= WORN {
             // Relaxed: read under the same lock.
             self.rest().worn.store(1, Relaxed);
