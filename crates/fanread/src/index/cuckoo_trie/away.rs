@@ -26,8 +26,7 @@
 //!
 //! PAPER: not there. Its search reads both buckets of each node.
 
-use super::bucket::Bucket;
-use super::bucket::Find;
+use super::bucket::{Bucket, Find};
 use super::layout::{Form, Head, Home, Node, Place};
 use super::raw::Trie;
 use crate::arch::Lanes;
@@ -131,5 +130,30 @@ impl Trie<'_> {
     fn change_away(self, second: u32, head: Head, change: impl FnOnce(Away) -> Away) {
         let first: &Bucket = self.bucket(self.other(second, head));
         first.set_away(change(first.away()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TAGS: [u32; 3] = [0x100, 0x200, 0x100];
+
+    #[test]
+    fn marks_are_cleared_when_the_last_that_was_away_is_gone() {
+        let mut away = TAGS.into_iter().fold(Away::default(), Away::with);
+        for left in [2, 1] {
+            assert!(away.may_be(0x100) && away.may_be(0x200) && !away.may_be(0x300));
+            away = away.without_one();
+            assert_eq!(away.count(), Some(left));
+        }
+        assert_eq!(away.without_one(), Away::default());
+    }
+
+    #[test]
+    fn too_many_to_be_counted_stay_marked() {
+        let many = (0..20).fold(Away::default(), |away, _| away.with(0x700));
+        assert!(many.count().is_none() && many.may_be(0x700) && many.0 >> Away::BITS == 0);
+        assert_eq!((0..20).fold(many, |away, _| away.without_one()), many);
     }
 }

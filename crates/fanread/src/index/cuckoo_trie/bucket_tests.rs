@@ -97,3 +97,21 @@ fn a_node_is_found_by_seat_and_tag_in_the_first_bucket_before_the_second() {
         assert!(find_in_pair(Baseline, &second, &first, tag).is_none());
     }
 }
+
+#[test]
+fn what_is_known_of_those_away_stays_when_nodes_and_versions_change() {
+    let (bucket, away) = (empty(), Away(0xa5a));
+    bucket.set_away(away);
+    assert_eq!(bucket.begin().number(), 0);
+    for tag in 0..3 {
+        bucket.put(Head::first(tag), short(u64::from(tag)).encode()).unwrap();
+        assert_eq!((bucket.away(), bucket.begin().number()), (away, 2 * (tag + 1)));
+    }
+    bucket.take(1);
+    bucket.put(Head::first(9), node(70).encode()).unwrap();
+    assert_eq!((bucket.away(), nodes(&bucket).len()), (away, 3));
+    bucket.start();
+    assert_eq!((bucket.away(), bucket.begin().number()), (away, 0));
+    bucket.set_away(Away::default());
+    assert_eq!((bucket.away(), nodes(&bucket).len()), (Away::default(), 3));
+}

@@ -14,7 +14,9 @@
 //! ```
 //!
 //! A get that finds nothing works out the tags: a node under a short name is that name's, so whether the key is missing shows by
-//! the nodes on the two levels, or by there being none on the upper one of a trie that is not uneven (T11).
+//! the nodes on the two levels, or by there being none on the upper one of a trie that is not uneven (T11). Of nearly all missing
+//! keys the first bucket of the upper level tells, as it has a mark of those that are away (T12); in an uneven trie, it or the
+//! first bucket of the level above. Only for the others second buckets are read.
 //!
 //! # What a reader may believe
 //!

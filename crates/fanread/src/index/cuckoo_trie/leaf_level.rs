@@ -14,7 +14,8 @@
 //! ```
 //!
 //! A trie knows whether it is *uneven*: whether a leaf is above its leaf level, or a jump passes over it (T11). Random keys have
-//! neither. Then a key that has no node there is not in the trie: its path ends above, and not at a leaf.
+//! such leaves only where no more than some eight share a name on the level above. In an even trie a key that has no node there
+//! is not in the trie: its path ends above, and not at a leaf.
 //!
 //! Only quiet tries are searched so: what a writer has placed and not yet published is found under its state.
 //!
