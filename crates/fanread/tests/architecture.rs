@@ -89,6 +89,8 @@ const EXTRA_FILES: &[&str] = &[
     "index/cuckoo_trie/walk.rs",
     "index/cuckoo_trie/build.rs",
     "index/cuckoo_trie/split.rs",
+    // Which nodes are in their second bucket: marks of a bucket, and the stores that set them.
+    "index/cuckoo_trie/away.rs",
     "index/cuckoo_trie/borders.rs",
     "index/cuckoo_trie/hints.rs",
     "index/cuckoo_trie/layout_tests.rs",
