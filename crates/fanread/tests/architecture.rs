@@ -70,6 +70,8 @@ const EXTRA_FILES: &[&str] = &[
     "index/mlp_index/words.rs",
     // Most insertions, which change a few words in place, apart from those that change the trie's shape.
     "index/mlp_index/quick.rs",
+    // The next key, which is mostly found without a branch, apart from the key itself.
+    "index/mlp_index/bound.rs",
     // Keys of any type, versions and snapshots, which no other index has; a scan along towers, a directory of tall nodes,
     // and the methods that other maps get from a macro for their kind of keys.
     "index/skip_list/key.rs",

@@ -101,6 +101,21 @@ impl<W: Word> Version<W> {
         before.same_changes(after).then_some(after)
     }
 
+    /// Ends reads of several leaves, each begun with `begin`: whether all that was read was so at one instant, no leaf being
+    /// dead or rewritten then. One test for all.
+    #[inline(always)]
+    pub(crate) fn hold<const N: usize>(reads: [(&Self, Seen); N]) -> bool {
+        // ORDER: Acquire fence, as in `end`.
+        W::fence(Acquire);
+        let (mut changed, mut now) = (0, 0);
+        for (version, before) in reads {
+            let after = version.0.load(Relaxed);
+            changed |= after ^ before.0;
+            now |= after;
+        }
+        changed & !(LOCKED | DEAD) | now & (DEAD | CHANGE) == 0
+    }
+
     /// Whether the leaf was dead after all loads before this call.
     #[inline(always)]
     pub(crate) fn is_dead_now(&self) -> bool {

@@ -520,7 +520,10 @@ impl<V> MlpIndex<V> {
         order.sort_unstable_by_key(|level| -counts[*level]);
         let usual = order.into_iter().filter(|level| counts[*level] * USUAL_PART > all);
         let usual = usual.take(super::search::USUAL).fold(0, |set, level| set | 1 << level);
-        for (hint, now) in [(&self.usual, usual), (&self.most, order[0] as u32)] {
+        let most = order[0];
+        let dense = if counts[most] * DENSE_PART.1 > all * DENSE_PART.0 { most } else { 0 };
+        let hints = [(&self.usual, usual), (&self.most, most as u32), (&self.dense, dense as u32)];
+        for (hint, now) in hints {
             if hint.load(Relaxed) != now {
                 // Relaxed: a hint where to look first.
                 hint.store(now, Relaxed);
@@ -534,6 +537,11 @@ impl<V> MlpIndex<V> {
 /// Each usual level costs every `get` two lines; a key of another level costs its own `get` a second wait. More than 32
 /// makes all pay for few, less than 8 makes many wait.
 const USUAL_PART: i64 = 16;
+
+/// A level on which more than this part of all keys lies is all that a bound looks at first.
+///
+/// With less, more bounds end elsewhere, for which that look was in vain.
+const DENSE_PART: (i64, i64) = (3, 4);
 
 impl<V: Send + Sync> Pinned<'_, V> {
     /// Inserts all `entries` in their order; later ones win.

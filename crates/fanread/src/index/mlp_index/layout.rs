@@ -72,6 +72,13 @@ pub(super) fn prefix_of(key: u64, level: usize) -> u64 {
     key & PREFIXES[level % PREFIXES.len()]
 }
 
+/// The bits behind the first `level` bytes of a key, all set.
+#[inline(always)]
+pub(super) fn behind_prefix(level: usize) -> u64 {
+    debug_assert!(level <= LEVELS);
+    !PREFIXES[level % PREFIXES.len()]
+}
+
 /// The bits of the first bytes, for each number of them; a power of two of masks needs no test of its index.
 const PREFIXES: [u64; 16] = {
     let mut masks = [u64::MAX; 16];
@@ -160,6 +167,19 @@ impl Kinds {
     #[inline(always)]
     pub(super) fn is_leaf_of(self, slot: usize, level: usize) -> bool {
         self.byte(slot) == Self::LEAF | level as u64
+    }
+
+    /// Whether a node of this level has the bucket for itself.
+    #[inline(always)]
+    pub(super) fn is_wide_node(self, level: usize) -> bool {
+        const WIDE: u64 = (Kinds::REST * 0x0101_0101_0100) | Kinds::NODE;
+        self.0 << 16 == (WIDE | level as u64) << 16
+    }
+
+    /// In what each slot differs from one that begins a leaf of this level: `byte` is zero if it does not.
+    #[inline(always)]
+    pub(super) fn against_leaves(self, level: usize) -> Self {
+        Self(self.0 ^ ((Self::LEAF | level as u64) * 0x0101_0101_0101))
     }
 
     /// The level of the leaf or node that begins in a slot.

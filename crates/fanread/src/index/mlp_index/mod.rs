@@ -12,6 +12,7 @@
 //! | `search.rs` | a key, its place, its neighbours |
 //! | `insert.rs`, `remove.rs` | writes |
 //! | `quick.rs` | the simple ones of them |
+//! | `bound.rs` | the next key |
 //! | `resize.rs` | copies of segments |
 //! | `iter.rs` | walks |
 //! | `check.rs` | the verifier |
@@ -24,6 +25,7 @@
 #![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
 #![allow(clippy::missing_errors_doc, reason = "inside, the errors are: begin again, and no room")]
 
+mod bound;
 mod check;
 mod edit;
 mod insert;
@@ -90,6 +92,8 @@ pub struct MlpIndex<V> {
     usual: AtomicU32,
     /// The level where more keys are than on any other.
     most: AtomicU32,
+    /// The same if nearly all keys are there; else 0.
+    dense: AtomicU32,
     secret: Secret,
     /// Held by who replaces segments or the directory; the memory of a segment that is no more.
     structure: Lock<Option<Spare>>,
@@ -112,6 +116,7 @@ impl<V> MlpIndex<V> {
             nodes: Root::none(),
             usual: AtomicU32::new(0),
             most: AtomicU32::new(0),
+            dense: AtomicU32::new(0),
             secret: Secret::new(seed),
             structure: Lock::new(None),
             counts: [const { AtomicU64::new(0) }; LEVELS + 1],

@@ -1,4 +1,4 @@
-//! The insertions that most are, and the answer to most searches for what is not there: absent keys, and bounds.
+//! The insertions that most are, and the answer to most searches for absent keys.
 //!
 //! An insertion is mostly: a key more in a group, or the first of a new group under a node that has room for its byte.
 //!
@@ -15,19 +15,15 @@
 //! That a group has no other keys is known from its buckets, that there is no group from the node alone (T1, T2). All that
 //! this rests on is locked, so it is so while the words are stored, and nothing else has to be looked at again.
 //!
-//! A bound is mostly in the key's group, or in the group of the next child of the node above. All three are asked for at once,
-//! the third one before it is known: where most keys are on one level, the next byte is mostly a child's. Else the search goes down
-//! to where the key's path ends, up to the first node with a child behind it, and down to the first key there.
-//!
 //! The invariants are those of `edit.rs` (E1, E2) and `layout.rs` (B3, B4). PAPER: none; its table has one thread.
 
 use super::MlpIndex;
-use super::edit::{Trail, lock_as_seen};
+use super::edit::lock_as_seen;
 use super::insert::{Moved, Outcome};
-use super::layout::{GROUP, LEVELS, UNITS, Way, byte_of, child_of, same_prefix, units_of, word_of};
+use super::layout::{GROUP, LEVELS, UNITS, byte_of, same_prefix, units_of, word_of};
 use super::raw::{Bucket, Home, Tables};
 use super::search::Levels;
-use super::words::{FirstOf, Packed, Words, place_of};
+use super::words::{Packed, Words};
 use crate::api::Rule;
 use crate::arch::prefetch;
 use crate::mem::word::Word;
@@ -41,16 +37,6 @@ pub(super) struct Sight {
     keys: usize,
     /// Where the key itself is.
     at: Option<(usize, usize)>,
-}
-
-/// The first key of a group from a place on.
-struct Nearest {
-    /// The versions at which its buckets were looked at.
-    seen: [Option<Seen>; 2],
-    /// The key and its value, if there is one.
-    first: Option<(u64, Word)>,
-    /// Whether there is any key, so that this is a group.
-    is_group: bool,
 }
 
 /// A node, where it is and the version there.
@@ -71,7 +57,7 @@ impl<'g> Above<'g> {
 
 /// Whether the buckets that were looked at are still what they were.
 #[inline(always)]
-fn holds(home: &Home<'_>, seen: [Option<Seen>; 2]) -> bool {
+pub(super) fn holds(home: &Home<'_>, seen: [Option<Seen>; 2]) -> bool {
     home.pair.into_iter().zip(seen).all(|(bucket, seen)| {
         seen.is_none_or(|seen| bucket.version.end(seen).is_some_and(|now| !now.is_dead()))
     })
@@ -79,7 +65,7 @@ fn holds(home: &Home<'_>, seen: [Option<Seen>; 2]) -> bool {
 
 /// What `read` makes of a bucket, and its version then; `None` if a writer is in the way.
 #[inline(always)]
-fn look<T>(bucket: &Bucket, read: impl FnOnce(Words<'_>) -> T) -> Option<(T, Seen)> {
+pub(super) fn look<T>(bucket: &Bucket, read: impl FnOnce(Words<'_>) -> T) -> Option<(T, Seen)> {
     let seen = bucket.version.begin();
     let answer = read(Words::of(bucket));
     let now = bucket.version.end(seen)?;
@@ -128,144 +114,14 @@ impl<V> MlpIndex<V> {
         Some(versions)
     }
 
-    /// The first entry from `key` on, or behind it, if there is one; `None` if it is not so simple, or a writer is in the way.
-    ///
-    /// Takes effect when the first of the versions is compared: all buckets that the answer comes from were so then. These are the
-    /// groups and nodes that were found; of what was not found nothing is said, since those say it (T1, T2).
-    #[inline(always)]
-    #[expect(clippy::option_option, reason = "no answer is not the answer that there is none")]
-    pub(super) fn beside_quickly<const UP: bool>(
-        &self,
-        tables: Tables<'_>,
-        key: u64,
-        included: bool,
-    ) -> Option<Option<(u64, Word)>> {
-        let way = const { if UP { Way::Up } else { Way::Down } };
-        let Levels { first: most, others } = self.levels();
-        let own = tables.group(self.hash(most, key));
-        own.pair.into_iter().for_each(|bucket| prefetch(bucket));
-        let above = self.above(tables, key)?;
-        prefetch(above.1.pair[0]);
-        // Where keys lie on many levels nodes are many, and a line more costs less than a wait.
-        let has_many = others != 0;
-        if has_many {
-            prefetch(above.1.pair[1]);
-            self.ask_second_above(tables, key);
-        }
-        // The next child, if nodes are dense: asked for before the node is known.
-        let step = 1_u64.checked_shl(64 - 8 * most as u32).unwrap_or(0);
-        let likely = if UP { key.wrapping_add(step) } else { key.wrapping_sub(step) };
-        prefetch(tables.group(self.hash(most, likely)).pair[0]);
-        let has_deeper = others >> most != 0;
-        if has_deeper {
-            prefetch(tables.node(own.hash).pair[0]);
-        }
-        let start = place_of::<UP>(key).checked_add(u64::from(!included))?;
-        let near = Self::nearest::<UP>(&own, (most, key), start)?;
-        if near.first.is_some() {
-            // A group has all keys of its prefix, whatever is above it.
-            return holds(&own, near.seen).then_some(near.first);
-        }
-        let mut trail = Trail::new();
-        let mut above = self.node_above(tables, above, key)?;
-        if near.is_group {
-            if above.node.depth() + 1 != most {
-                return None;
-            }
-            trail.note(&own, near.seen);
-        } else {
-            // To where the path of the key ends: a group all of which is before it, or a node.
-            while above.node.leads_to(key) {
-                let level = above.node.depth() + 1;
-                let home = if level == most { own } else { tables.group(self.hash(level, key)) };
-                if level != most {
-                    let near = Self::nearest::<UP>(&home, (level, key), start)?;
-                    if near.first.is_some() {
-                        return holds(&home, near.seen).then_some(near.first);
-                    }
-                    if near.is_group {
-                        trail.note(&home, near.seen);
-                        break;
-                    }
-                }
-                above = Self::node_under(tables.node(home.hash), (level, key))??;
-            }
-        }
-        // Up to where there is a child behind the path.
-        let next = loop {
-            let node = &above.node;
-            trail.note_one(above.bucket(), above.seen);
-            let next = if same_prefix(node.prefix, key, node.depth()) {
-                node.child_from(way, way.behind(byte_of(key, node.depth())))
-            } else if way.is_before(key, node.prefix) {
-                node.child_from(way, way.before_all())
-            } else {
-                None
-            };
-            if let Some(next) = next {
-                break next;
-            }
-            let Some(level) = above.level.checked_sub(1) else {
-                return trail.holds().then_some(None);
-            };
-            let home = tables.node(self.hash(level, key));
-            let parent = self.node_above(tables, (level, home), key)?;
-            if parent.node.depth() + 1 != above.level {
-                return None;
-            }
-            above = parent;
-        };
-        // Down to the first key below that child.
-        let (mut node, mut next) = (above.node, next);
-        loop {
-            let (level, prefix) = (node.depth() + 1, child_of(node.prefix, node.depth(), next));
-            let home = tables.group(self.hash(level, prefix));
-            prefetch(home.pair[0]);
-            if has_many {
-                prefetch(home.pair[1]);
-            }
-            if level < most || has_deeper {
-                prefetch(tables.node(home.hash).pair[0]);
-            }
-            let near = Self::nearest::<UP>(&home, (level, prefix), 0)?;
-            if near.first.is_some() {
-                trail.note(&home, near.seen);
-                return trail.holds().then_some(near.first);
-            }
-            let below = Self::node_under(tables.node(home.hash), (level, prefix))??;
-            trail.note_one(below.bucket(), below.seen);
-            node = below.node;
-            next = node.child_from(way, way.before_all())?;
-        }
-    }
-
-    /// The first key of a group from a place on.
-    #[inline(always)]
-    fn nearest<const UP: bool>(
-        home: &Home<'_>,
-        (level, key): (usize, u64),
-        start: u64,
-    ) -> Option<Nearest> {
-        let (mut versions, mut best, mut is_group) = ([None; 2], FirstOf::new(), false);
-        for (seen_at, bucket) in versions.iter_mut().zip(home.pair) {
-            let (may_be_away, seen) = look(bucket, |words| {
-                is_group |=
-                    words.first_under::<UP>((level, key), Self::HAS_VALUES, start, &mut best);
-                words.kinds.may_be_away(home.hash)
-            })?;
-            *seen_at = Some(seen);
-            if !may_be_away {
-                break;
-            }
-        }
-        Some(Nearest { seen: versions, first: best.entry::<UP>(), is_group })
-    }
-
     /// The node under the first bytes of a key, of which those before it are known; `None` inside if there is none, outside if
     /// a writer is in the way.
     #[inline(always)]
     #[expect(clippy::option_option, reason = "a writer in the way is not the absence of a node")]
-    fn node_under(home: Home<'_>, (level, key): (usize, u64)) -> Option<Option<Above<'_>>> {
+    pub(super) fn node_under(
+        home: Home<'_>,
+        (level, key): (usize, u64),
+    ) -> Option<Option<Above<'_>>> {
         for (at, bucket) in home.pair.into_iter().enumerate() {
             let mut node = Packed::NONE;
             let ((is_found, may_be_away), seen) = look(bucket, |words| {
@@ -587,35 +443,5 @@ impl Spot<'_> {
         self.first.end_change();
         self.second.as_mut().into_iter().for_each(Locked::end_change);
         self.moves.as_mut().into_iter().for_each(|moves| moves.lock.end_change());
-    }
-}
-
-#[cfg(all(test, shuttle))]
-mod tests {
-    use core::ops::Bound::Included;
-
-    use shuttle::thread;
-
-    use super::*;
-    use crate::api::Options;
-    use crate::sync::shim::explore;
-
-    /// A key comes in the bound's own group, and then one in the next group, which was never the next key.
-    #[test]
-    fn shuttle_a_bound_and_its_own_group_are_of_one_instant() {
-        let scene = || {
-            let map = MlpIndex::<u32>::with_options(Options::new().seed(1));
-            let pinned = map.pin();
-            // So many that their bytes before the last are a node.
-            for key in [0x101, 0x208, 0x301, 0x401, 0x501] {
-                assert!(pinned.insert(key, 0).is_none());
-            }
-            let next = thread::scope(|scope| {
-                scope.spawn(|| [0x107, 0x201].map(|key| map.pin().insert(key, 0).is_none()));
-                pinned.lower_bound(Included(0x105)).map(|(key, _)| key)
-            });
-            assert!([Some(0x107), Some(0x208)].contains(&next), "{next:x?}");
-        };
-        explore(1, scene);
     }
 }

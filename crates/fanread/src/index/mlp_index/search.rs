@@ -213,6 +213,15 @@ impl<V> MlpIndex<V> {
         Levels { first, others: usual & !(1 << first) }
     }
 
+    /// The level on which nearly all keys are, if there is one, below the first.
+    #[inline(always)]
+    pub(super) fn dense_level(&self) -> Option<usize> {
+        // Relaxed: as in `levels`.
+        let level = (self.dense.load(Relaxed) as usize).checked_sub(1)?;
+        // Below nine, as the compiler knows then too.
+        Some(level % LEVELS + 1)
+    }
+
     /// Looks for a key in a pair of buckets, or in one. That it is not found says nothing.
     ///
     /// There is no branch on which bucket has it: that comes late, and cannot be guessed.
@@ -592,11 +601,13 @@ impl<V> Pinned<'_, V> {
             Bound::Unbounded => (if UP { 0 } else { u64::MAX }, true),
         };
         let tables = self.map.tables(&self.guard)?;
-        let found = match self.map.beside_quickly::<UP>(tables, key, included) {
+        let (key, word) = match self.map.beside_directly::<UP>(tables, key, included) {
             Some(found) => found,
-            None => self.beside_anyhow(key, if UP { Way::Up } else { Way::Down }, included),
+            None => match self.map.beside_quickly::<UP>(tables, key, included) {
+                Some(found) => found?,
+                None => self.beside_anyhow(key, if UP { Way::Up } else { Way::Down }, included)?,
+            },
         };
-        let (key, word) = found?;
         Some((key, Ref::new(read_value(word))))
     }
 

@@ -164,6 +164,55 @@ impl Packed {
     }
 }
 
+/// A bucket as that of a node of three units, which has it for itself and a bit for each of its children there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wide<'a>(&'a Bucket);
+
+impl<'a> Wide<'a> {
+    #[inline(always)]
+    pub(super) fn of(bucket: &'a Bucket) -> Self {
+        Self(bucket)
+    }
+
+    #[inline(always)]
+    pub(super) fn has_prefix(self, prefix: u64) -> bool {
+        number_of(self.0.slot(0)) == prefix
+    }
+
+    /// Whether there is a node under these `level` bytes.
+    #[inline(always)]
+    #[expect(clippy::needless_bitwise_bool, reason = "a lazy one is a branch")]
+    pub(super) fn is_node(self, level: usize, prefix: u64) -> bool {
+        self.0.kinds().is_wide_node(level) & self.has_prefix(prefix)
+    }
+
+    /// The byte next to one that is not the last.
+    #[inline(always)]
+    pub(super) fn next<const UP: bool>(byte: u8) -> u8 {
+        if UP { byte.wrapping_add(1) } else { byte.wrapping_sub(1) }
+    }
+
+    /// Whether `byte` is a child, and the next child behind it, if that is near.
+    #[inline(always)]
+    pub(super) fn child_beside<const UP: bool>(self, byte: u8) -> Option<(bool, u8)> {
+        let word = usize::from(byte >> 6);
+        // In the slots 1, 2, 4 and 5.
+        let bits = number_of(self.0.slot(word + 1 + word / 2));
+        let at = byte & 63;
+        if UP {
+            let from = bits >> at;
+            let behind = from >> 1;
+            let next = byte.wrapping_add(1).wrapping_add(behind.trailing_zeros() as u8);
+            (behind != 0).then_some((from & 1 != 0, next))
+        } else {
+            let from = bits << (63 - at);
+            let behind = from << 1;
+            let next = byte.wrapping_sub(1).wrapping_sub(behind.leading_zeros() as u8);
+            (behind != 0).then_some((from >> 63 != 0, next))
+        }
+    }
+}
+
 /// The place of a key on the way up or down: what comes first has the smaller one.
 #[inline(always)]
 pub(super) fn place_of<const UP: bool>(key: u64) -> u64 {
