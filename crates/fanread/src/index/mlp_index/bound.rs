@@ -82,7 +82,9 @@ impl<V> MlpIndex<V> {
         let byte = byte_of(key, level - 1);
         let prefix = prefix_of(key, level - 1);
         let above = tables.node(self.hash(level - 1, prefix)).pair;
-        above.into_iter().for_each(|bucket| prefetch(bucket));
+        for bucket in above {
+            prefetch(bucket);
+        }
         let own = tables.group(self.hash(level, key));
         own.pair.into_iter().for_each(|bucket| prefetch(bucket));
         // The next child, if nodes are dense: asked for before the node is known.
@@ -303,7 +305,9 @@ mod tests {
         let map = MlpIndex::new();
         let pinned = map.pin();
         let model: BTreeMap<u64, u64> = (0..20_000).map(|n| (stream(1, n), n)).collect();
-        model.iter().for_each(|(key, value)| _ = pinned.insert(*key, *value));
+        for (key, value) in &model {
+            assert!(pinned.insert(*key, *value).is_none());
+        }
         assert_eq!(map.dense_level(), Some(2));
         let tables = map.tables(&pinned.guard).unwrap();
         let near = model.keys().flat_map(|key| [key - 1, *key, key + 1]);

@@ -15,6 +15,9 @@
 //! That a group has no other keys is known from its buckets, that there is no group from the node alone (T1, T2). All that
 //! this rests on is locked, so it is so while the words are stored, and nothing else has to be looked at again.
 //!
+//! Where nearly all keys are on one level, the node above that is looked at first: it is mostly cached, and says by itself that a
+//! group is new, while the lines for that are still on the way.
+//!
 //! The invariants are those of `edit.rs` (E1, E2) and `layout.rs` (B3, B4). PAPER: none; its table has one thread.
 
 use super::MlpIndex;
@@ -202,12 +205,22 @@ impl<V: Send + Sync> MlpIndex<V> {
             homes[level] = Some(home);
         }
         let has_many = self.levels().others != 0;
-        if let Some((_, home)) = self.above(tables, key) {
+        let above = self.above(tables, key);
+        if let Some((_, home)) = above {
             prefetch(home.pair[0]);
             if has_many {
                 prefetch(home.pair[1]);
                 self.ask_second_above(tables, key);
             }
+        }
+        // The node above is mostly cached, and tells of a new group while the lines for that are on the way.
+        if let (Some((level, home)), Rule::Always | Rule::Absent) = (above, rule)
+            && self.dense_level() == Some(level + 1)
+            && let Some(Some(above)) = Self::node_under(home, (level, key))
+            && above.node.depth() == level
+            && !above.node.leads_to(key)
+        {
+            return self.add_below(tables, &above, &homes, leaf);
         }
         for level in self.levels() {
             let Some(home) = homes[level] else { continue };

@@ -101,6 +101,9 @@ impl Bucket {
     }
 }
 
+/// Bytes that the system gives at a time, at least.
+const PAGE_BYTES: usize = 4096;
+
 /// A part of the table.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -208,6 +211,13 @@ impl Segment {
     pub(super) fn count_alone(&self, change: isize) {
         // Relaxed: as `used`.
         self.used.store(self.used.load(Relaxed).wrapping_add(change as u64), Relaxed);
+    }
+
+    /// Has the system give it its memory, before anybody waits for what will be there.
+    pub(super) fn touch(&self) {
+        for bucket in self.buckets().iter().step_by(PAGE_BYTES / LINE_BYTES) {
+            bucket.store_kinds(Kinds::default());
+        }
     }
 
     pub(super) fn bytes(&self) -> usize {

@@ -242,13 +242,16 @@ impl<V> MlpIndex<V> {
         let mut wanted = wanted;
         let root = self.root(table);
         let Some(mut directory) = root.get(guard) else { return Ok(garbage) };
-        let frozen = Frozen::new(segment);
+        let mut frozen = None;
         let copies = loop {
             let splits = wanted > MOST;
             let (parts, bits) = if splits { (2, segment.bits() + 1) } else { (1, segment.bits()) };
             let size = if splits { rounded(wanted.div_ceil(2)) } else { wanted };
             let copies: Vec<Segment> =
                 (0..parts).map(|_| Segment::new(size, bits, spare)).collect::<Result<_, _>>()?;
+            // The system clears the pages of the copy while writers still use the old segment.
+            copies.iter().for_each(Segment::touch);
+            frozen.get_or_insert_with(|| Frozen::new(segment));
             if self.copy(segment, &copies) {
                 break copies;
             }
@@ -267,7 +270,7 @@ impl<V> MlpIndex<V> {
         for (hash, copy) in hashes.iter().zip(copies) {
             directory.replace(*hash, copy);
         }
-        frozen.kill();
+        frozen.into_iter().for_each(Frozen::kill);
         // Not before: a reader that finds one bucket of the old segment as it was must not find another's later state.
         for hash in hashes {
             directory.segment(*hash).open();

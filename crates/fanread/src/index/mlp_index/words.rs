@@ -181,7 +181,6 @@ impl<'a> Wide<'a> {
 
     /// Whether there is a node under these `level` bytes.
     #[inline(always)]
-    #[expect(clippy::needless_bitwise_bool, reason = "a lazy one is a branch")]
     pub(super) fn is_node(self, level: usize, prefix: u64) -> bool {
         self.0.kinds().is_wide_node(level) & self.has_prefix(prefix)
     }
