@@ -53,6 +53,8 @@ const EXTRA_FILES: &[&str] = &[
     "index/ordered_map/bytes.rs",
     // Its records that were written lately, which only a map that somebody has for himself can use.
     "index/ordered_map/recent.rs",
+    // A bucket of its directory, which takes no unsafe code.
+    "index/ordered_map/bucket.rs",
     // The prefix table has nodes in a table where an index has only one kind of bytes.
     "prefix/node.rs",
     // What every ordered map does when memory runs out.

@@ -2,7 +2,7 @@
 
 use super::layout::{BLOCK_BUCKETS, Geometry, Spelling};
 use super::raw::{Blocks, Bucket, Memory};
-use crate::arch::prefetch;
+use crate::arch::{prefetch, prefetch_many};
 use crate::mem::AllocError;
 use crate::sync::freeze::Frost;
 use crate::sync::shared;
@@ -98,6 +98,12 @@ impl<B: Bucket> Segment<B> {
     #[inline(always)]
     pub(crate) fn ask(&self, hash: u64) {
         prefetch(self.bucket(self.geometry.home(hash)));
+    }
+
+    /// The same for one of many that are looked at later.
+    #[inline(always)]
+    pub(crate) fn ask_many(&self, hash: u64) {
+        prefetch_many(self.bucket(self.geometry.home(hash)));
     }
 
     /// Asks for the line of a hash, and the one behind it in its window.

@@ -8,7 +8,7 @@
 //! | file | what |
 //! | --- | --- |
 //! | `layout.rs` | the bytes of a bucket, a record and a leaf |
-//! | `raw.rs` | views over these |
+//! | `bucket.rs`, `raw.rs` | views over these |
 //! | `search.rs` | points |
 //! | `insert.rs`, `remove.rs` | writes |
 //! | `resize.rs` | new leaves, splits and merges; growth of the directory |
@@ -22,6 +22,7 @@
 #![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
 #![allow(clippy::missing_errors_doc, reason = "inside, the error is that there is no memory")]
 
+mod bucket;
 pub mod bytes;
 mod check;
 mod insert;

@@ -14,12 +14,13 @@
 
 use core::marker::PhantomData;
 
+use super::bucket::Bucket;
 use super::layout::{
     FILLED, FIXED_LINES, FREE, GONE, LINE_NUMBERS, MOST_BLOCKS, SLOTS, Shape, State, Units, passer,
     tag_of,
 };
 use crate::api::OwnsAndTakes;
-use crate::arch::{self, prefetch};
+use crate::arch::{prefetch, prefetch_many};
 use crate::directory::{self, Spelling};
 use crate::list::{self, Border, Header, Limits};
 use crate::mem::LINE_BYTES;
@@ -31,55 +32,12 @@ use crate::mem::word::{self, Form, Read, Word};
 use crate::prefix::{self, LeafRef};
 use crate::sync::epoch::Unlinked;
 use crate::sync::shim::{
-    self, AtomicPtr, AtomicU32, AtomicU64,
+    AtomicPtr, AtomicU32,
     Ordering::{Acquire, Relaxed, Release},
-    fence,
 };
 
 /// The number of a record.
 pub(super) type Number = u32;
-
-/// A bucket of the directory; see `layout.rs` for what is in it.
-#[derive(Debug)]
-#[repr(C, align(64))]
-pub(super) struct Bucket {
-    /// Eight tags, then four and passers.
-    tags: [AtomicU64; 2],
-    numbers: [AtomicU32; SLOTS],
-}
-
-impl Bucket {
-    /// The slots with this tag.
-    #[inline(always)]
-    pub(super) fn tagged(&self, tag: u8) -> u32 {
-        let found = arch::match_sixteen(shim::line(&self.tags), tag);
-        // ORDER: Acquire fence, pairs with the Release store in `set_tag`: the number of a tag that was found is there.
-        fence(Acquire);
-        found & ((1 << SLOTS) - 1)
-    }
-
-    /// The number in a slot that had a tag.
-    #[inline(always)]
-    pub(super) fn number(&self, slot: usize) -> Number {
-        // ORDER: Acquire, pairs with the Release store in `fill`: the record is there.
-        self.numbers[slot].load(Acquire)
-    }
-
-    /// The slots that are taken.
-    #[inline(always)]
-    pub(super) fn taken(&self) -> u32 {
-        !(self.tagged(FREE) | self.tagged(GONE)) & ((1 << SLOTS) - 1)
-    }
-
-    /// Who calls this holds the bucket's lock, or has not published the bucket.
-    #[inline(always)]
-    fn set_tag(&self, slot: usize, tag: u8) {
-        let (tags, at) = (&self.tags[slot / 8], 8 * (slot % 8));
-        let now = tags.load(Relaxed) & !(0xff << at);
-        // ORDER: Release, pairs with `tagged`.
-        tags.store(now | u64::from(tag) << at, Release);
-    }
-}
 
 // SAFETY: a line of atomics, whose slots are free if their tags are 0.
 unsafe impl directory::Bucket for Bucket {
@@ -468,8 +426,19 @@ impl<'g, V: ?Sized + Stored> Record<'g, V> {
     /// Asks for the lines of a record whose key has so many bytes.
     #[inline(always)]
     pub(super) fn ask(self, key_bytes: usize) {
+        self.ask_by(prefetch, key_bytes);
+    }
+
+    /// The same for one of many that are looked at later.
+    #[inline(always)]
+    pub(super) fn ask_many(self, key_bytes: usize) {
+        self.ask_by(prefetch_many, key_bytes);
+    }
+
+    #[inline(always)]
+    fn ask_by(self, prefetch: impl Fn(*const u8) + Copy, key_bytes: usize) {
         // The last byte of the key is in the second line, most often, or already asked for; a byte string is behind it.
-        self.ask_key(if V::MOVES { key_bytes.max(LINE_BYTES) } else { key_bytes });
+        self.ask_key_by(prefetch, if V::MOVES { key_bytes.max(LINE_BYTES) } else { key_bytes });
         if key_bytes > LINE_BYTES {
             prefetch(self.at.wrapping_add(LINE_BYTES));
         }
@@ -478,6 +447,11 @@ impl<'g, V: ?Sized + Stored> Record<'g, V> {
     /// Asks for the lines of so many bytes of a key.
     #[inline(always)]
     pub(super) fn ask_key(self, key_bytes: usize) {
+        self.ask_key_by(prefetch, key_bytes);
+    }
+
+    #[inline(always)]
+    fn ask_key_by(self, prefetch: impl Fn(*const u8), key_bytes: usize) {
         prefetch(self.at);
         prefetch(self.at.wrapping_add(V::BEFORE + HEAD_BYTES + key_bytes - 1));
     }
@@ -771,30 +745,4 @@ pub(super) fn read_value<'g, V: ?Sized + Stored>(word: Word) -> Read<'g, V> {
     // SAFETY: a value word was made by `word_of_value` or names a written string, and what it names is not freed while the reader
     // is pinned (M3).
     unsafe { Read::new(word) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::directory::{Bucket as _, Spelling};
-
-    #[test]
-    fn the_slots_with_a_tag_are_found_and_no_others() {
-        let bucket = Bucket {
-            tags: Default::default(),
-            numbers: core::array::from_fn(|_| AtomicU32::new(0)),
-        };
-        assert_eq!(bucket.free(), 0xfff);
-        for (slot, hash) in [(0, 7), (3, 0x80), (7, 0xff), (8, 7), (11, 0x81)] {
-            bucket.fill(slot, hash, Spelling::NONE, slot as u32 + 100);
-        }
-        bucket.empty(4, true, Spelling::NONE);
-        assert_eq!(bucket.tagged(7), 1 | 1 << 8);
-        assert_eq!(bucket.tagged(0x80), 1 << 3);
-        assert_eq!(bucket.tagged(0xff), 1 << 7);
-        assert_eq!(bucket.tagged(0x81), 1 << 11);
-        assert_eq!((bucket.tagged(6), bucket.gone(Spelling::WHOLE)), (0, 1 << 4));
-        assert_eq!(bucket.free(), 0xfff & !(1 | 1 << 3 | 1 << 4 | 1 << 7 | 1 << 8 | 1 << 11));
-        assert_eq!(bucket.number(11), 111);
-    }
 }

@@ -4,8 +4,9 @@
 //! stay in it, and what they find there is as true as ever, since each record says by itself whether it is an entry. Numbers of
 //! records that are *unnamed* are left out, and so their memory comes back.
 
+use super::bucket::Bucket;
 use super::layout::{MERGE_AT, MOST_SORTED, SLOTS, Shape};
-use super::raw::{Bucket, Garbage, Leaf, Memory, Number, Stored};
+use super::raw::{Garbage, Leaf, Memory, Number, Stored};
 use super::search::Segment;
 use super::{OrderedMap, Pinned, State};
 use crate::arch::common_prefix;

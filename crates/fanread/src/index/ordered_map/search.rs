@@ -3,8 +3,9 @@
 //! The hash of a key names a bucket, a tag there a record, and the record has key and value. An entry does not move inside a
 //! segment of the directory, and what its record says is true: so a search needs no version, and repeats nothing.
 
+use super::bucket::Bucket;
 use super::layout::{SLOTS, tag_of};
-use super::raw::{Bucket, Leaf, Number, Record, Stored, read_value};
+use super::raw::{Leaf, Number, Record, Stored, read_value};
 use super::{OrderedMap, Pinned, Ref, State};
 use crate::arch::same;
 use crate::directory::{self, Bucket as _, Spelling};
@@ -320,7 +321,7 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
             for (place, key) in asked.iter_mut().zip(keys) {
                 let hash = map.hash(key);
                 let segment = names.segment(hash, &self.guard);
-                segment.ask(hash);
+                segment.ask_many(hash);
                 *place = Some((hash, segment));
             }
             asked
@@ -337,7 +338,7 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
                 let tagged = bucket.tagged(tag_of(*hash));
                 if tagged != 0 {
                     *likely = bucket.number(tagged.trailing_zeros() as usize);
-                    map.record(*likely).ask(key.len());
+                    map.record(*likely).ask_many(key.len());
                 } else if bucket.is_passed(*hash, Spelling::WHOLE) {
                     *likely = UNKNOWN;
                 }

@@ -411,7 +411,7 @@ impl<V: Send + Sync> Pinned<'_, V> {
                 .map(|entry| entry.as_ref().map(|(key, _)| (*key, map.probe(key, &self.guard))));
             let hints = probes.map(|probe| {
                 let (key, (tag, probe)) = probe?;
-                Some((tag, map.route(key, tag, probe)?))
+                Some((tag, map.route_many(key, tag, probe)?))
             });
             for (entry, hint) in batch.iter_mut().zip(hints) {
                 let Some((key, value)) = entry.take() else { return };

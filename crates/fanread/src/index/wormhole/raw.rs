@@ -243,8 +243,8 @@ impl<'g> Leaf<'g> {
     /// Asks for the lines that a search needs first whose home is line `home` of the leaf: header, words, and the values
     /// or the border.
     #[inline(always)]
-    pub(super) fn prefetch<V>(self, home: usize) {
-        let line = |line: usize| arch::prefetch(self.at.wrapping_add(line * LINE_BYTES));
+    pub(super) fn prefetch<V>(self, prefetch: impl Fn(*const u8), home: usize) {
+        let line = |line: usize| prefetch(self.at.wrapping_add(line * LINE_BYTES));
         line(0);
         line(home);
         line(if self.is_inline() && const { Self::has_values::<V>() } { home + 1 } else { 1 });

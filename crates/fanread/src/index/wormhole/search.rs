@@ -68,12 +68,29 @@ impl<V> Wormhole<V> {
     /// Step 2: reads the node and asks for the leaf.
     #[inline(always)]
     pub(super) fn route(&self, key: &[u8], tag: Tag, probe: Probe<'_>) -> Option<Hint<'_>> {
+        self.route_by(arch::prefetch, key, tag, probe)
+    }
+
+    /// The same, one of many that are looked at later.
+    #[inline(always)]
+    pub(super) fn route_many(&self, key: &[u8], tag: Tag, probe: Probe<'_>) -> Option<Hint<'_>> {
+        self.route_by(arch::prefetch_many, key, tag, probe)
+    }
+
+    #[inline(always)]
+    fn route_by(
+        &self,
+        prefetch: impl Fn(*const u8) + Copy,
+        key: &[u8],
+        tag: Tag,
+        probe: Probe<'_>,
+    ) -> Option<Hint<'_>> {
         let route = self.list.table.route(key, probe)?;
         let leaf = self.memory.leaf(route.first);
         let home = leaf.home_line::<V>(tag);
-        leaf.prefetch::<V>(home);
+        leaf.prefetch::<V>(prefetch, home);
         if let Some(second) = route.second {
-            self.memory.leaf(second).prefetch::<V>(home);
+            self.memory.leaf(second).prefetch::<V>(prefetch, home);
         }
         Some(Hint { leaf, second: route.second })
     }
@@ -388,7 +405,7 @@ impl<'g, V> Walk for Get<'g, '_, V> {
                 let (tag, probe) = self.map.probe(self.key, self.guard);
                 Step::Node(tag, probe)
             }
-            Step::Node(tag, probe) => match self.map.route(self.key, tag, probe) {
+            Step::Node(tag, probe) => match self.map.route_many(self.key, tag, probe) {
                 Some(hint) => Step::Leaf(tag, hint),
                 None => return Some(None),
             },
