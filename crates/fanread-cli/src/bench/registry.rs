@@ -124,5 +124,20 @@ pub(crate) fn find(name: &str) -> Option<&'static Entry> {
             strings: Some(plugin::measure),
         })));
     }
+    // The other way in which it is written elsewhere.
+    let name = name.replace("skip-list", "skiplist");
     ENTRIES.iter().find(|entry| entry.name == name)
+}
+
+/// Returns the names of all maps, and a text behind them, for the help.
+pub(crate) fn names_and(text: &str) -> String {
+    let names = |default: bool| {
+        let some = ENTRIES.iter().filter(|entry| entry.default == default);
+        some.map(|entry| entry.name).collect::<Vec<_>>().join(", ")
+    };
+    format!(
+        "Maps that are measured without --index: {}.\nOnly by name: {}.\n\n{text}",
+        names(true),
+        names(false)
+    )
 }

@@ -43,7 +43,7 @@ Exit status: 0 done, 1 a wrong answer or a run that failed or was too slow, 2 mi
 
 /// What to measure.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = registry::names_and(EXAMPLES))]
 pub(crate) struct BenchArgs {
     /// Maps to measure, ours and others, by name; `all` for every one; a shared object with the functions of plugin.h by its file, FILE.so
     #[arg(long, value_delimiter = ',', value_name = "NAME", value_parser = parse_index)]
@@ -197,6 +197,9 @@ fn verdict(
         let what = if r.outcome == Outcome::Crashed { "crashed" } else { "gave wrong answers" };
         let heading = r.heading();
         return Err(Failure::failed(format!("{} {what} on {}, {heading}", r.index, r.keys)));
+    }
+    if !records.iter().any(|r| r.outcome == Outcome::Ok) {
+        return Err(Failure::failed("nothing was measured: no map can do this on these keys"));
     }
     if let Some(percent) = fail_if_slower {
         let least = 1.0 - percent / 100.0;

@@ -41,10 +41,11 @@ pub(crate) fn render(records: &[Record], machine: &Machine) -> String {
     let runs = records.iter().map(|r| r.runs).max().unwrap_or(1);
     let threads =
         if several_threads { String::new() } else { format!(", {} thread(s)", records[0].threads) };
+    let has_ratios = records.iter().any(|r| r.vs_btreemap.is_some());
+    let ratio = if has_ratios { "; in brackets the ratio to btreemap in the same run" } else { "" };
     let _ = writeln!(
         text,
-        "M operations/s{threads}, median of {runs} run(s); in brackets the ratio to btreemap in \
-         the same run.\nB/key: memory beyond the keys and 8-byte values. dep.: each query waits \
+        "M operations/s{threads}, median of {runs} run(s){ratio}.\nB/key: memory beyond the keys and 8-byte values. dep.: each query waits \
          for the answer before. Every answer was checked."
     );
     text += &round_trips(records);
