@@ -589,6 +589,9 @@ impl<'g, K: SkipKey + Borrow<Q>, V, Q: SkipKey + ?Sized> Walk for Search<'g, '_,
                 order => {
                     (self.rejected, self.common.next) = (self.next, same);
                     self.is_equal = order == Ordering::Equal;
+                    if self.is_equal && (self.level == 0 || !node.state().has(DEAD)) {
+                        return Some(Some(node));
+                    }
                 }
             }
         }
