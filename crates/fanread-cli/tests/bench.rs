@@ -185,8 +185,9 @@ fn a_map_of_hashes_does_all_but_scan() {
 #[test]
 fn a_table_takes_keys_of_one_length() {
     let args = ["bench", "--index", "cuckoo-table", "--count", "2k", "--workload", "get,batch"];
-    let (out, _) = run(&[&args[..], &["--keys", "reddit"]].concat(), "", 0);
+    let (out, err) = run(&[&args[..], &["--keys", "reddit"]].concat(), "", 1);
     assert!(out.contains("unsupported: keys of several lengths (get, batch"), "{out}");
+    assert!(err.contains("nothing was measured"), "{err}");
     let (out, _) = run(&[&args[..], &["--keys", "rand-16,k5", "--threads", "2"]].concat(), "", 0);
     assert!(!out.contains("unsupported"), "{out}");
 }
@@ -333,4 +334,24 @@ fn a_report_shows_what_several_runs_have_written() {
     names.sort();
     assert_eq!(names, ["get-rand-8-4000.svg", "growth-get-rand-8.svg"]);
     run(&["report", &path("none")], "", 2);
+}
+
+#[test]
+fn the_help_names_all_maps_and_one_has_two_names() {
+    let (help, _) = run(&["bench", "--help"], "", 0);
+    for name in ["u64-map", "skiplist-plain", "btreemap", "cceh-file"] {
+        assert!(help.contains(name), "{name} in {help}");
+    }
+    let args = ["bench", "--index", "skip-list", "--keys", "rand-8", "--count", "1k"];
+    let (table, _) = run(&[&args[..], &["--workload", "get"]].concat(), "", 0);
+    assert!(table.contains("skiplist") && !table.contains("ratio to btreemap"), "{table}");
+}
+
+#[test]
+fn equal_runs_tell_what_the_map_does_by_itself() {
+    let args = ["store", "bench", "--index", "cceh", "--count", "5k", "--workload", "grow"];
+    let (table, _) = run(&[&args[..], &["--hash-seed", "1", "--repeat", "2"]].concat(), "", 0);
+    assert!(table.contains("each of 5000 insertions as in the fastest of 2 equal runs"), "{table}");
+    let (table, _) = run(&[&args[..], &["--hash-seed", "1"]].concat(), "", 0);
+    assert!(!table.contains("| grow-least"), "{table}");
 }
