@@ -64,16 +64,16 @@ fn a_shared_object_whose_calls_fail_is_said_to_have_crashed() {
 #[test]
 fn a_shared_object_is_given_what_its_flags_say_it_takes() {
     let (status, text) = said(&["-DFLAGS=4"], &["--keys", "reddit"]);
-    assert_eq!(status, 0, "{text}");
+    assert_eq!(status, 1, "{text}");
     assert!(text.contains("keys are not all eight bytes long"), "{text}");
     let (status, text) = said(&["-DFLAGS=2"], &["--keys", "rand-8"]);
     assert_eq!(status, 0, "{text}");
     assert!(text.contains("no scans in order"), "{text}");
     let (status, text) = said(&[], &["--keys", "rand-8", "--workload", "ycsb-e"]);
-    assert_eq!(status, 0, "{text}");
+    assert_eq!(status, 1, "{text}");
     assert!(text.contains("updates before it change the sums"), "{text}");
     let (status, text) = said(&[], &["--keys", "rand-8", "--threads", "2"]);
-    assert_eq!(status, 0, "{text}");
+    assert_eq!(status, 1, "{text}");
     assert!(text.contains("one thread at a time"), "{text}");
 }
 
