@@ -82,6 +82,8 @@ const EXTRA_FILES: &[&str] = &[
     "index/skip_list/ahead.rs",
     "index/skip_list/directory.rs",
     "index/skip_list/pieces.rs",
+    // Batches of keys that are compared in the node, by steps that are the same for all.
+    "index/skip_list/rows.rs",
     "index/skip_list/methods.rs",
     // A forest of tries: the files of the list are the forest's, and these the single trie's, from its bytes to its
     // searches (descend), writes (edit), scans (walk) and growth (build).

@@ -17,6 +17,7 @@
 
 use core::borrow::Borrow;
 use core::cmp::Ordering;
+use core::hint::select_unpredictable;
 use core::ops::Range;
 
 use super::key::{Common, SkipKey, Sought, WORDS_END, common_bytes, same_bytes};
@@ -24,6 +25,7 @@ use super::layout::{LEVELS, Link, Unit};
 use super::raw::{Node, Posted};
 use super::{Garbage, Pinned, SkipList};
 use crate::arch;
+use crate::mem::LINE_BYTES;
 use crate::sync::epoch::Guard;
 use crate::sync::lock::Lock;
 use crate::sync::shim::{
@@ -124,12 +126,38 @@ impl Directory {
         }
         let prefix = sought.key().prefix();
         let index = self.tops.partition_point(|other| *other < prefix).checked_sub(1)?;
-        let prefixes = self.prefixes_of(index);
-        for at in (0..prefixes.len()).step_by(8) {
-            arch::prefetch(&raw const prefixes[at]);
-        }
-        self.ask_nodes(index * BLOCK, BLOCK);
+        self.ask_block(index);
         Some(Block { index, common: Common::NONE, is_met: false })
+    }
+
+    /// The blocks of the last nodes with lower prefixes than each of these, or the first one where there is none; asks for them. Every
+    /// step is taken for all prefixes, so that none waits for another.
+    #[inline(always)]
+    pub(super) fn blocks(&self, prefixes: &[u64], blocks: &mut [usize]) {
+        let tops = &self.tops[..];
+        blocks.fill(0);
+        let mut size = tops.len();
+        while size > 1 {
+            let half = size / 2;
+            for (block, prefix) in blocks.iter_mut().zip(prefixes) {
+                let middle = *block + half;
+                let is_before = tops.get(middle).is_some_and(|other| other < prefix);
+                *block = select_unpredictable(is_before, middle, *block);
+            }
+            size -= half;
+        }
+        for block in blocks {
+            self.ask_block(*block);
+        }
+    }
+
+    /// Asks for a block of prefixes and nodes.
+    #[inline(always)]
+    fn ask_block(&self, block: usize) {
+        for line in self.prefixes_of(block).chunks(LINE_BYTES / size_of::<u64>()) {
+            arch::prefetch(line.as_ptr());
+        }
+        self.ask_nodes(block * BLOCK, BLOCK);
     }
 
     #[inline(always)]
@@ -172,19 +200,28 @@ impl Directory {
             );
             (block.index, !block.is_met, block.common)
         } else {
-            let (start, prefix) = (block.index * BLOCK, sought.key().prefix());
-            let prefixes = self.prefixes_of(block.index);
-            let at = start + prefixes.partition_point(|other| *other < prefix).checked_sub(1)?;
-            if self.prefixes.get(at + FAR).is_some_and(|other| *other == prefix) {
-                // Too many keys begin like this one for the search to go along them.
-                return None;
-            }
-            let is_behind = prefixes.get(at - start + 1).is_some_and(|other| *other > prefix);
-            (at, is_behind, Common::NONE)
+            return self.in_block_of(block.index, sought.key().prefix());
         };
         let next = self.nodes.get(at + 1).filter(|_| is_behind).copied();
         let common = if next.is_some() { common } else { Common { next: 0, ..common } };
         Some(Hint { unit: *self.nodes.get(at)?, behind: Link::to(next), common, index: at })
+    }
+
+    /// The last node of a block with a lower prefix, and the next one if it has a higher one.
+    #[inline(always)]
+    pub(super) fn in_block_of(&self, block: usize, prefix: u64) -> Option<Hint> {
+        let (start, prefixes) = (block * BLOCK, self.prefixes_of(block));
+        let at = prefixes.partition_point(|other| *other < prefix).checked_sub(1)?;
+        // As far as the block goes: what is behind it was not asked for.
+        if prefixes.get(at + FAR).or(prefixes.last()).is_some_and(|other| *other == prefix) {
+            // Too many keys begin like this one for a search to go along them.
+            return None;
+        }
+        let is_behind = prefixes.get(at + 1).is_some_and(|other| *other > prefix);
+        let index = start + at;
+        let next = self.nodes.get(index + 1).filter(|_| is_behind).copied();
+        let common = Common::NONE;
+        Some(Hint { unit: *self.nodes.get(index)?, behind: Link::to(next), common, index })
     }
 }
 
@@ -550,7 +587,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
         }
         made.tops = made.prefixes.iter().copied().step_by(BLOCK).collect();
         // Relaxed: as above.
-        limit.store((made.nodes.len() as u64 * 3 / 2).max(FIRST), Relaxed);
+        limit.store((made.nodes.len() as u64 * 9 / 8).max(FIRST), Relaxed);
         let old = directory.replace(Some(Box::new(made)));
         let gone = core::mem::take(&mut busy.gone);
         drop(busy);

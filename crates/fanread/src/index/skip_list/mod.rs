@@ -41,6 +41,7 @@ mod methods;
 mod pieces;
 mod raw;
 mod remove;
+mod rows;
 mod search;
 mod snapshot;
 #[cfg(all(test, not(loom), not(shuttle)))]

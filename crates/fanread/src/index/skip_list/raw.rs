@@ -629,6 +629,13 @@ impl<K: SkipKey, V> Memory<K, V> {
         }));
     }
 
+    /// The same of the node that a link leads to; that of an end asks for nothing of use.
+    #[inline(always)]
+    pub(super) fn ask_key_of(&self, link: Link) {
+        debug_assert!(!K::KEEPS_PREFIX && !link.is_marked());
+        arch::prefetch(self.nodes.at(link.0.into()).wrapping_add(Parts::<K, V>::KEY));
+    }
+
     /// Asks for the lines of the key and the link on a level of a node.
     #[inline]
     pub(super) fn ask_tall(&self, unit: Unit, level: usize) {

@@ -660,11 +660,9 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
     {
         assert_eq!(keys.len(), found.len(), "a place for each key");
         let map = self.map;
-        batch::drive(
-            keys.len(),
-            |index| Search::new(self, keys[index]),
-            |index, node| found[index] = node.and_then(|node| map.value(node)).map(Ref::new),
-        );
+        self.nodes_of(keys, |index, node| {
+            found[index] = node.and_then(|node| map.value(node)).map(Ref::new);
+        });
     }
 
     /// Looks up all `keys`, and writes whether each has a value to the same place of `found`.
@@ -679,11 +677,9 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
     {
         assert_eq!(keys.len(), found.len(), "a place for each key");
         let map = self.map;
-        batch::drive(
-            keys.len(),
-            |index| Search::new(self, keys[index]),
-            |index, node| found[index] = node.is_some_and(|node| map.value(node).is_some()),
-        );
+        self.nodes_of(keys, |index, node| {
+            found[index] = node.is_some_and(|node| map.value(node).is_some());
+        });
     }
 
     /// Asks for the lines that a write of each key will read.
@@ -692,7 +688,20 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
         K: Borrow<Q>,
         Q: SkipKey + ?Sized,
     {
-        batch::drive(keys.len(), |index| Search::new(self, keys[index]), |_, _| {});
+        self.nodes_of(keys, |_, _| {});
+    }
+
+    /// Finds the nodes of all `keys`, of a batch of them at once.
+    #[inline(always)]
+    fn nodes_of<'g, Q>(&'g self, keys: &[&Q], mut done: impl FnMut(usize, Option<Node<'g, K, V>>))
+    where
+        K: Borrow<Q>,
+        Q: SkipKey + ?Sized,
+    {
+        if const { K::HAS_PREFIX && Q::HAS_PREFIX && !K::KEEPS_PREFIX } {
+            return self.rows(keys, &mut done);
+        }
+        batch::drive(keys.len(), |index| Search::new(self, keys[index]), done);
     }
 }
 
