@@ -17,6 +17,8 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
+use fanread::bytes_map::Asked;
+
 use crate::tree::Tree;
 
 /// The map; null if none is known.
@@ -35,12 +37,13 @@ impl Drop for Back {
     }
 }
 
-/// Asks for what a lookup of a field waits for first, if it is one in the map that the last command used.
+/// Asks for what a lookup of a field waits for first, if it is one in the map that the last command used, and says what that lookup need
+/// not find out again.
 ///
 /// Called at the start of a command, on the one thread that runs them.
 #[inline]
-pub(crate) fn ask(field: &[u8]) {
-    look(|tree| tree.ask(field));
+pub(crate) fn ask(field: &[u8]) -> Option<Asked> {
+    look(|tree| tree.ask(field)).flatten()
 }
 
 /// The same before an entry is set.
@@ -50,13 +53,18 @@ pub(crate) fn ask_to_set(field: &[u8]) {
 }
 
 #[inline]
-fn look(look: impl FnOnce(&Tree)) {
+fn look<R>(look: impl FnOnce(&Tree) -> R) -> Option<R> {
     // Acquire: a map that is found was whole when it was remembered.
     let back = Back(LAST.swap(LOOKING, Acquire));
     // SAFETY: the map is not freed before it is put back (see the module), and nobody changes it, for that is what commands do.
-    if let Some(tree) = unsafe { back.0.as_ref() } {
-        look(tree);
-    }
+    unsafe { back.0.as_ref() }.map(look)
+}
+
+/// Whether this is the map that the last command used. Called by a command.
+#[inline]
+pub(crate) fn is_last(tree: *mut Tree) -> bool {
+    // Relaxed: as in `remember`.
+    LAST.load(Relaxed) == tree
 }
 
 /// Remembers a map that was found under a key. Called by a command.

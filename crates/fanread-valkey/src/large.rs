@@ -5,6 +5,7 @@
 
 use std::ops::ControlFlow;
 
+use fanread::bytes_map::Asked;
 use fanread::{BytesMap, LoadError, Ref};
 
 use crate::tree::{NoMemory, Span};
@@ -55,18 +56,22 @@ impl Large {
     }
 
     /// As `get`, and calls `meanwhile` while what the lookup waits for first is on its way.
+    #[inline]
     pub(crate) fn get_while<R>(
         &mut self,
         field: &[u8],
+        asked: Option<Asked>,
         meanwhile: impl FnOnce(),
         look: impl FnOnce(Option<&[u8]>) -> R,
     ) -> R {
-        look(self.map.get_while(field, meanwhile))
+        let asked = asked.unwrap_or_else(|| self.map.ask(field));
+        look(self.map.get_asked(field, asked, meanwhile))
     }
 
     /// Asks for what a lookup of a field waits for first.
-    pub(crate) fn ask(&self, field: &[u8]) {
-        self.map.ask(field);
+    #[inline]
+    pub(crate) fn ask(&self, field: &[u8]) -> Asked {
+        self.map.ask(field)
     }
 
     /// The same before an entry is set.

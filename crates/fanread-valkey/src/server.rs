@@ -249,22 +249,80 @@ impl Context {
 
     fn open(self, name: *mut raw::RedisModuleString, mode: c_int) -> Result<Key, Fault> {
         // SAFETY: the command's context and one of its arguments.
-        let handle = unsafe { call!(RedisModule_OpenKey(self.0, name, mode)) };
-        let mut key = Key { context: self, name, handle, tree: ptr::null_mut(), new: None };
-        if handle.is_null() {
-            return Ok(key);
+        let opened = Opened(unsafe { call!(RedisModule_OpenKey(self.0, name, mode)) });
+        let tree = opened.tree()?;
+        Ok(Key { context: self, name, opened, tree, new: None })
+    }
+
+    /// Shows the value of a field under the key that an argument names to `look`, and none if there is no such key. The key is closed
+    /// while what the lookup waits for is on its way.
+    #[inline(always)]
+    pub(crate) fn read_one(
+        self,
+        args: Args<'_>,
+        (index, field): (usize, usize),
+        look: impl FnOnce(Option<&[u8]>),
+    ) -> Outcome {
+        let field = args.at(field);
+        let asked = guess::ask(field);
+        let (name, mode) = (args.all[index], raw::REDISMODULE_READ as c_int);
+        // SAFETY: the command's context and one of its arguments.
+        let mut opened = Opened(unsafe { call!(RedisModule_OpenKey(self.0, name, mode)) });
+        // SAFETY: as in `Key::tree`. The server's value stays when the key is closed, until a command changes it.
+        match unsafe { opened.tree()?.as_mut() } {
+            Some(tree) => tree.get_while(field, asked, || opened.close(), look),
+            None => look(None),
         }
-        // SAFETY: the handle was opened right now; a value of our type is a tree of ours.
+        Ok(())
+    }
+}
+
+/// The server's handle of a key; null if the key was opened to read and does not exist, or was closed.
+struct Opened(*mut raw::RedisModuleKey);
+
+impl Opened {
+    /// The map that is the key's value; null if the key does not exist.
+    #[inline(always)]
+    fn tree(&self) -> Result<*mut Tree, Fault> {
+        if self.0.is_null() {
+            return Ok(ptr::null_mut());
+        }
+        // SAFETY: the handle is open.
+        let value = unsafe { call!(RedisModule_ModuleTypeGetValue(self.0)) }.cast::<Tree>();
+        // What is where a map of ours lives is that map, and no other module's value.
+        if !value.is_null() && guess::is_last(value) { Ok(value) } else { self.other(value) }
+    }
+
+    /// The same of a value that is not the map that the last command used. From then on it is.
+    #[inline(never)]
+    fn other(&self, value: *mut Tree) -> Result<*mut Tree, Fault> {
+        // SAFETY: the handle is open; a value of our type is a tree of ours.
         unsafe {
-            if call!(RedisModule_ModuleTypeGetType(handle)) == TYPE.load(Relaxed) {
-                key.tree = call!(RedisModule_ModuleTypeGetValue(handle)).cast();
-                guess::remember(key.tree);
-            } else if call!(RedisModule_KeyType(handle)) != raw::REDISMODULE_KEYTYPE_EMPTY as c_int
-            {
-                return Err(WRONG_TYPE);
+            if call!(RedisModule_ModuleTypeGetType(self.0)) == TYPE.load(Relaxed) {
+                guess::remember(value);
+                return Ok(value);
+            }
+            match call!(RedisModule_KeyType(self.0)) {
+                empty if empty == raw::REDISMODULE_KEYTYPE_EMPTY as c_int => Ok(ptr::null_mut()),
+                _ => Err(WRONG_TYPE),
             }
         }
-        Ok(key)
+    }
+
+    #[inline(always)]
+    fn close(&mut self) {
+        let handle = std::mem::replace(&mut self.0, ptr::null_mut());
+        if !handle.is_null() {
+            // SAFETY: opened once, closed once.
+            unsafe { call!(RedisModule_CloseKey(handle)) };
+        }
+    }
+}
+
+impl Drop for Opened {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.close();
     }
 }
 
@@ -272,8 +330,7 @@ impl Context {
 pub(crate) struct Key {
     context: Context,
     name: *mut raw::RedisModuleString,
-    /// Null if the key was opened to read and does not exist.
-    handle: *mut raw::RedisModuleKey,
+    opened: Opened,
     /// Null if the key does not exist.
     tree: *mut Tree,
     /// What the key will be, if it does not exist.
@@ -296,15 +353,6 @@ impl Key {
         }
     }
 
-    /// Shows the value of a field to `look` and closes the key, which fits into the wait for the field's place.
-    pub(crate) fn last_get<R>(mut self, field: &[u8], look: impl FnOnce(Option<&[u8]>) -> R) -> R {
-        // SAFETY: as in `tree`. The server's value stays when the key is closed, until a command changes it.
-        match unsafe { self.tree.as_mut() } {
-            Some(tree) => tree.get_while(field, || self.close(), look),
-            None => look(None),
-        }
-    }
-
     /// The map, to change; `None` if there is no such key.
     pub(crate) fn tree_mut(&mut self) -> Option<&mut Tree> {
         // SAFETY: as in `tree`.
@@ -322,9 +370,19 @@ impl Key {
 
     /// Ends a command that has changed the map: replicas get the command as it came.
     pub(crate) fn done(self, event: &CStr) {
+        let emptied = self.tree().is_some_and(|tree| tree.len() == 0);
+        self.done_verbatim(event, emptied);
+    }
+
+    /// The same if the command has removed nothing.
+    pub(crate) fn done_adding(self, event: &CStr) {
+        self.done_verbatim(event, false);
+    }
+
+    fn done_verbatim(self, event: &CStr, emptied: bool) {
         // SAFETY: the command's context.
         unsafe { call!(RedisModule_ReplicateVerbatim(self.context.0)) };
-        self.finish(event);
+        self.finish(event, emptied);
     }
 
     /// Ends a command that has set one entry: replicas get that.
@@ -342,22 +400,22 @@ impl Key {
                 value.len(),
             ));
         }
-        self.finish(event);
+        self.finish(event, false);
     }
 
     /// Stores a new map, deletes an empty one, and tells who wants to know.
-    fn finish(mut self, event: &CStr) {
-        let emptied = self.tree().is_some_and(|tree| tree.len() == 0);
+    fn finish(mut self, event: &CStr, emptied: bool) {
+        debug_assert_eq!(emptied, self.tree().is_some_and(|tree| tree.len() == 0));
         // SAFETY: the handle was opened to write; the server takes the new map over, and frees the empty one, which nobody uses
         // from here on.
         unsafe {
             if let Some(new) = self.new.take().filter(|new| new.len() > 0) {
                 let tree = Box::into_raw(new);
-                call!(RedisModule_ModuleTypeSetValue(self.handle, TYPE.load(Relaxed), tree.cast()));
+                call!(RedisModule_ModuleTypeSetValue(self.opened.0, TYPE.load(Relaxed), tree.cast()));
             }
             if emptied {
                 self.tree = ptr::null_mut();
-                call!(RedisModule_DeleteKey(self.handle));
+                call!(RedisModule_DeleteKey(self.opened.0));
             }
             let (context, name) = (self.context.0, self.name);
             call!(RedisModule_SignalModifiedKey(context, name));
@@ -369,20 +427,5 @@ impl Key {
                 call!(RedisModule_NotifyKeyspaceEvent(context, generic, c"del".as_ptr(), name));
             }
         }
-    }
-
-    /// Closes what was opened.
-    fn close(&mut self) {
-        let handle = std::mem::replace(&mut self.handle, ptr::null_mut());
-        if !handle.is_null() {
-            // SAFETY: opened once, closed once.
-            unsafe { call!(RedisModule_CloseKey(handle)) };
-        }
-    }
-}
-
-impl Drop for Key {
-    fn drop(&mut self) {
-        self.close();
     }
 }

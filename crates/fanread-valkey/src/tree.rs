@@ -5,6 +5,8 @@
 
 use std::ops::{Bound, ControlFlow};
 
+use fanread::bytes_map::Asked;
+
 use crate::large::Large;
 use crate::small::Small;
 
@@ -104,9 +106,11 @@ impl Tree {
     }
 
     /// As `get`, and calls `meanwhile` while what the lookup waits for first is on its way.
+    #[inline]
     pub(crate) fn get_while<R>(
         &mut self,
         field: &[u8],
+        asked: Option<Asked>,
         meanwhile: impl FnOnce(),
         look: impl FnOnce(Option<&[u8]>) -> R,
     ) -> R {
@@ -115,14 +119,16 @@ impl Tree {
                 meanwhile();
                 look(small.get(field))
             }
-            Self::Large(large) => large.get_while(field, meanwhile, look),
+            Self::Large(large) => large.get_while(field, asked, meanwhile, look),
         }
     }
 
     /// Asks for what a lookup of a field waits for first.
-    pub(crate) fn ask(&self, field: &[u8]) {
-        if let Self::Large(large) = self {
-            large.ask(field);
+    #[inline]
+    pub(crate) fn ask(&self, field: &[u8]) -> Option<Asked> {
+        match self {
+            Self::Small(_) => None,
+            Self::Large(large) => Some(large.ask(field)),
         }
     }
 

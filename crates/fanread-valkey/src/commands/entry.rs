@@ -8,27 +8,26 @@ pub(super) fn set(context: Context, args: Args<'_>) -> Outcome {
     if args.len() % 2 == 1 {
         return Err(Fault::Arity);
     }
-    for index in (2..args.len()).step_by(2) {
+    let (field, value) = args.entry(2)?;
+    for index in (4..args.len()).step_by(2) {
         args.entry(index)?;
     }
-    guess::ask_to_set(args.at(2));
+    guess::ask_to_set(field);
     let mut key = context.write(args, 1)?;
     let tree = key.make();
-    let mut new = 0;
-    for index in (2..args.len()).step_by(2) {
+    let mut new = usize::from(tree.set(field, value)?);
+    for index in (4..args.len()).step_by(2) {
         let (field, value) = args.entry(index)?;
         match tree.set(field, value) {
             Ok(is_new) => new += usize::from(is_new),
             Err(no_memory) => {
                 // What was set is set: replicas try it all, as they have more memory or fail at the same.
-                if index > 2 {
-                    key.done(c"omap.set");
-                }
+                key.done_adding(c"omap.set");
                 return Err(no_memory.into());
             }
         }
     }
-    key.done(c"omap.set");
+    key.done_adding(c"omap.set");
     context.count(new);
     Ok(())
 }
@@ -53,7 +52,7 @@ pub(super) fn put(context: Context, args: Args<'_>) -> Outcome {
     let holds = if old.is_some() { !absent } else { !present };
     if holds {
         key.make().set(field, value)?;
-        key.done(c"omap.set");
+        key.done_adding(c"omap.set");
     }
     match (get, holds) {
         (true, _) => context.optional(old.as_deref()),
@@ -70,7 +69,7 @@ pub(super) fn setnx(context: Context, args: Args<'_>) -> Outcome {
     let absent = key.get(field, |value| value.is_none());
     if absent {
         key.make().set(field, value)?;
-        key.done(c"omap.set");
+        key.done_adding(c"omap.set");
     }
     context.integer(i64::from(absent));
     Ok(())
@@ -78,11 +77,7 @@ pub(super) fn setnx(context: Context, args: Args<'_>) -> Outcome {
 
 /// `OMAP.GET key field`: the value, or null.
 pub(super) fn get(context: Context, args: Args<'_>) -> Outcome {
-    let field = args.at(2);
-    guess::ask(field);
-    let key = context.read(args, 1)?;
-    key.last_get(field, |value| context.optional(value));
-    Ok(())
+    context.read_one(args, (1, 2), |value| context.optional(value))
 }
 
 /// `OMAP.MGET key field [field ...]`: the values, or null.

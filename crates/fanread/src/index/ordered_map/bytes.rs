@@ -196,11 +196,42 @@ impl BytesMap {
         Some(self.live(key, meanwhile)?.bytes_mut())
     }
 
-    /// Asks for the lines that a lookup of `key` waits for first.
+    /// Shows who has the map for himself the value of `key`, as [`get_while`](Self::get_while) does, by what [`ask`](Self::ask) found out.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::BytesMap;
+    ///
+    /// let mut map = BytesMap::new();
+    /// map.pin().insert(b"kiwi", b"green");
+    /// let asked = map.ask(b"kiwi");
+    /// assert_eq!(map.get_asked(b"kiwi", asked, || ()), Some(&b"green"[..]));
+    /// // Whatever was asked for, in whatever map, an answer is right.
+    /// assert!(map.get_asked(b"plum", asked, || ()).is_none());
+    /// ```
     #[inline]
-    pub fn ask(&self, key: &[u8]) {
+    pub fn get_asked(
+        &mut self,
+        key: &[u8],
+        asked: Asked,
+        meanwhile: impl FnOnce(),
+    ) -> Option<&[u8]> {
+        let record = self.live_by(key, asked.0, |map| map.hash(key), meanwhile)?;
+        Some(record.bytes_mut())
+    }
+
+    /// Asks for the lines that a lookup of `key` waits for first, and says what [`get_asked`](Self::get_asked) need not find out again.
+    #[inline]
+    pub fn ask(&self, key: &[u8]) -> Asked {
         let hash = self.map.hash(key);
-        match self.map.recent.find(hash) {
+        self.ask_for(hash, key);
+        Asked(hash)
+    }
+
+    #[inline(always)]
+    fn ask_for(&self, hash: u64, key: &[u8]) {
+        match self.map.recent.named(hash).next() {
             Some(number) => self.map.record(number).ask(key.len()),
             None => self.map.ask_wide(hash, &epoch::pin()),
         }
@@ -210,7 +241,7 @@ impl BytesMap {
     #[inline]
     pub fn ask_to_set(&self, key: &[u8]) {
         if !self.grows {
-            return self.ask(key);
+            return self.ask_for(self.map.hash(key), key);
         }
         let guard = epoch::pin();
         let probe = self.map.list.table.probe(key, &guard);
@@ -221,7 +252,7 @@ impl BytesMap {
     }
 
     /// Keeps a list of what is found and written lately by who has the map for himself: he finds it again without a wait for the
-    /// directory. The list has 16,384 places, or 128 KB, once the map has 131,072 entries; a smaller one has none.
+    /// directory. The list has 12,288 places, or 64 KB, once the map has 131,072 entries; a smaller one has none.
     ///
     /// Each write is a store more.
     pub fn keep_recent(&mut self) {
@@ -231,18 +262,35 @@ impl BytesMap {
     /// The record of a key, which stays where it is, and its value unseen by others, while the map is borrowed.
     #[inline(always)]
     fn live(&mut self, key: &[u8], meanwhile: impl FnOnce()) -> Option<Record<'_, [u8]>> {
+        let hash = self.map.hash(key);
+        self.live_by(key, hash, |_| hash, meanwhile)
+    }
+
+    /// The same by what may be the key's hash: a record that a slot names and that has the key is its own, whatever led there. All else goes by
+    /// `own`, the key's hash for sure.
+    #[inline(always)]
+    fn live_by(
+        &mut self,
+        key: &[u8],
+        hash: u64,
+        own: impl Fn(&OrderedMap<[u8]>) -> u64,
+        meanwhile: impl FnOnce(),
+    ) -> Option<Record<'_, [u8]>> {
         let map = &self.map;
-        let hash = map.hash(key);
-        if let Some(number) = map.recent.find(hash) {
-            let record = map.record(number);
-            record.ask(key.len());
-            meanwhile();
-            if same(record.key(), key) {
-                return Some(record);
-            }
-            return map.find_live(hash, key, || ());
+        let mut named = map.recent.named(hash);
+        let Some(number) = named.next() else {
+            return map.find_live(own(map), key, meanwhile);
+        };
+        let mut record = map.record(number);
+        record.ask(key.len());
+        meanwhile();
+        while !same(record.key(), key) {
+            let Some(number) = named.next() else {
+                return map.find_live(own(map), key, || ());
+            };
+            record = map.record(number);
         }
-        map.find_live(hash, key, meanwhile)
+        Some(record)
     }
 
     /// Builds a map of entries whose keys ascend strictly; see [`OrderedMap::from_sorted`](crate::OrderedMap::from_sorted).
@@ -278,6 +326,10 @@ impl BytesMap {
         IntoIter { map: Arc::clone(self), last: None, ahead: Vec::new().into_iter() }
     }
 }
+
+/// What [`BytesMap::ask`] has found out of a key.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked(u64);
 
 /// The handle through which a [`BytesMap`] is used; see [`BytesMap::pin`].
 ///

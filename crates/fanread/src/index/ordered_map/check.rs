@@ -114,11 +114,10 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
 impl<V: ?Sized + Stored> OrderedMap<V> {
     /// Checks O4: slots for recent records name live ones.
     fn check_recent(&self, live: &HashSet<Number>) -> Result<(), Broken> {
-        for (at, word) in self.recent.all() {
-            let number = word as Number;
+        for (line, number) in self.recent.all() {
             let is_live = live.contains(&number);
-            if !is_live || !Recent::fits((at, word), self.hash(self.record(number).key())) {
-                return Err(Broken::new("O4", format!("slot {at} names record {number}")));
+            if !is_live || !Recent::fits(line, self.hash(self.record(number).key())) {
+                return Err(Broken::new("O4", format!("line {line} names record {number}")));
             }
         }
         Ok(())

@@ -133,14 +133,14 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
                         return Ok((Outcome::Refused(Some(old)), old));
                     }
                     let (word, crowded) = if V::MOVES {
-                        let (number, leaf, locked) =
+                        let (new, leaf, locked) =
                             self.add(pinned, (key, hint), (value, Some(record)), garbage)?;
-                        let next = self.record(number);
+                        let next = self.record(new);
                         record.set_state(State::Replaced);
                         // From here on the other one is the entry. The leaf is not made anew as long as it is locked.
-                        segment.replace(&held, at, (hash, number));
+                        segment.replace(&held, at, (hash, new));
                         next.set_state(State::Live);
-                        self.recent.put(hash, number);
+                        self.recent.renew(hash, number, new);
                         let crowded = leaf.count_removed() * 4 > leaf.sorted() + leaf.fresh();
                         drop(locked);
                         (next.word(), crowded.then_some(leaf))

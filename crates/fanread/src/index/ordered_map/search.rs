@@ -171,7 +171,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
 
     /// Finds the record of a key by the directory, for who has the map for himself; from then on it is a recent one. Calls `meanwhile`
     /// while the lines where it may be are on their way.
-    #[inline]
+    #[inline(never)]
     pub(super) fn find_live(
         &self,
         hash: u64,
