@@ -76,6 +76,7 @@ pub(super) fn setnx(context: Context, args: Args<'_>) -> Outcome {
 }
 
 /// `OMAP.GET key field`: the value, or null.
+#[inline(always)]
 pub(super) fn get(context: Context, args: Args<'_>) -> Outcome {
     context.read_one(args, (1, 2), |value| context.optional(value))
 }

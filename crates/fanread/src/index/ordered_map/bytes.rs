@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 pub use super::MAX_KEY_BYTES;
 use super::raw::Record;
+use super::recent::Named;
 use super::search::BATCH;
 use super::{OrderedMap, Range as AnyRange};
 pub use crate::api::{Broken, Ref};
@@ -217,31 +218,42 @@ impl BytesMap {
         asked: Asked,
         meanwhile: impl FnOnce(),
     ) -> Option<&[u8]> {
-        let record = self.live_by(key, asked.0, |map| map.hash(key), meanwhile)?;
-        Some(record.bytes_mut())
+        let map = &self.map;
+        let record = if map.recent.names(asked.hash, asked.named) {
+            // Its lines were asked for.
+            let record = map.record(asked.named.number());
+            meanwhile();
+            if same(record.key(), key) { Some(record) } else { self.live(key, || ()) }
+        } else {
+            self.live(key, meanwhile)
+        };
+        Some(record?.bytes_mut())
     }
 
     /// Asks for the lines that a lookup of `key` waits for first, and says what [`get_asked`](Self::get_asked) need not find out again.
     #[inline]
     pub fn ask(&self, key: &[u8]) -> Asked {
         let hash = self.map.hash(key);
-        self.ask_for(hash, key);
-        Asked(hash)
+        let named = self.map.recent.named(hash).next().unwrap_or(Named::NONE);
+        if named.number() != 0 {
+            self.map.record(named.number()).ask(key.len());
+        } else {
+            self.ask_table(hash);
+        }
+        Asked { hash, named }
     }
 
-    #[inline(always)]
-    fn ask_for(&self, hash: u64, key: &[u8]) {
-        match self.map.recent.named(hash).next() {
-            Some(number) => self.map.record(number).ask(key.len()),
-            None => self.map.ask_wide(hash, &epoch::pin()),
-        }
+    #[inline(never)]
+    fn ask_table(&self, hash: u64) {
+        self.map.ask_wide(hash, &epoch::pin());
     }
 
     /// Asks for the lines that a [`set`](Self::set) of `key` waits for first: if the last key was new, also those of a leaf.
     #[inline]
     pub fn ask_to_set(&self, key: &[u8]) {
         if !self.grows {
-            return self.ask_for(self.map.hash(key), key);
+            self.ask(key);
+            return;
         }
         let guard = epoch::pin();
         let probe = self.map.list.table.probe(key, &guard);
@@ -260,35 +272,22 @@ impl BytesMap {
     }
 
     /// The record of a key, which stays where it is, and its value unseen by others, while the map is borrowed.
-    #[inline(always)]
-    fn live(&mut self, key: &[u8], meanwhile: impl FnOnce()) -> Option<Record<'_, [u8]>> {
-        let hash = self.map.hash(key);
-        self.live_by(key, hash, |_| hash, meanwhile)
-    }
-
-    /// The same by what may be the key's hash: a record that a slot names and that has the key is its own, whatever led there. All else goes by
-    /// `own`, the key's hash for sure.
-    #[inline(always)]
-    fn live_by(
-        &mut self,
-        key: &[u8],
-        hash: u64,
-        own: impl Fn(&OrderedMap<[u8]>) -> u64,
-        meanwhile: impl FnOnce(),
-    ) -> Option<Record<'_, [u8]>> {
+    #[inline]
+    fn live(&self, key: &[u8], meanwhile: impl FnOnce()) -> Option<Record<'_, [u8]>> {
         let map = &self.map;
-        let mut named = map.recent.named(hash);
-        let Some(number) = named.next() else {
-            return map.find_live(own(map), key, meanwhile);
+        let hash = map.hash(key);
+        let mut all = map.recent.named(hash);
+        let Some(named) = all.next() else {
+            return map.find_live(hash, key, meanwhile);
         };
-        let mut record = map.record(number);
+        let mut record = map.record(named.number());
         record.ask(key.len());
         meanwhile();
         while !same(record.key(), key) {
-            let Some(number) = named.next() else {
-                return map.find_live(own(map), key, || ());
+            let Some(named) = all.next() else {
+                return map.find_live(hash, key, || ());
             };
-            record = map.record(number);
+            record = map.record(named.number());
         }
         Some(record)
     }
@@ -329,7 +328,10 @@ impl BytesMap {
 
 /// What [`BytesMap::ask`] has found out of a key.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked(u64);
+pub struct Asked {
+    hash: u64,
+    named: Named,
+}
 
 /// The handle through which a [`BytesMap`] is used; see [`BytesMap::pin`].
 ///

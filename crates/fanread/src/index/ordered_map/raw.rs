@@ -554,6 +554,7 @@ impl<'g> Record<'g, [u8]> {
     }
 
     /// The bytes of a value in its record or apart, to be changed. The caller has the map for itself for `'g`.
+    #[inline]
     pub(super) fn bytes_mut(self) -> &'g mut [u8] {
         // SAFETY: the word names what `bytes::write` wrote, which lives as long as the record's entry; nobody else looks at it.
         unsafe {

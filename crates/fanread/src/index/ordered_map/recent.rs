@@ -58,17 +58,21 @@ pub(super) struct Recent {
 /// Where the turn is in the word of the last tags.
 const TURN_AT: u32 = 32;
 
-/// Numbers of records that may have a hash.
-pub(super) struct Named<'m> {
+/// A slot that may name the record of a hash, and in the lower half the number that was there; 0 if there was no such slot.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Named(u64);
+
+/// Slots that may name the record of a hash.
+pub(super) struct AllNamed<'m> {
     line: Option<&'m Bucket>,
     left: u32,
 }
 
-impl Iterator for Named<'_> {
-    type Item = Number;
+impl Iterator for AllNamed<'_> {
+    type Item = Named;
 
     #[inline(always)]
-    fn next(&mut self) -> Option<Number> {
+    fn next(&mut self) -> Option<Named> {
         while self.left != 0 {
             let slot = self.left.trailing_zeros() as usize;
             self.left &= self.left - 1;
@@ -76,10 +80,21 @@ impl Iterator for Named<'_> {
             let number = self.line?.numbers[slot].load(Relaxed);
             // A tag may be left over.
             if number != 0 {
-                return Some(number);
+                return Some(Named((slot as u64) << Number::BITS | u64::from(number)));
             }
         }
         None
+    }
+}
+
+impl Named {
+    /// No slot.
+    pub(super) const NONE: Self = Self(0);
+
+    /// The number of the record.
+    #[inline(always)]
+    pub(super) fn number(self) -> Number {
+        self.0 as Number
     }
 }
 
@@ -115,11 +130,20 @@ impl Recent {
         Some(&self.lines.get()?[Self::line_of(hash)])
     }
 
-    /// The numbers of records that slots name and that may have this hash; to be looked at by who has the map for himself.
+    /// The slots whose records may have this hash; to be looked at by who has the map for himself.
     #[inline(always)]
-    pub(super) fn named(&self, hash: u64) -> Named<'_> {
+    pub(super) fn named(&self, hash: u64) -> AllNamed<'_> {
         let line = self.line(hash);
-        Named { line, left: line.map_or(0, |line| line.tagged(tag_of(hash))) }
+        AllNamed { line, left: line.map_or(0, |line| line.tagged(tag_of(hash))) }
+    }
+
+    /// Whether a slot of a hash's line, in whatever map it was looked at, names its record in this one.
+    #[inline(always)]
+    pub(super) fn names(&self, hash: u64, named: Named) -> bool {
+        let slot = (named.0 >> Number::BITS) as usize;
+        let place = self.line(hash).and_then(|line| line.numbers.get(slot));
+        // Relaxed: see `Recent`.
+        named.0 != 0 && place.is_some_and(|place| place.load(Relaxed) == named.number())
     }
 
     /// Names a record that is live. The caller holds its key's buckets, or has the map for himself.
