@@ -411,7 +411,11 @@ impl Key {
         unsafe {
             if let Some(new) = self.new.take().filter(|new| new.len() > 0) {
                 let tree = Box::into_raw(new);
-                call!(RedisModule_ModuleTypeSetValue(self.opened.0, TYPE.load(Relaxed), tree.cast()));
+                call!(RedisModule_ModuleTypeSetValue(
+                    self.opened.0,
+                    TYPE.load(Relaxed),
+                    tree.cast()
+                ));
             }
             if emptied {
                 self.tree = ptr::null_mut();

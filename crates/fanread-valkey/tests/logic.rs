@@ -539,14 +539,16 @@ fn what_was_asked_for_changes_nothing() {
         let mut tree = tree_of(count);
         let before = entries(&tree, Span::ALL, false);
         for (field, value) in &before {
-            tree.ask(field);
+            let asked = tree.ask(field);
             tree.ask_to_set(field);
-            let found = tree.get_while(field, || (), |value| value.map(<[u8]>::to_vec));
-            assert_eq!(found.as_ref(), Some(value));
+            for asked in [asked, None] {
+                let found = tree.get_while(field, asked, || (), |value| value.map(<[u8]>::to_vec));
+                assert_eq!(found.as_ref(), Some(value));
+            }
         }
-        tree.ask(b"nothing");
+        let asked = tree.ask(b"nothing");
         tree.ask_to_set(b"nothing");
-        assert!(tree.get_while(b"nothing", || (), |value| value.is_none()));
+        assert!(tree.get_while(b"nothing", asked, || (), |value| value.is_none()));
         assert_eq!(entries(&tree, Span::ALL, false), before);
     }
 }

@@ -51,6 +51,8 @@ const NAMES: [&str; 10] =
 const EXTRA_FILES: &[&str] = &[
     // The map with byte strings in the records of their keys, whose values no macro can name.
     "index/ordered_map/bytes.rs",
+    // What who has that map for himself can do with it.
+    "index/ordered_map/alone.rs",
     // Its records that were written lately, which only a map that somebody has for himself can use.
     "index/ordered_map/recent.rs",
     // A bucket of its directory, which takes no unsafe code.

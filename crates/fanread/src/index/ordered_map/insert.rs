@@ -122,7 +122,8 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
             };
             match place {
                 Place::Entry(at) => {
-                    let record = self.record(number);
+                    let before = number;
+                    let record = self.record(before);
                     let old = record.word();
                     let allowed = match rule {
                         Rule::Always => true,
@@ -133,14 +134,14 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
                         return Ok((Outcome::Refused(Some(old)), old));
                     }
                     let (word, crowded) = if V::MOVES {
-                        let (new, leaf, locked) =
+                        let (number, leaf, locked) =
                             self.add(pinned, (key, hint), (value, Some(record)), garbage)?;
-                        let next = self.record(new);
+                        let next = self.record(number);
                         record.set_state(State::Replaced);
                         // From here on the other one is the entry. The leaf is not made anew as long as it is locked.
-                        segment.replace(&held, at, (hash, new));
+                        segment.replace(&held, at, (hash, number));
                         next.set_state(State::Live);
-                        self.recent.renew(hash, number, new);
+                        self.recent.renew(hash, before, number);
                         let crowded = leaf.count_removed() * 4 > leaf.sorted() + leaf.fresh();
                         drop(locked);
                         (next.word(), crowded.then_some(leaf))

@@ -15,13 +15,14 @@
 //! | `iter.rs` | ranges |
 //! | `check.rs` | the verifier |
 //! | `bytes.rs` | the map whose values are byte strings in the records |
-//! | `recent.rs` | records that were written lately, found without the directory |
+//! | `alone.rs`, `recent.rs` | what who has it for himself can do; records that were written lately, found without the directory |
 //!
 //! Invariants, the protocol and the budget of line fetches are in `docs/design/ordered-map.md`.
 
 #![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
 #![allow(clippy::missing_errors_doc, reason = "inside, the error is that there is no memory")]
 
+mod alone;
 mod bucket;
 pub mod bytes;
 mod check;

@@ -32,18 +32,18 @@ use crate::sync::shim::{AtomicU32, AtomicU64, Ordering::Relaxed};
 /// Whether sizes are such that short tests reach everything.
 const SMALL: bool = cfg!(any(test, shuttle, small_leaves, miri));
 
-/// How many lines there are: 64 KB of them.
+/// How many lines there are: 128 KB of them.
 ///
-/// A server between two requests pushes lines out of the second-level cache: those of twice as much are met again too seldom to stay. With
-/// half as many, one lookup in thirty of what was written a thousand writes ago finds its slot taken, and now one in eighty.
-const LINES: usize = if SMALL { 1 } else { 1 << 10 };
+/// More push others out of the second-level cache. With half as many, one lookup in eighty of what was written a thousand writes ago, and of
+/// what is written anew, finds its slot taken, and now one in a thousand.
+const LINES: usize = if SMALL { 1 } else { 1 << 11 };
 
 /// Slots of a line that are used: all.
 ///
-/// With one for each hash, one such lookup in twelve found its slot taken; the directory then takes as long as ten by slots do.
+/// With one for each hash, and 16,384 of them, one such lookup in twelve found its slot taken; the directory then takes as long as ten by slots.
 const WAYS: usize = if SMALL { 2 } else { super::layout::SLOTS };
 
-/// Entries from which a map has slots, so that they are half a byte an entry at most. The directory of a small map stays in the cache.
+/// Entries from which a map has slots, so that they are a byte an entry at most. The directory of a small map stays in the cache.
 const FROM_ENTRIES: usize = if SMALL { 1 } else { 1 << 17 };
 
 /// Slots for records that were found or written lately; see the module.
