@@ -23,6 +23,7 @@
     clippy::cast_possible_wrap,
     reason = "small constants of the server's, and lengths of memory"
 )]
+#![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every get")]
 #![allow(clippy::missing_errors_doc, reason = "a fault says by itself what it is")]
 
 mod allocator;

@@ -22,7 +22,7 @@ impl BytesMap {
     ///
     /// # Cost
     ///
-    /// That of [`get`](Pinned::get).
+    /// That of [`get`](super::bytes::Pinned::get).
     ///
     /// # Examples
     ///
@@ -43,7 +43,7 @@ impl BytesMap {
     ///
     /// # Cost
     ///
-    /// That of [`get`](Pinned::get). An [`insert`](Pinned::insert) makes a new record, and a place for it in a leaf.
+    /// That of [`get`](super::bytes::Pinned::get). An [`insert`](super::bytes::Pinned::insert) makes a new record, and a place for it in a leaf.
     ///
     /// # Examples
     ///
@@ -61,7 +61,7 @@ impl BytesMap {
     }
 
     /// Maps `key` to a copy of `value`, and returns whether there was none: as [`overwrite`](Self::overwrite) where that is possible, else as
-    /// [`try_insert`](Pinned::try_insert). What was right for the last key is tried first.
+    /// [`try_insert`](super::bytes::Pinned::try_insert). What was right for the last key is tried first.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl BytesMap {
     ///
     /// # Cost
     ///
-    /// That of [`get`](Pinned::get). With [`keep_recent`](Self::keep_recent), what was found or written lately takes one wait.
+    /// That of [`get`](super::bytes::Pinned::get). With [`keep_recent`](Self::keep_recent), what was found or written lately takes one wait.
     ///
     /// # Examples
     ///
