@@ -93,6 +93,50 @@ pub(crate) trait Lanes: Copy {
     fn match_u32(self, line: &[AtomicU64; 8], want: u32, mask: u32) -> u32;
 }
 
+/// Eight words that are looked for in a line each; see [`Eights`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) words: &'a [u64; 8],
+    /// Bits that are set in each of the words, before they are compared.
+    pub(crate) with: u64,
+    /// The bits that are compared.
+    pub(crate) mask: u64,
+}
+
+/// Where eight words are looked for: in the first half of a line each, whose second half has a partner for each word of the first.
+/// Each line has a guard, which is loaded before the line and once more behind it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shelves<'a> {
+    pub(crate) lines: &'a [&'a [AtomicU64; 8]; 8],
+    pub(crate) guards: &'a [&'a AtomicU64; 8],
+}
+
+/// What a kernel has found of eight words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Finds {
+    /// Which words are in none of the first four words of their lines: bit `i` for word `i`.
+    pub(crate) absent: u64,
+    /// All bits in which a guard was not the same the second time.
+    pub(crate) changed: u64,
+}
+
+/// Kernels for eight words at a time. Whoever has none of them goes word by word.
+pub(crate) trait Eights: Copy {
+    /// Copies a line of shared words.
+    fn copy_line(self, line: &[AtomicU64; 8], to: &mut [u64; 8]);
+
+    /// Copies words that nobody else has.
+    fn copy<T: Copy>(self, from: &[T; 8], to: &mut [T; 8]);
+
+    /// Makes hashes of numbers: three times combined with a sum and multiplied by a factor, the bytes turned around in between.
+    fn scramble(self, numbers: &[u64; 8], by: (&[u64; 3], &[u64; 3]), hashes: &mut [u64; 8]);
+
+    /// Looks for words, and stores the partner of each that is there; of one that is not there, some partner of its line.
+    ///
+    /// The loads of a guard, a line, a partner and the guard again are done in this order, as Acquire loads.
+    fn find(self, wanted: Wanted<'_>, at: Shelves<'_>, partners: &mut [*mut (); 8]) -> Finds;
+}
+
 /// The twin that every processor of the architecture can run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Baseline;

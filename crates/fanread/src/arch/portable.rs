@@ -37,6 +37,30 @@ impl super::Lanes for Avx512 {
     }
 }
 
+#[cfg(not(all(target_arch = "x86_64", not(any(miri, loom, shuttle, fanread_tsan)))))]
+impl super::Eights for Avx512 {
+    fn copy_line(self, _line: &[AtomicU64; 8], _to: &mut [u64; 8]) {
+        match self {}
+    }
+
+    fn copy<T: Copy>(self, _from: &[T; 8], _to: &mut [T; 8]) {
+        match self {}
+    }
+
+    fn scramble(self, _numbers: &[u64; 8], _by: (&[u64; 3], &[u64; 3]), _hashes: &mut [u64; 8]) {
+        match self {}
+    }
+
+    fn find(
+        self,
+        _wanted: super::Wanted<'_>,
+        _at: super::Shelves<'_>,
+        _partners: &mut [*mut (); 8],
+    ) -> super::Finds {
+        match self {}
+    }
+}
+
 #[inline]
 pub(super) fn match_u16(line: &[AtomicU64; 8], tag: u16) -> u32 {
     let mut lanes = 0;

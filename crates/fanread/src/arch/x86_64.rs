@@ -50,13 +50,16 @@ pub(super) fn match_u16(line: &[AtomicU64; 8], tag: u16) -> u32 {
     }
 }
 
-/// Proof that the processor and the system support AVX-512 BW.
+/// Proof that the processor and the system support AVX-512 BW, DQ and VL, which came together, and BMI1, which is older.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Avx512(());
 
 impl Avx512 {
     pub(crate) fn detect() -> Option<Self> {
-        std::is_x86_feature_detected!("avx512bw").then_some(Self(()))
+        let has_vectors = std::is_x86_feature_detected!("avx512bw")
+            && std::is_x86_feature_detected!("avx512dq")
+            && std::is_x86_feature_detected!("avx512vl");
+        (has_vectors && std::is_x86_feature_detected!("bmi1")).then_some(Self(()))
     }
 }
 
@@ -148,6 +151,163 @@ impl super::Lanes for Avx512 {
             );
         }
         lanes & HEADS
+    }
+}
+
+/// In which order `vpshufb` takes the bytes of a vector to turn each word around.
+static TURNED: Line = Line({
+    let mut bytes = [0; 64];
+    let mut at = 0;
+    while at < 64 {
+        // Numbers of bytes count from the beginning of each sixteen.
+        bytes[at] = (at as u8 ^ 7) & 15;
+        at += 1;
+    }
+    bytes
+});
+
+#[repr(align(64))]
+struct Line([u8; 64]);
+
+/// The instructions that look for the word of which all numbers are at `$at`.
+macro_rules! find_one {
+    ($at:literal) => {
+        concat!(
+            concat!("mov {line}, [{lines} + ", $at, "]\n"),
+            concat!("mov {guard}, [{guards} + ", $at, "]\n"),
+            concat!("vpbroadcastq ymm16, qword ptr [{words} + ", $at, "]\n"),
+            "mov {seen}, [{guard}]\n",
+            // (word | with) ^ found
+            "vpternlogq ymm16, ymm17, ymmword ptr [{line}], 0x56\n",
+            "vptestnmq k1, ymm16, ymm18\n",
+            "kmovd {slots:e}, k1\n",
+            "tzcnt {slot:e}, {slots:e}\n",
+            "and {slot:e}, 3\n",
+            "mov {line}, [{line} + 8 * {slot} + 32]\n",
+            concat!("mov [{partners} + ", $at, "], {line}\n"),
+            "xor {seen}, [{guard}]\n",
+            "or {changed}, {seen}\n",
+            // The carry says that there is none.
+            "cmp {slots:e}, 1\n",
+            "adc {absent:e}, {absent:e}\n",
+        )
+    };
+}
+
+impl Avx512 {
+    /// Copies 64 bytes.
+    ///
+    /// # Safety
+    ///
+    /// They can be read, and those at `to` be written by nobody else.
+    #[inline(always)]
+    unsafe fn copy_bytes(self, from: *const u8, to: *mut u8) {
+        // SAFETY: `self` proves that the instructions exist; the caller vouches for the rest.
+        unsafe {
+            asm!(
+                "vmovdqu64 zmm16, zmmword ptr [{from}]",
+                "vmovdqu64 zmmword ptr [{to}], zmm16",
+                from = in(reg) from,
+                to = in(reg) to,
+                out("zmm16") _,
+                options(nostack, preserves_flags),
+            );
+        }
+    }
+}
+
+impl super::Eights for Avx512 {
+    #[inline(always)]
+    fn copy_line(self, line: &[AtomicU64; 8], to: &mut [u64; 8]) {
+        // SAFETY: both have 64 bytes; each part of 8 is loaded by one access (see `match_u16`).
+        unsafe { self.copy_bytes(line.as_ptr().cast(), to.as_mut_ptr().cast()) };
+    }
+
+    #[inline(always)]
+    fn copy<T: Copy>(self, from: &[T; 8], to: &mut [T; 8]) {
+        const { assert!(size_of::<T>() == 8) };
+        // SAFETY: both have 64 bytes.
+        unsafe { self.copy_bytes(from.as_ptr().cast(), to.as_mut_ptr().cast()) };
+    }
+
+    #[inline(always)]
+    fn scramble(
+        self,
+        numbers: &[u64; 8],
+        (sums, factors): (&[u64; 3], &[u64; 3]),
+        hashes: &mut [u64; 8],
+    ) {
+        // SAFETY: `self` proves that the instructions exist. Reads the words that are borrowed, and writes the 64 bytes of `hashes`,
+        // which is the caller's alone.
+        unsafe {
+            asm!(
+                "vmovdqu64 zmm16, zmmword ptr [{numbers}]",
+                "vpxorq zmm16, zmm16, qword ptr [{sums}]{{1to8}}",
+                "vpmullq zmm16, zmm16, qword ptr [{factors}]{{1to8}}",
+                "vpshufb zmm16, zmm16, zmmword ptr [{turned}]",
+                "vpxorq zmm16, zmm16, qword ptr [{sums} + 8]{{1to8}}",
+                "vpmullq zmm16, zmm16, qword ptr [{factors} + 8]{{1to8}}",
+                "vpshufb zmm16, zmm16, zmmword ptr [{turned}]",
+                "vpxorq zmm16, zmm16, qword ptr [{sums} + 16]{{1to8}}",
+                "vpmullq zmm16, zmm16, qword ptr [{factors} + 16]{{1to8}}",
+                "vmovdqu64 zmmword ptr [{hashes}], zmm16",
+                numbers = in(reg) numbers.as_ptr(),
+                sums = in(reg) sums.as_ptr(),
+                factors = in(reg) factors.as_ptr(),
+                turned = in(reg) TURNED.0.as_ptr(),
+                hashes = in(reg) hashes.as_mut_ptr(),
+                out("zmm16") _,
+                options(nostack, preserves_flags),
+            );
+        }
+    }
+
+    #[inline(always)]
+    fn find(
+        self,
+        wanted: super::Wanted<'_>,
+        at: super::Shelves<'_>,
+        partners: &mut [*mut (); 8],
+    ) -> super::Finds {
+        let (absent, changed): (u64, u64);
+        // SAFETY: `self` proves that the instructions exist. Reads words that are borrowed: of a line the first 32 bytes, as four
+        // loads of 8, and one of the four words behind them, as a slot is 0 to 3; writes the 64 bytes of `partners`, which is the
+        // caller's alone. The processor does loads in their order, and the compiler moves none of its own past the block, which may
+        // write for all it knows.
+        unsafe {
+            asm!(
+                "vpbroadcastq ymm17, {slots}",
+                "vpbroadcastq ymm18, {slot}",
+                "xor {changed:e}, {changed:e}",
+                "xor {absent:e}, {absent:e}",
+                find_one!(56),
+                find_one!(48),
+                find_one!(40),
+                find_one!(32),
+                find_one!(24),
+                find_one!(16),
+                find_one!(8),
+                find_one!(0),
+                words = in(reg) wanted.words.as_ptr(),
+                lines = in(reg) at.lines.as_ptr(),
+                guards = in(reg) at.guards.as_ptr(),
+                partners = in(reg) partners.as_mut_ptr(),
+                line = out(reg) _,
+                guard = out(reg) _,
+                seen = out(reg) _,
+                // What is in two registers is needed before the first word is looked for.
+                slots = inout(reg) wanted.with => _,
+                slot = inout(reg) wanted.mask => _,
+                changed = out(reg) changed,
+                absent = out(reg) absent,
+                out("zmm16") _,
+                out("zmm17") _,
+                out("zmm18") _,
+                out("k1") _,
+                options(nostack),
+            );
+        }
+        super::Finds { absent, changed }
     }
 }
 

@@ -17,7 +17,7 @@ const WINDOW: usize = if SMALL { 8 } else { 128 };
 /// they are used again.
 ///
 /// Where an allocator counts the bytes it is 4 KB: segments are closer to what they have to hold.
-pub(super) const BLOCK_BUCKETS: usize = match (SMALL, FROM_ALLOCATOR) {
+pub(crate) const BLOCK_BUCKETS: usize = match (SMALL, FROM_ALLOCATOR) {
     (true, _) => 8,
     (false, true) => 64,
     (false, false) => 512,
@@ -80,6 +80,12 @@ impl Spelling {
         // Buckets that keep no hashes do not look at it.
         let spare = if B::SPARE_BITS == 0 { 1 } else { B::SPARE_BITS };
         Self { mask: !0 >> (spare - 1), taken: 1 << (64 - spare), filler: 0 }
+    }
+
+    /// The bit that says that a slot is taken, in a table whose words leave bits out.
+    #[inline(always)]
+    pub(crate) const fn taken(self) -> u64 {
+        self.taken
     }
 
     /// The word of a hash, in the bits of `mask`.
@@ -190,6 +196,12 @@ impl Geometry {
     #[inline(always)]
     pub(crate) fn tells(self) -> bool {
         self.filler == 0
+    }
+
+    /// A number that is 0 if they do: for a test of many at once.
+    #[inline(always)]
+    pub(crate) fn untold(self) -> u64 {
+        self.filler
     }
 
     /// How many numbers of 63 bits name one home, rounded down: a division that [`hashes`](Self::hashes) is spared.

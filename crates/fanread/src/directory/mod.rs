@@ -38,7 +38,7 @@ use crate::sync::lock::Lock;
 use crate::sync::shared::{Owned, Retired, Shared};
 
 use layout::Part;
-pub(crate) use layout::{Geometry, Spelling};
+pub(crate) use layout::{BLOCK_BUCKETS, Geometry, Spelling};
 pub(crate) use names::Names;
 use raw::Blocks;
 pub(crate) use raw::Bucket;

@@ -3,6 +3,7 @@
 //! A table that keeps their hashes needs no keys beside them.
 
 use super::mix::stream;
+use crate::arch::Eights;
 
 /// The function; see the module.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +73,12 @@ impl Scrambler {
         let x = (number ^ self.sums[0]).wrapping_mul(self.factors[0]);
         let x = (x.swap_bytes() ^ self.sums[1]).wrapping_mul(self.factors[1]);
         (x.swap_bytes() ^ self.sums[2]).wrapping_mul(self.factors[2])
+    }
+
+    /// The hashes of eight numbers.
+    #[inline(always)]
+    pub(crate) fn hash_eight(&self, by: impl Eights, numbers: &[u64; 8], hashes: &mut [u64; 8]) {
+        by.scramble(numbers, (&self.sums, &self.factors), hashes);
     }
 
     /// The number of a hash.

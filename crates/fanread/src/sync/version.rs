@@ -116,6 +116,13 @@ impl<W: Word> Version<W> {
         changed & !(LOCKED | DEAD) | now & (DEAD | CHANGE) == 0
     }
 
+    /// Whether reads are to be repeated between which some version words came to differ in these bits: for a kernel that loads the
+    /// words as `begin` and `end` do.
+    #[inline(always)]
+    pub(crate) fn has_changed(bits: u64) -> bool {
+        bits & !(LOCKED | DEAD) != 0
+    }
+
     /// Whether the leaf was dead after all loads before this call.
     #[inline(always)]
     pub(crate) fn is_dead_now(&self) -> bool {

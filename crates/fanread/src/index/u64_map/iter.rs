@@ -18,12 +18,14 @@ use core::sync::atomic::Ordering::Relaxed;
 use smallvec::SmallVec;
 
 use super::raw::read_value;
-use super::row::{ROW, Row};
+use super::row::{ALL, ROW, Row, Told};
 use super::run::{FEW_FRESH, Run};
+use super::table::Names;
 use super::{Pinned, Ref};
-use crate::arch::prefetch;
+use crate::arch::{Avx512, Eights, prefetch};
 use crate::mem::word::Word;
-use crate::sync::shim::AtomicU64;
+use crate::sync::epoch::Guard;
+use crate::sync::shim::{self, AtomicU64};
 
 /// Pieces that are on their way at most, with the one that is handed out next.
 ///
@@ -53,24 +55,19 @@ struct Piece<'g> {
 impl<'g> Piece<'g> {
     /// Looks at the lines that were asked for, and asks for the next ones where they do not tell.
     #[inline(always)]
-    fn look(&mut self) {
-        let (values, mut ready) = (&mut self.values, 0);
-        self.late = self.row.look(|i, word| {
-            if let Some(word) = word {
-                values[i] = word;
-                ready |= 1 << i;
-            }
-        });
-        self.ready = ready;
+    fn look(&mut self, kernel: Option<Avx512>) {
+        let Told { found, late } = self.row.look(kernel, &mut self.values);
+        (self.ready, self.late) = (found, late);
     }
 
     /// Looks at all lines that are left.
     #[inline(always)]
-    fn finish<V>(&mut self, pinned: &'g Pinned<'_, V>) {
+    fn finish(&mut self, names: &Names, guard: &Guard) {
         while self.late != 0 {
             let i = self.late.trailing_zeros() as usize % ROW;
             self.late &= self.late - 1;
-            if let Some(word) = pinned.map.find_word(self.keys[i], &pinned.guard) {
+            let hash = self.row.hash(i);
+            if let Some(word) = names.segment(hash, guard).find_late(hash) {
                 self.values[i] = word;
                 self.ready |= 1 << i;
             }
@@ -93,10 +90,20 @@ impl Found {
 
     /// Takes those of a piece.
     #[inline(always)]
-    fn take(&mut self, piece: &Piece<'_>) {
+    fn take(&mut self, piece: &Piece<'_>, kernel: Option<Avx512>) {
         self.at = 0;
-        if piece.ready == (1 << ROW) - 1 {
-            (self.keys, self.values, self.len) = (piece.keys, piece.values, ROW);
+        if piece.ready == ALL {
+            self.len = ROW;
+            match (kernel, self.keys.as_mut_array(), self.values.as_mut_array()) {
+                (Some(kernel), Some(keys), Some(values)) => {
+                    let (from, words) = (piece.keys.as_array(), piece.values.as_array());
+                    from.zip(words).into_iter().for_each(|(from, words)| {
+                        kernel.copy(from, keys);
+                        kernel.copy(words, values);
+                    });
+                }
+                _ => (self.keys, self.values) = (piece.keys, piece.values),
+            }
         } else {
             self.take_some(piece);
         }
@@ -113,9 +120,9 @@ impl Found {
     }
 }
 
-/// A walk in one direction.
+/// Where a walk is in the order of the keys.
 #[derive(Debug)]
-struct Walk<'g, const UP: bool> {
+struct Keys<'g, const UP: bool> {
     /// Where the next run is entered; `None` at the end.
     from: Option<u64>,
     /// Where the walk ends.
@@ -129,6 +136,12 @@ struct Walk<'g, const UP: bool> {
     at: usize,
     /// Fresh keys that are to come, the next one last.
     fresh: SmallVec<[u64; FEW_FRESH]>,
+}
+
+/// A walk in one direction.
+#[derive(Debug)]
+struct Walk<'g, const UP: bool> {
+    keys: Keys<'g, UP>,
     /// Pieces by their numbers, as places are used again: those before `looked` were looked at, those before `asked` asked
     /// for.
     pieces: SmallVec<[Piece<'g>; RING]>,
@@ -137,26 +150,21 @@ struct Walk<'g, const UP: bool> {
     /// The piece that is handed out next, and what is left of the one before.
     next: usize,
     found: Found,
+    /// The last key that was handed out before those.
+    last: Option<u64>,
 }
 
 impl<'g, const UP: bool> Walk<'g, UP> {
     /// A walk between two keys, both included.
     fn new(interval: Option<(u64, u64)>) -> Self {
-        let (first, last) = interval.unwrap_or_default();
-        let (from, until) = if UP { (first, last) } else { (last, first) };
         Self {
-            from: interval.map(|_| from),
-            until,
-            run: None,
-            words: &[],
-            at: 0,
-            is_next_asked: false,
-            fresh: SmallVec::new(),
+            keys: Keys::new(interval),
             pieces: SmallVec::new(),
             asked: 0,
             looked: 0,
             next: 0,
             found: Found::NONE,
+            last: None,
         }
     }
 
@@ -174,9 +182,16 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         Some((self.found.keys[at], self.found.values[at]))
     }
 
+    /// The key of the entry that was handed out last.
+    fn last(&self) -> Option<u64> {
+        let at = self.found.at.checked_sub(1);
+        at.map_or(self.last, |at| Some(self.found.keys[at % ROW]))
+    }
+
     /// Goes on to the next piece that has an entry; leaves nothing ready at the end.
     #[inline(never)]
     fn fill<V>(&mut self, pinned: &'g Pinned<'g, V>) {
+        self.last = self.last();
         (self.found.at, self.found.len) = (0, 0);
         let (map, guard) = (pinned.map, &pinned.guard);
         let Some(names) = map.table.names(guard) else { return };
@@ -185,20 +200,20 @@ impl<'g, const UP: bool> Walk<'g, UP> {
             let piece = Piece { keys: [0; ROW], row, values, ready: 0, late: 0 };
             self.pieces = SmallVec::from_buf([piece; RING]);
         }
+        let Some(pieces) = self.pieces.as_mut_array::<RING>() else { return };
+        let kernel = map.kernel;
         while self.found.len == 0 {
             let is_first = self.next == 0;
             let (before, ahead) = (self.asked, if is_first { FIRST } else { AHEAD });
             while self.asked < self.next + ahead {
-                let mut keys = [0; ROW];
-                let len = self.keys(pinned, &mut keys);
+                let piece = &mut pieces[self.asked % RING];
+                let len = self.keys.next(pinned, &mut piece.keys);
                 if len == 0 {
                     break;
                 }
-                let piece = &mut self.pieces[self.asked % RING];
-                piece.keys = keys;
-                piece.row.ask(names, &map.spelling, &keys[..len], guard);
+                piece.row.ask(names, (&map.spelling, kernel), &piece.keys[..len], guard);
                 self.asked += 1;
-                self.ask_for_next_run(pinned);
+                self.keys.ask_for_next_run(pinned);
             }
             if self.next == self.asked {
                 return;
@@ -206,20 +221,37 @@ impl<'g, const UP: bool> Walk<'g, UP> {
             // The piece behind the next one, too, if its lines have had time to come.
             let looked = if is_first { self.asked } else { before.min(self.next + 1 + LOOKED) };
             while self.looked <= self.next || self.looked < looked {
-                self.pieces[self.looked % RING].look();
+                pieces[self.looked % RING].look(kernel);
                 self.looked += 1;
             }
-            let piece = &mut self.pieces[self.next % RING];
-            piece.finish(pinned);
-            self.found.take(piece);
+            let piece = &mut pieces[self.next % RING];
+            piece.finish(names, guard);
+            self.found.take(piece, kernel);
             self.next += 1;
+        }
+    }
+}
+
+impl<'g, const UP: bool> Keys<'g, UP> {
+    /// Those between two keys, both included.
+    fn new(interval: Option<(u64, u64)>) -> Self {
+        let (first, last) = interval.unwrap_or_default();
+        let (from, until) = if UP { (first, last) } else { (last, first) };
+        Self {
+            from: interval.map(|_| from),
+            until,
+            run: None,
+            words: &[],
+            at: 0,
+            is_next_asked: false,
+            fresh: SmallVec::new(),
         }
     }
 
     /// Takes the next keys of the order; returns how many.
     #[inline(always)]
-    fn keys<V>(&mut self, pinned: &'g Pinned<'g, V>, keys: &mut [u64; ROW]) -> usize {
-        let len = if self.take_all(keys) { ROW } else { self.keys_of_runs(pinned, keys) };
+    fn next<V>(&mut self, pinned: &'g Pinned<'g, V>, keys: &mut [u64; ROW]) -> usize {
+        let len = if self.take_all(pinned.map.kernel, keys) { ROW } else { self.keys_of_runs(pinned, keys) };
         if len > 0 && self.is_outside(keys[len - 1]) {
             (self.run, self.from) = (None, None);
             return keys[..len].partition_point(|key| !self.is_outside(*key));
@@ -229,7 +261,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
 
     /// Takes as many keys as there is room for, if the run has so many and no fresh ones between them.
     #[inline(always)]
-    fn take_all(&mut self, keys: &mut [u64; ROW]) -> bool {
+    fn take_all(&mut self, kernel: Option<Avx512>, keys: &mut [u64; ROW]) -> bool {
         if self.run.is_none() {
             return false;
         }
@@ -243,13 +275,20 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         // The line of keys after the next ones.
         let (size, behind) = (AHEAD * ROW, words.as_ptr());
         prefetch(if UP { behind.wrapping_add(size) } else { behind.wrapping_sub(size) });
-        for (i, word) in words.iter().enumerate() {
-            // Relaxed, here and below: sorted keys were published with the run.
-            keys[if UP { i } else { ROW - 1 - i }] = word.load(Relaxed);
-        }
-        let last = keys[ROW - 1];
+        // Relaxed, here and below: sorted keys were published with the run.
+        let last = words[if UP { ROW - 1 } else { 0 }].load(Relaxed);
         if self.fresh.last().is_some_and(|fresh| if UP { *fresh <= last } else { *fresh >= last }) {
             return false;
+        }
+        match (kernel, words.as_array(), keys.as_mut_array()) {
+            (Some(kernel), Some(words), Some(keys)) if UP => {
+                kernel.copy_line(shim::line(words), keys);
+            },
+            _ => {
+                for (i, word) in words.iter().enumerate() {
+                    keys[if UP { i } else { ROW - 1 - i }] = word.load(Relaxed);
+                }
+            }
         }
         self.at = if UP { self.at + ROW } else { self.at - ROW };
         true
@@ -394,8 +433,7 @@ pub struct Range<'g, V> {
     /// Made when it is first needed, which is seldom.
     back: Option<Box<Walk<'g, false>>>,
     interval: Option<(u64, u64)>,
-    /// The last key from either end: they do not go past each other.
-    from_front: Option<u64>,
+    /// The last key from the back: the ends do not go past each other.
     from_back: Option<u64>,
 }
 
@@ -403,7 +441,7 @@ impl<'g, V> Range<'g, V> {
     pub(super) fn new(pinned: &'g Pinned<'_, V>, start: Bound<u64>, end: Bound<u64>) -> Self {
         let interval = interval(start, end);
         let front = Walk::new(interval);
-        Self { pinned, front, back: None, interval, from_front: None, from_back: None }
+        Self { pinned, front, back: None, interval, from_back: None }
     }
 }
 
@@ -416,7 +454,6 @@ impl<'g, V> Iterator for Range<'g, V> {
         if self.from_back.is_some_and(|back| key >= back) {
             return None;
         }
-        self.from_front = Some(key);
         Some((key, Ref::new(read_value(word))))
     }
 }
@@ -427,7 +464,7 @@ impl<V> DoubleEndedIterator for Range<'_, V> {
         let interval = self.interval;
         let back = self.back.get_or_insert_with(|| Box::new(Walk::new(interval)));
         let (key, word) = back.next(self.pinned)?;
-        if self.from_front.is_some_and(|front| key <= front) {
+        if self.front.last().is_some_and(|front| key <= front) {
             return None;
         }
         self.from_back = Some(key);

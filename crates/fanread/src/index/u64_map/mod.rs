@@ -43,6 +43,7 @@ use std::hash::{BuildHasher, RandomState};
 
 pub use crate::api::{Broken, Ref};
 use crate::api::{LoadError, MemoryUsage, Options, OwnsAndTakes};
+use crate::arch::Avx512;
 use crate::hash::permute::Scrambler;
 use crate::mem;
 use crate::mem::word;
@@ -80,6 +81,7 @@ use table::Table;
 pub struct U64Map<V> {
     table: Table,
     spelling: Scrambler,
+    kernel: Option<Avx512>,
     order: Order,
     shards: Shards<(), Garbage<V>>,
     values: PhantomData<OwnsAndTakes<V>>,
@@ -96,6 +98,7 @@ impl<V> U64Map<V> {
         Self {
             table: Table::new(),
             spelling: Scrambler::new(seed),
+            kernel: Avx512::detect(),
             order: Order::new(),
             shards: Shards::new(),
             values: PhantomData,

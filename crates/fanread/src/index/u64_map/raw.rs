@@ -29,6 +29,7 @@ use crate::sync::epoch::Unlinked;
 use crate::sync::lock::Lock;
 use crate::sync::shared::{Owned, Place, Retired};
 use crate::sync::shim::{self, AtomicPtr, AtomicU64, fence};
+use crate::sync::version::Version;
 
 /// A bucket in shared memory; see `layout.rs` for what is in it.
 #[derive(Debug)]
@@ -89,6 +90,20 @@ impl Bucket {
         let told = Spelling::told::<Self>();
         ((self.word(slot) ^ told.word(hash)) & told.mask == 0).then(|| self.value(slot))
     }
+}
+
+/// Buckets and their versions, as kernels take them.
+#[inline(always)]
+pub(super) fn shelves<'a>(
+    buckets: &'a [&Bucket; 8],
+    versions: &'a [&Version; 8],
+) -> arch::Shelves<'a> {
+    // SAFETY: a bucket is a line of eight atomics of eight bytes, of which kernels take the last four for words, too: they only copy
+    // them. A reference to one is a reference to the other.
+    let lines = unsafe { &*ptr::from_ref(buckets).cast::<[&[_; 8]; 8]>() };
+    // SAFETY: a version is a transparent wrapper of its word, and that of core's atomic.
+    let guards = unsafe { &*ptr::from_ref(versions).cast::<[&_; 8]>() };
+    arch::Shelves { lines, guards }
 }
 
 // SAFETY: a line of atomics, whose slots are free if their words are 0.

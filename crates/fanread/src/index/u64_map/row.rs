@@ -1,11 +1,13 @@
 //! Some keys that are looked for together: their lines are asked for, and looked at when other rows have been asked for.
 //!
-//! Two loops of some forty instructions a key. What they have in common is that a key mostly is in its home, in a segment whose words
-//! leave bits out; what else there is comes out as *late*, and is looked for by itself.
+//! What keys have in common is that one mostly is in its home, in a segment whose words leave bits out; what else there is comes
+//! out as *late*, and is looked for by itself. Eight keys are hashed by one kernel and found by another where the processor has
+//! them (`arch::Eights`), so that a key takes some fifty instructions, or else in two loops of twice as many.
 
-use super::raw::Bucket;
+use super::raw::{self, Bucket};
 use super::table::{Look, Names};
-use crate::arch::prefetch_many;
+use crate::arch::{Avx512, Eights, Wanted, prefetch_many};
+use crate::directory::{Bucket as _, Spelling};
 use crate::hash::permute::Scrambler;
 use crate::mem::word::Word;
 use crate::sync::epoch::Guard;
@@ -13,6 +15,9 @@ use crate::sync::version::Version;
 
 /// Keys of a row: a line of a run.
 pub(super) const ROW: usize = if cfg!(any(miri, small_leaves)) { 2 } else { 8 };
+
+/// Bits of all keys of a row.
+pub(super) const ALL: u64 = (1 << ROW) - 1;
 
 /// Does something for each key of a whole row: without a loop, whose end would be guessed wrongly behind branches that go either way.
 macro_rules! unrolled {
@@ -28,6 +33,7 @@ macro_rules! unrolled {
         )*
     };
 }
+pub(super) use unrolled;
 
 /// Where keys are looked for first.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +44,15 @@ pub(super) struct Row<'g> {
     len: usize,
     /// Whether one of the keys is in a segment whose words leave nothing out: then all are looked for one by one.
     is_small: bool,
+}
+
+/// What the lines of a row say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Told {
+    /// The keys whose values were found, a bit for each.
+    pub(super) found: u64,
+    /// The keys of which the lines do not tell. The next lines of these were asked for.
+    pub(super) late: u64,
 }
 
 impl<'g> Row<'g> {
@@ -54,45 +69,111 @@ impl<'g> Row<'g> {
     pub(super) fn ask(
         &mut self,
         names: &'g Names,
-        spelling: &Scrambler,
+        (spelling, kernel): (&Scrambler, Option<Avx512>),
         keys: &[u64],
         guard: &'g Guard,
     ) {
-        let mut is_small = false;
-        let mut ask = |i: usize, key: u64| {
-            let hash = spelling.hash(key);
+        let mut untold = 0;
+        let mut ask = |hash: u64| {
             let segment = names.segment(hash, guard);
-            is_small |= !segment.geometry.tells();
+            untold |= segment.geometry.untold();
             let (bucket, version) = segment.home_of(segment.geometry.home(hash));
             prefetch_many(bucket);
-            (self.hashes[i], self.buckets[i], self.versions[i]) = (hash, bucket, version);
+            (bucket, version)
         };
         if let Some(keys) = keys.as_array::<ROW>() {
-            unrolled!(i => ask(i, keys[i]));
+            match (kernel, keys.as_array(), self.hashes.as_mut_array()) {
+                (Some(kernel), Some(keys), Some(hashes)) => {
+                    spelling.hash_eight(kernel, keys, hashes);
+                }
+                _ => {
+                    unrolled!(i => self.hashes[i] = spelling.hash(keys[i]));
+                }
+            }
+            unrolled!(i => (self.buckets[i], self.versions[i]) = ask(self.hashes[i]));
         } else {
-            keys.iter().take(ROW).enumerate().for_each(|(i, key)| ask(i, *key));
+            for (i, key) in keys.iter().take(ROW).enumerate() {
+                self.hashes[i] = spelling.hash(*key);
+                (self.buckets[i], self.versions[i]) = ask(self.hashes[i]);
+            }
         }
-        (self.len, self.is_small) = (keys.len().min(ROW), is_small);
+        (self.len, self.is_small) = (keys.len().min(ROW), untold != 0);
     }
 
-    /// Looks at the lines that were asked for, and tells what they say of each key; returns of which they do not tell, a bit for
-    /// each. The next lines of these are asked for.
+    /// The hash of a key.
     #[inline(always)]
-    pub(super) fn look(&self, mut found: impl FnMut(usize, Option<Word>)) -> u64 {
-        if self.is_small {
-            return (1 << self.len) - 1;
+    pub(super) fn hash(&self, i: usize) -> u64 {
+        self.hashes[i]
+    }
+
+    /// Looks at the lines that were asked for; stores the values of keys that were found.
+    #[inline(always)]
+    pub(super) fn look(&self, kernel: Option<Avx512>, values: &mut [Word; ROW]) -> Told {
+        if self.len == ROW
+            && !self.is_small
+            && let (Some(kernel), Some(values)) = (kernel, values.as_mut_array())
+            && let Some(told) = self.look_at_eight(kernel, values)
+        {
+            return told;
         }
-        let mut late = 0;
+        self.look_at_each(values)
+    }
+
+    /// The same for a whole row of a large table; `None` if rows have another length.
+    #[inline(always)]
+    fn look_at_eight(&self, kernel: Avx512, values: &mut [Word; 8]) -> Option<Told> {
+        let (words, buckets) = (self.hashes.as_array()?, self.buckets.as_array()?);
+        let told = Spelling::told::<Bucket>();
+        let wanted = Wanted { words, with: told.taken(), mask: told.mask };
+        // ORDER: the kernel loads a version first and last, as `Version::begin` and `end` do.
+        let finds =
+            kernel.find(wanted, raw::shelves(buckets, self.versions.as_array()?), values);
+        if <Version>::has_changed(finds.changed) {
+            return Some(Told { found: 0, late: ALL });
+        }
+        let mut late = finds.absent;
+        if late.count_ones() as usize > ROW / 2 {
+            // Absent keys are looked for: no branch for each.
+            let passed =
+                |i: usize| u64::from(self.buckets[i].is_passed(self.hashes[i], told.mask)) << i;
+            let mut all = 0;
+            unrolled!(i => all |= passed(i));
+            late &= all;
+        }
+        let mut rest = late;
+        while rest != 0 {
+            let i = rest.trailing_zeros() as usize % ROW;
+            // A key whose home was not passed was absent when the bucket was looked at.
+            if self.buckets[i].is_passed(self.hashes[i], told.mask) {
+                self.buckets[i].ask_next();
+            } else {
+                late &= !(1 << i);
+            }
+            rest &= rest - 1;
+        }
+        Some(Told { found: ALL & !finds.absent, late })
+    }
+
+    /// The same key by key.
+    #[inline(always)]
+    fn look_at_each(&self, values: &mut [Word; ROW]) -> Told {
+        if self.is_small {
+            return Told { found: 0, late: (1 << self.len) - 1 };
+        }
+        let mut told = Told { found: 0, late: 0 };
         let mut look = |i: usize| match self.buckets[i].look(self.hashes[i], self.versions[i]) {
-            Look::Value(word) => found(i, Some(word)),
-            Look::Absent => found(i, None),
-            Look::Unknown => late |= 1 << i,
+            Look::Value(word) => {
+                values[i] = word;
+                told.found |= 1 << i;
+            }
+            Look::Absent => {}
+            Look::Unknown => told.late |= 1 << i,
         };
         if self.len == ROW {
             unrolled!(i => look(i));
         } else {
             (0..self.len.min(ROW)).for_each(look);
         }
-        late
+        told
     }
 }

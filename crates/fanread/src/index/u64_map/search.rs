@@ -3,7 +3,7 @@
 use core::ops::Bound;
 
 use super::raw::read_value;
-use super::row::{ROW, Row};
+use super::row::{ROW, Row, unrolled};
 use super::table::{Look, Segment};
 use super::{Pinned, Range, Ref, U64Map};
 use crate::mem::word::{Read, Word};
@@ -129,10 +129,11 @@ impl<V> Pinned<'_, V> {
             found.fill_with(|| answer(None));
             return;
         };
+        let hashing = (&map.spelling, map.kernel);
         let mut rows = [Row::new(names, guard); ROWS];
         let mut ahead = keys.chunks(ROW);
         for (row, keys) in rows.iter_mut().zip(&mut ahead) {
-            row.ask(names, &map.spelling, keys, guard);
+            row.ask(names, hashing, keys, guard);
         }
         let mut next = 0;
         for (keys, found) in keys.chunks(BLOCK).zip(found.chunks_mut(BLOCK)) {
@@ -140,17 +141,27 @@ impl<V> Pinned<'_, V> {
             for (at, found) in (0..BLOCK).step_by(ROW).zip(found.chunks_mut(ROW)) {
                 let row = &mut rows[next % ROWS];
                 next += 1;
-                late |= row.look(|i, word| found[i] = answer(word)) << at;
+                let mut values = [core::ptr::null_mut(); ROW];
+                let told = row.look(map.kernel, &mut values);
+                late |= told.late << at;
+                // Those that are late are answered once more.
+                let value = |i: usize| (told.found >> i & 1 != 0).then_some(values[i]);
+                if let Some(found) = found.as_mut_array::<ROW>() {
+                    unrolled!(i => found[i] = answer(value(i)));
+                } else {
+                    found.iter_mut().enumerate().for_each(|(i, found)| *found = answer(value(i)));
+                }
                 // As many lines are on their way as there are places.
                 if let Some(keys) = ahead.next() {
-                    row.ask(names, &map.spelling, keys, guard);
+                    row.ask(names, hashing, keys, guard);
                 }
             }
             // Few need another line than the first. These were asked for while the others were looked at.
             while late != 0 {
                 let i = late.trailing_zeros() as usize;
                 late &= late - 1;
-                found[i] = answer(map.find_word(keys[i], guard));
+                let hash = map.spelling.hash(keys[i]);
+                found[i] = answer(names.segment(hash, guard).find_late(hash));
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::layout::{FREE, GONE, SLOTS};
 use super::raw::Bucket;
 use crate::arch::prefetch;
-use crate::directory::{self, Bucket as _, Spelling};
+use crate::directory::{self, BLOCK_BUCKETS, Bucket as _, Spelling};
 use crate::mem::word::Word;
 use crate::sync::epoch::Guard;
 use crate::sync::version::Version;
@@ -53,7 +53,7 @@ impl Bucket {
 
     /// Asks for the lines behind it.
     #[inline(always)]
-    fn ask_next(&self) {
+    pub(super) fn ask_next(&self) {
         prefetch(core::ptr::from_ref(self).wrapping_add(1));
         prefetch(core::ptr::from_ref(self).wrapping_add(2));
     }
@@ -134,6 +134,33 @@ impl Segment {
         } else {
             None
         }
+    }
+
+    /// Finds the value of a hash of which its home did not tell: mostly it is in one of the next buckets.
+    #[inline(always)]
+    pub(super) fn find_late(&self, hash: u64) -> Option<Word> {
+        if !self.geometry.tells() {
+            return self.find_again(hash);
+        }
+        let home = self.geometry.home(hash);
+        let version = self.home_of(home).1;
+        let seen = version.begin();
+        // Those of the home's block: their version is the home's.
+        let end = self.buckets().min((home / BLOCK_BUCKETS + 1) * BLOCK_BUCKETS);
+        for at in home + 1..end {
+            let bucket = self.bucket(at);
+            if let Some(slot) = bucket.likely(hash) {
+                match bucket.value_told(slot, hash) {
+                    Some(value) if version.end(seen).is_some() => return Some(value),
+                    _ => break,
+                }
+            }
+            if !bucket.is_passed(hash, Spelling::told::<Bucket>().mask) {
+                break;
+            }
+        }
+        // Also if it was not found: it was the version, maybe, that was not what it had been.
+        self.find_again(hash)
     }
 
     /// The same for a hash that went past its home.
