@@ -122,6 +122,13 @@ pub(crate) struct Finds {
 
 /// Kernels for eight words at a time. Whoever has none of them goes word by word.
 pub(crate) trait Eights: Copy {
+    /// Counts the words of a line that are below a number.
+    fn count_below(self, line: &[AtomicU64; 8], number: u64) -> usize;
+
+    /// The least of some numbers: `least`, and how far each of `words` is above `from`, or with `UP` not set, below it. What is on
+    /// the other side is further away than all that is on this.
+    fn nearest<const UP: bool>(self, words: &[AtomicU64], from: u64, least: u64) -> u64;
+
     /// Copies a line of shared words.
     fn copy_line(self, line: &[AtomicU64; 8], to: &mut [u64; 8]);
 

@@ -39,6 +39,14 @@ impl super::Lanes for Avx512 {
 
 #[cfg(not(all(target_arch = "x86_64", not(any(miri, loom, shuttle, fanread_tsan)))))]
 impl super::Eights for Avx512 {
+    fn count_below(self, _line: &[AtomicU64; 8], _number: u64) -> usize {
+        match self {}
+    }
+
+    fn nearest<const UP: bool>(self, _words: &[AtomicU64], _from: u64, _least: u64) -> u64 {
+        match self {}
+    }
+
     fn copy_line(self, _line: &[AtomicU64; 8], _to: &mut [u64; 8]) {
         match self {}
     }

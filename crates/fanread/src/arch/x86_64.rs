@@ -218,6 +218,83 @@ impl Avx512 {
 
 impl super::Eights for Avx512 {
     #[inline(always)]
+    fn count_below(self, line: &[AtomicU64; 8], number: u64) -> usize {
+        let below: u64;
+        // SAFETY: as in `match_u16`.
+        unsafe {
+            asm!(
+                "vpbroadcastq zmm16, {number}",
+                // Not below or the same, from the other side.
+                "vpcmpnleuq k1, zmm16, zmmword ptr [{line}]",
+                "kmovd {below:e}, k1",
+                "popcnt {below:e}, {below:e}",
+                number = in(reg) number,
+                line = in(reg) line.as_ptr(),
+                below = out(reg) below,
+                out("zmm16") _,
+                out("k1") _,
+                options(readonly, nostack),
+            );
+        }
+        below as usize
+    }
+
+    #[inline(always)]
+    fn nearest<const UP: bool>(self, words: &[AtomicU64], from: u64, least: u64) -> u64 {
+        let (eights, rest) = (words.len() / 8, words.len() % 8);
+        let result;
+        // SAFETY: as in `match_u16`: reads the words that are borrowed, whole vectors of eight and what is left, for which the
+        // processor loads no more than the mask says.
+        unsafe {
+            asm!(
+                "vpbroadcastq zmm16, {from}",
+                "vpbroadcastq zmm17, {result}",
+                "kmovd k1, {rest:e}",
+                "test {eights}, {eights}",
+                "jz 3f",
+                "2:",
+                "vmovdqu64 zmm18, zmmword ptr [{at}]",
+                ".if {up}",
+                "vpsubq zmm18, zmm18, zmm16",
+                ".else",
+                "vpsubq zmm18, zmm16, zmm18",
+                ".endif",
+                "vpminuq zmm17, zmm17, zmm18",
+                "add {at}, 64",
+                "dec {eights}",
+                "jnz 2b",
+                "3:",
+                "vmovdqu64 zmm18{{k1}}{{z}}, zmmword ptr [{at}]",
+                ".if {up}",
+                "vpsubq zmm18, zmm18, zmm16",
+                ".else",
+                "vpsubq zmm18, zmm16, zmm18",
+                ".endif",
+                "vpminuq zmm17{{k1}}, zmm17, zmm18",
+                "vextracti64x4 ymm18, zmm17, 1",
+                "vpminuq ymm17, ymm17, ymm18",
+                "vextracti64x2 xmm18, ymm17, 1",
+                "vpminuq xmm17, xmm17, xmm18",
+                "vpermilpd xmm18, xmm17, 1",
+                "vpminuq xmm17, xmm17, xmm18",
+                "vmovq {result}, xmm17",
+                from = in(reg) from,
+                at = inout(reg) words.as_ptr() => _,
+                eights = inout(reg) eights => _,
+                rest = in(reg) (1_u32 << rest) - 1,
+                result = inout(reg) least => result,
+                up = const UP as u32,
+                out("zmm16") _,
+                out("zmm17") _,
+                out("zmm18") _,
+                out("k1") _,
+                options(readonly, nostack),
+            );
+        }
+        result
+    }
+
+    #[inline(always)]
     fn copy_line(self, line: &[AtomicU64; 8], to: &mut [u64; 8]) {
         // SAFETY: both have 64 bytes; each part of 8 is loaded by one access (see `match_u16`).
         unsafe { self.copy_bytes(line.as_ptr().cast(), to.as_mut_ptr().cast()) };

@@ -106,6 +106,13 @@ pub(super) fn shelves<'a>(
     arch::Shelves { lines, guards }
 }
 
+/// Words, as kernels take them.
+#[inline(always)]
+pub(super) fn plain(words: &[AtomicU64]) -> &[core::sync::atomic::AtomicU64] {
+    // SAFETY: our atomics are core's, or transparent wrappers of them.
+    unsafe { core::slice::from_raw_parts(words.as_ptr().cast(), words.len()) }
+}
+
 // SAFETY: a line of atomics, whose slots are free if their words are 0.
 unsafe impl directory::Bucket for Bucket {
     type Entry = Word;

@@ -19,11 +19,11 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use smallvec::SmallVec;
 
-use super::raw::Heap;
-use crate::arch::prefetch;
+use super::raw::{self, Heap};
+use crate::arch::{Avx512, Eights, prefetch};
 use crate::mem::AllocError;
 use crate::sync::shared::Owned;
-use crate::sync::shim::{AtomicU32, AtomicU64};
+use crate::sync::shim::{self, AtomicU32, AtomicU64};
 use crate::sync::version::Version;
 
 /// Words of the largest run.
@@ -382,7 +382,12 @@ impl Run {
     ///
     /// Keys are mostly spread evenly enough to guess where one is, within a line or two: `guess` is what [`Hint::ask`] said.
     #[inline(always)]
-    pub(super) fn rank(words: &[AtomicU64], key: u64, guess: usize) -> usize {
+    pub(super) fn rank(
+        words: &[AtomicU64],
+        key: u64,
+        guess: usize,
+        kernel: Option<Avx512>,
+    ) -> usize {
         // Relaxed: published with the run.
         let below = |word: &AtomicU64| word.load(Relaxed) < key;
         let from = guess.min(words.len().saturating_sub(WINDOW));
@@ -392,7 +397,11 @@ impl Run {
         // Without a branch: which line, and how many in the line.
         let line = usize::from(below(&window[LINE])) * LINE;
         let inside = window[line..].first_chunk::<LINE>().expect("one of two");
-        let inside = line + inside.iter().map(|word| usize::from(below(word))).sum::<usize>();
+        let inside = line
+            + match (kernel, inside.as_array()) {
+                (Some(kernel), Some(inside)) => kernel.count_below(shim::line(inside), key),
+                _ => inside.iter().map(|word| usize::from(below(word))).sum::<usize>(),
+            };
         match inside {
             0 => Self::rank_below(words, key, from),
             WINDOW => Self::rank_above(words, key, from + WINDOW),
@@ -425,24 +434,40 @@ impl Run {
     /// How many of the sorted keys are behind a walk that is to begin at `from`: below it on the way up, or else, before it
     /// on the way down, at or below.
     #[inline(always)]
-    pub(super) fn split<const UP: bool>(words: &[AtomicU64], from: u64, guess: usize) -> usize {
+    pub(super) fn split<const UP: bool>(
+        words: &[AtomicU64],
+        from: u64,
+        guess: usize,
+        kernel: Option<Avx512>,
+    ) -> usize {
         match from.checked_add(1) {
-            _ if UP => Self::rank(words, from, guess),
-            Some(above) => Self::rank(words, above, guess),
+            _ if UP => Self::rank(words, from, guess, kernel),
+            Some(above) => Self::rank(words, above, guess, kernel),
             None => words.len(),
         }
     }
 
     /// The key at `from` or nearest to it, above or below. In a run of all numbers it may be one that is not there, the last.
     #[inline(always)]
-    pub(super) fn nearest<const UP: bool>(&self, from: u64, guess: usize) -> Option<u64> {
+    pub(super) fn nearest<const UP: bool>(
+        &self,
+        from: u64,
+        guess: usize,
+        kernel: Option<Avx512>,
+    ) -> Option<u64> {
         // Keys on the wrong side are further away than the run's border.
         let distance = |key: u64| if UP { key.wrapping_sub(from) } else { from.wrapping_sub(key) };
         let (words, fresh) = self.parts();
-        let at = Self::split::<UP>(words, from, guess);
+        let at = Self::split::<UP>(words, from, guess, kernel);
         let sorted = if UP { words.get(at) } else { words[..at].last() };
         // Relaxed: published with the run.
         let sorted = sorted.map_or(u64::MAX, |word| distance(word.load(Relaxed)));
+        let border = distance(if UP { self.last } else { self.low });
+        let key = |least| if UP { from + least } else { from - least };
+        if let Some(kernel) = kernel {
+            let least = kernel.nearest::<UP>(raw::plain(fresh), from, sorted);
+            return (least <= border).then(|| key(least));
+        }
         // Some at a time: each minimum waits for the one before.
         let (some, rest) = fresh.as_chunks::<4>();
         let mut least = [sorted; 4];
@@ -454,8 +479,7 @@ impl Run {
         let [a, b, c, d] = least;
         let least = a.min(b).min(c.min(d));
         let least = rest.iter().fold(least, |least, word| least.min(distance(word.load(Relaxed))));
-        let border = distance(if UP { self.last } else { self.low });
-        (least <= border).then(|| if UP { from + least } else { from - least })
+        (least <= border).then(|| key(least))
     }
 
     /// All keys, ascending, each once.
@@ -518,7 +542,10 @@ mod tests {
                     let below = keys.iter().filter(|k| **k < key).count();
                     // Wherever a search begins: the hint that says may be another run's.
                     for guess in [0, 1, 8, 64, 393, 1000, below] {
-                        let rank = Run::rank(run.get().parts().0, key, guess);
+                        let rank = Run::rank(run.get().parts().0, key, guess, None);
+                        assert_eq!(rank, below, "{key} in {keys:?} from {guess}");
+                        let kernel = Avx512::detect();
+                        let rank = Run::rank(run.get().parts().0, key, guess, kernel);
                         assert_eq!(rank, below, "{key} in {keys:?} from {guess}");
                     }
                 }
@@ -535,10 +562,12 @@ mod tests {
         }
         let keys = [13, 15, 20, 70, 90, 99];
         for (from, guess) in (10..=99).zip((0..6).cycle()) {
-            let above = keys.iter().copied().find(|key| *key >= from);
-            assert_eq!(run.get().nearest::<true>(from, guess), above, "above {from}");
-            let below = keys.iter().copied().rfind(|key| *key <= from);
-            assert_eq!(run.get().nearest::<false>(from, guess), below, "below {from}");
+            for kernel in [None, Avx512::detect()] {
+                let above = keys.iter().copied().find(|key| *key >= from);
+                assert_eq!(run.get().nearest::<true>(from, guess, kernel), above, "above {from}");
+                let below = keys.iter().copied().rfind(|key| *key <= from);
+                assert_eq!(run.get().nearest::<false>(from, guess, kernel), below, "below {from}");
+            }
         }
     }
 

@@ -197,7 +197,7 @@ impl<V> Pinned<'_, V> {
             return Some((from, Ref::new(read_value(word))));
         }
         let (run, guess) = run?;
-        if let Some(key) = run.nearest::<UP>(from, guess)
+        if let Some(key) = run.nearest::<UP>(from, guess, map.kernel)
             && let Some(word) = map.find_word(key, guard)
         {
             return Some((key, Ref::new(read_value(word))));
