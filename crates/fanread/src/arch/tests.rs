@@ -233,3 +233,132 @@ fn keys_are_the_same_if_all_of_their_bytes_are() {
         }
     }
 }
+
+/// What each kernel for eight words means.
+#[cfg(all(target_arch = "x86_64", not(any(miri, loom, shuttle, fanread_tsan))))]
+mod eights {
+    use testkit::Rng;
+
+    use super::*;
+    use crate::arch::{Avx512, Eights, Finds, Shelves, Wanted};
+
+    #[test]
+    fn eight_words_are_copied() {
+        let Some(kernel) = Avx512::detect() else { return };
+        for line in lines() {
+            let (mut to, mut again) = ([1; 8], [1; 8]);
+            kernel.copy_line(&line.map(AtomicU64::new), &mut to);
+            kernel.copy(&line, &mut again);
+            assert_eq!((to, again), (line, line));
+        }
+    }
+
+    #[test]
+    fn eight_numbers_are_scrambled_as_one_by_one() {
+        let Some(kernel) = Avx512::detect() else { return };
+        let mut rng = Rng::new(1);
+        for line in lines() {
+            let [sums, factors]: [[u64; 3]; 2] =
+                [0, 0].map(|_| core::array::from_fn(|_| rng.next_u64()));
+            let mut hashes = [0; 8];
+            kernel.scramble(&line, (&sums, &factors), &mut hashes);
+            let step = |x: u64, i: usize| (x ^ sums[i]).wrapping_mul(factors[i]);
+            let hash = |x| step(step(step(x, 0).swap_bytes(), 1).swap_bytes(), 2);
+            assert_eq!(hashes, line.map(hash));
+        }
+    }
+
+    #[test]
+    fn the_words_of_a_line_below_a_number_are_counted() {
+        let Some(kernel) = Avx512::detect() else { return };
+        for line in lines() {
+            let near = line.iter().flat_map(|word| [word.wrapping_sub(1), *word, word | 1]);
+            for number in near.chain([0, 1, 1 << 63, u64::MAX]) {
+                let below = line.iter().filter(|word| **word < number).count();
+                assert_eq!(kernel.count_below(&line.map(AtomicU64::new), number), below);
+            }
+        }
+    }
+
+    #[test]
+    fn the_nearest_of_any_number_of_words_is_found() {
+        let Some(kernel) = Avx512::detect() else { return };
+        let mut rng = Rng::new(2);
+        for len in 0..70 {
+            let words: Vec<u64> =
+                (0..len).map(|_| rng.next_u64() >> (rng.next_u64() % 64)).collect();
+            // A word behind them that would be the nearest if it were looked at.
+            let shared: Vec<_> = words.iter().map(|word| AtomicU64::new(*word)).collect();
+            for from in words.iter().copied().chain([0, 1, 1 << 63, u64::MAX, rng.next_u64()]) {
+                let mut shared = shared.iter().map(|word| AtomicU64::new(word.load(Relaxed)));
+                let mut with_more: Vec<_> = shared.by_ref().collect();
+                with_more.push(AtomicU64::new(from));
+                let shared = &with_more[..len];
+                for least in [u64::MAX, 1 << 40, 0] {
+                    let up = words.iter().map(|word| word.wrapping_sub(from));
+                    let down = words.iter().map(|word| from.wrapping_sub(*word));
+                    let [up, down] = [up.min(), down.min()].map(|n| n.unwrap_or(least).min(least));
+                    assert_eq!(kernel.nearest::<true>(shared, from, least), up);
+                    assert_eq!(kernel.nearest::<false>(shared, from, least), down);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn partners_are_found_in_eight_lines() {
+        let Some(kernel) = Avx512::detect() else { return };
+        let mut rng = Rng::new(3);
+        for mask in [u64::MAX, u64::MAX >> 8, 0xffff_ffff, 1 << 63] {
+            let (with, mut all) = (1 << 55, 0);
+            for round in 0..300 {
+                // Few different words, so that some are there, in any place, and some twice.
+                let mut word = || rng.next_u64() & 0x0380_0000_0000_0003 | with;
+                let lines: [[u64; 8]; 8] = core::array::from_fn(|i| {
+                    core::array::from_fn(|j| if j < 4 { word() } else { (i * 8 + j) as u64 })
+                });
+                let words: [u64; 8] = core::array::from_fn(|_| word() & !with);
+                let shared = lines.map(|line| line.map(AtomicU64::new));
+                let guards: [AtomicU64; 8] = core::array::from_fn(|i| AtomicU64::new(i as u64));
+                let at = Shelves { lines: &shared.each_ref(), guards: &guards.each_ref() };
+                let mut partners = [core::ptr::null_mut(); 8];
+                let finds = kernel.find(Wanted { words: &words, with, mask }, at, &mut partners);
+                let mut absent = 0;
+                for i in 0..8 {
+                    let same = |j: &usize| ((words[i] | with) ^ lines[i][*j]) & mask == 0;
+                    match (0..4).find(same) {
+                        Some(j) => assert_eq!(partners[i].addr(), i * 8 + j + 4, "{round}"),
+                        None => absent |= 1 << i,
+                    }
+                }
+                assert_eq!(finds, Finds { absent, changed: 0 }, "{round}");
+                all |= absent;
+            }
+            assert!(all == 255 || mask == 1 << 63, "each was absent once");
+        }
+    }
+
+    #[test]
+    fn a_guard_that_changes_is_told_of() {
+        let Some(kernel) = Avx512::detect() else { return };
+        let (line, guard, stop) =
+            ([0; 8].map(AtomicU64::new), AtomicU64::new(0), AtomicU64::new(0));
+        let changed = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while stop.load(Relaxed) == 0 {
+                    guard.fetch_add(4, Relaxed);
+                }
+            });
+            let at = Shelves { lines: &[&line; 8], guards: &[&guard; 8] };
+            let look = || {
+                let mut partners = [core::ptr::null_mut(); 8];
+                let wanted = Wanted { words: &[0; 8], with: 0, mask: u64::MAX };
+                kernel.find(wanted, at, &mut partners).changed
+            };
+            let seen = (0..100_000_000_u64).map(|_| look()).find(|changed| *changed != 0);
+            stop.store(1, Relaxed);
+            seen
+        });
+        assert!(changed.is_some_and(|bits| bits.trailing_zeros() >= 2));
+    }
+}

@@ -201,6 +201,7 @@ impl Avx512 {
     ///
     /// They can be read, and those at `to` be written by nobody else.
     #[inline(always)]
+    #[expect(clippy::unused_self, reason = "proves that the instructions exist")]
     unsafe fn copy_bytes(self, from: *const u8, to: *mut u8) {
         // SAFETY: `self` proves that the instructions exist; the caller vouches for the rest.
         unsafe {

@@ -53,7 +53,7 @@ struct Piece<'g> {
     late: u64,
 }
 
-impl<'g> Piece<'g> {
+impl Piece<'_> {
     /// Looks at the lines that were asked for, and asks for the next ones where they do not tell.
     #[inline(always)]
     fn look(&mut self, kernel: Option<Avx512>) {
@@ -95,15 +95,15 @@ impl Found {
         self.at = 0;
         if piece.ready == ALL {
             self.len = ROW;
-            match (kernel, self.keys.as_mut_array(), self.values.as_mut_array()) {
-                (Some(kernel), Some(keys), Some(values)) => {
-                    let (from, words) = (piece.keys.as_array(), piece.values.as_array());
-                    from.zip(words).into_iter().for_each(|(from, words)| {
-                        kernel.copy(from, keys);
-                        kernel.copy(words, values);
-                    });
-                }
-                _ => (self.keys, self.values) = (piece.keys, piece.values),
+            if let Some(kernel) = kernel
+                && let (Some(from), Some(to)) = (piece.keys.as_array(), self.keys.as_mut_array())
+                && let (Some(words), Some(values)) =
+                    (piece.values.as_array(), self.values.as_mut_array())
+            {
+                kernel.copy(from, to);
+                kernel.copy(words, values);
+            } else {
+                (self.keys, self.values) = (piece.keys, piece.values);
             }
         } else {
             self.take_some(piece);
@@ -253,7 +253,11 @@ impl<'g, const UP: bool> Keys<'g, UP> {
     /// Takes the next keys of the order; returns how many.
     #[inline(always)]
     fn next<V>(&mut self, pinned: &'g Pinned<'g, V>, keys: &mut [u64; ROW]) -> usize {
-        let len = if self.take_all(pinned.map.kernel, keys) { ROW } else { self.keys_of_runs(pinned, keys) };
+        let len = if self.take_all(pinned.map.kernel, keys) {
+            ROW
+        } else {
+            self.keys_of_runs(pinned, keys)
+        };
         if len > 0 && self.is_outside(keys[len - 1]) {
             (self.run, self.from) = (None, None);
             return keys[..len].partition_point(|key| !self.is_outside(*key));
@@ -285,7 +289,7 @@ impl<'g, const UP: bool> Keys<'g, UP> {
         match (kernel, words.as_array(), keys.as_mut_array()) {
             (Some(kernel), Some(words), Some(keys)) if UP => {
                 kernel.copy_line(shim::line(words), keys);
-            },
+            }
             _ => {
                 for (i, word) in words.iter().enumerate() {
                     keys[if UP { i } else { ROW - 1 - i }] = word.load(Relaxed);

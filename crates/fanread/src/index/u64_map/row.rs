@@ -82,13 +82,12 @@ impl<'g> Row<'g> {
             (bucket, version)
         };
         if let Some(keys) = keys.as_array::<ROW>() {
-            match (kernel, keys.as_array(), self.hashes.as_mut_array()) {
-                (Some(kernel), Some(keys), Some(hashes)) => {
-                    spelling.hash_eight(kernel, keys, hashes);
-                }
-                _ => {
-                    unrolled!(i => self.hashes[i] = spelling.hash(keys[i]));
-                }
+            if let Some(kernel) = kernel
+                && let (Some(keys), Some(hashes)) = (keys.as_array(), self.hashes.as_mut_array())
+            {
+                spelling.hash_eight(kernel, keys, hashes);
+            } else {
+                unrolled!(i => self.hashes[i] = spelling.hash(keys[i]));
             }
             unrolled!(i => (self.buckets[i], self.versions[i]) = ask(self.hashes[i]));
         } else {
@@ -126,8 +125,7 @@ impl<'g> Row<'g> {
         let told = Spelling::told::<Bucket>();
         let wanted = Wanted { words, with: told.taken(), mask: told.mask };
         // ORDER: the kernel loads a version first and last, as `Version::begin` and `end` do.
-        let finds =
-            kernel.find(wanted, raw::shelves(buckets, self.versions.as_array()?), values);
+        let finds = kernel.find(wanted, raw::shelves(buckets, self.versions.as_array()?), values);
         if <Version>::has_changed(finds.changed) {
             return Some(Told { found: 0, late: ALL });
         }
