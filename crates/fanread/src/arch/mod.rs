@@ -8,8 +8,9 @@
 //!
 //! # Invariants
 //!
-//! * **A1** A kernel accesses only the words it was given, and writes nothing.
-//! * **A2** Every twin returns what the portable one returns for the same words.
+//! * **A1** A kernel accesses only the words it was given, and writes nothing but what it was given for its results.
+//! * **A2** Every twin returns what the portable one returns for the same words. Kernels for eight words ([`Eights`]) have no
+//!   portable twin: `tests.rs` says what they return, and their callers have other ways.
 //!
 //! `tests.rs` checks A2.
 

@@ -50,7 +50,7 @@ pub(super) fn match_u16(line: &[AtomicU64; 8], tag: u16) -> u32 {
     }
 }
 
-/// Proof that the processor and the system support AVX-512 BW, DQ and VL, which came together, and BMI1, which is older.
+/// Proof that the processor and the system support AVX-512 BW, DQ and VL, which came together, and BMI1 and POPCNT, which are older.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Avx512(());
 
@@ -59,7 +59,9 @@ impl Avx512 {
         let has_vectors = std::is_x86_feature_detected!("avx512bw")
             && std::is_x86_feature_detected!("avx512dq")
             && std::is_x86_feature_detected!("avx512vl");
-        (has_vectors && std::is_x86_feature_detected!("bmi1")).then_some(Self(()))
+        let counts =
+            std::is_x86_feature_detected!("bmi1") && std::is_x86_feature_detected!("popcnt");
+        (has_vectors && counts).then_some(Self(()))
     }
 }
 
