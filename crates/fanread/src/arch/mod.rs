@@ -95,6 +95,10 @@ pub(crate) trait Lanes: Copy {
 }
 
 /// Eight words that are looked for in a line each; see [`Eights`].
+#[cfg_attr(
+    not(all(target_arch = "x86_64", not(any(miri, loom, shuttle, fanread_tsan)))),
+    allow(dead_code, reason = "other processors have no such kernels yet")
+)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
     pub(crate) words: &'a [u64; 8],
@@ -106,6 +110,10 @@ pub(crate) struct Wanted<'a> {
 
 /// Where eight words are looked for: in the first half of a line each, whose second half has a partner for each word of the first.
 /// Each line has a guard, which is loaded before the line and once more behind it.
+#[cfg_attr(
+    not(all(target_arch = "x86_64", not(any(miri, loom, shuttle, fanread_tsan)))),
+    allow(dead_code, reason = "other processors have no such kernels yet")
+)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shelves<'a> {
     pub(crate) lines: &'a [&'a [AtomicU64; 8]; 8],
@@ -113,6 +121,10 @@ pub(crate) struct Shelves<'a> {
 }
 
 /// What a kernel has found of eight words.
+#[cfg_attr(
+    not(all(target_arch = "x86_64", not(any(miri, loom, shuttle, fanread_tsan)))),
+    allow(dead_code, reason = "other processors have no such kernels yet")
+)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Finds {
     /// Which words are in none of the first four words of their lines: bit `i` for word `i`.
