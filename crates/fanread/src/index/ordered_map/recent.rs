@@ -36,7 +36,7 @@ const SMALL: bool = cfg!(any(test, shuttle, small_leaves, miri));
 ///
 /// More push others out of the second-level cache. With half as many, one lookup in eighty of what was written a thousand writes ago, and of
 /// what is written anew, finds its slot taken, and now one in a thousand.
-const LINES: usize = if SMALL { 1 } else { 1 << 11 };
+const LINES: usize = if SMALL { 2 } else { 1 << 11 };
 
 /// Slots of a line that are used: all.
 ///

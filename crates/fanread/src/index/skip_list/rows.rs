@@ -56,7 +56,20 @@ impl Set {
     }
 }
 
-impl Iterator for Set {
+impl IntoIterator for Set {
+    type Item = usize;
+    type IntoIter = Each;
+
+    #[inline(always)]
+    fn into_iter(self) -> Each {
+        Each(self.0)
+    }
+}
+
+/// The searches of a set.
+struct Each(u64);
+
+impl Iterator for Each {
     type Item = usize;
 
     #[inline(always)]
