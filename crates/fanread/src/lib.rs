@@ -1,7 +1,7 @@
 //! Indexes that keep many memory reads in flight at once.
 //!
 //! A lookup in an index larger than the cache waits for one line of memory after another. The maps of
-//! this crate ask for the lines of a lookup together, so that a lookup waits once or twice.
+//! this crate ask for the lines of a lookup together, so that a lookup waits one to three times.
 //!
 //! # Which map
 //!
