@@ -17,7 +17,7 @@
 pub(crate) const DEPTH: usize = if cfg!(any(loom, shuttle, miri)) { 2 } else { 16 };
 
 /// The numbers of the bits that are set: of those searches of a batch that are not done.
-pub(crate) struct Bits(pub(crate) u32);
+pub(crate) struct Bits(pub(crate) u64);
 
 impl Iterator for Bits {
     type Item = usize;

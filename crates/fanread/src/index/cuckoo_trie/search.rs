@@ -357,7 +357,7 @@ impl<V> CuckooTrie<V> {
                 again |= 1 << i;
             }
         }
-        for i in Bits(again) {
+        for i in Bits(again.into()) {
             let (Some(guess), Some(hint)) = (&guesses[i], hints[i]) else { continue };
             if let Some(look) = guess.look_second(hint.trie, kernel, keys[i], hint.hash) {
                 left &= !(1 << i);
@@ -381,7 +381,7 @@ impl<V> CuckooTrie<V> {
     ) {
         // By a function: an array of constants would be copied, half a kilobyte each.
         let mut descents: [_; DEPTH] = core::array::from_fn(|_| None);
-        for i in Bits(under_way) {
+        for i in Bits(under_way.into()) {
             let Some(hint) = hints[i] else { continue };
             descents[i] = Some(hint.trie.descent(keys[i]));
             if let Some(descent) = &mut descents[i] {
@@ -389,7 +389,7 @@ impl<V> CuckooTrie<V> {
             }
         }
         while under_way != 0 {
-            for i in Bits(under_way) {
+            for i in Bits(under_way.into()) {
                 let (Some(descent), Some(hint)) = (&mut descents[i], hints[i]) else {
                     under_way &= !(1 << i);
                     found(i, None);

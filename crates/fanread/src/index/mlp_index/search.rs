@@ -771,7 +771,7 @@ impl<V> Pinned<'_, V> {
                     *asked = Some((level, map.ask(tables, level, *key)));
                 }
             }
-            for i in Bits(left) {
+            for i in Bits(left.into()) {
                 let (Some(first), key) = (firsts[i], keys[i]) else { continue };
                 let read = match MlpIndex::<V>::find_in([first.pair[1]], key) {
                     Some(word) => Some(read_value(word)),

@@ -14,6 +14,7 @@ use super::directory::{self, Directory, PATIENCE};
 use super::key::SkipKey;
 use super::layout::{DEAD, Link};
 use super::raw::{Node, Tower};
+use crate::batch::Bits;
 
 /// Searches of a row. The longest ones of a row go on by themselves, so long rows are better; this machine's kind has requests for
 /// some 48 lines under way.
@@ -58,25 +59,11 @@ impl Set {
 
 impl IntoIterator for Set {
     type Item = usize;
-    type IntoIter = Each;
+    type IntoIter = Bits;
 
     #[inline(always)]
-    fn into_iter(self) -> Each {
-        Each(self.0)
-    }
-}
-
-/// The searches of a set.
-struct Each(u64);
-
-impl Iterator for Each {
-    type Item = usize;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<usize> {
-        let bits = self.0;
-        self.0 &= bits.wrapping_sub(1);
-        (bits != 0).then_some(bits.trailing_zeros() as usize)
+    fn into_iter(self) -> Bits {
+        Bits(self.0)
     }
 }
 
