@@ -46,7 +46,7 @@ const FIRST: u64 = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 512 };
 
 /// How many nodes a search goes along on [`LEVEL`] before it begins again at the head.
 ///
-/// Where a third of the nodes came after the directory was made, more than eight in a row are seldom; keys that ascend
+/// Where a ninth of the nodes came after the directory was made, more than eight in a row are seldom; keys that ascend
 /// come all behind its last entry.
 pub(super) const PATIENCE: u32 = if cfg!(any(shuttle, small_leaves, miri)) { 1 } else { 8 };
 

@@ -16,8 +16,7 @@ use super::layout::{DEAD, Link};
 use super::raw::{Node, Tower};
 use crate::batch::Bits;
 
-/// Searches of a row. The longest ones of a row go on by themselves, so long rows are better; this machine's kind has requests for
-/// some 48 lines under way.
+/// Searches of a row. Where few of a row are left they wait for nearly every line, so long rows are better.
 const ROW: usize = if cfg!(any(shuttle, miri)) { 2 } else { 64 };
 
 /// Searches of a row of few keys, whose state is to be small.

@@ -635,7 +635,7 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
     ///
     /// # Cost
     ///
-    /// The line fetches of `get`, those of 16 keys at once.
+    /// The line fetches of `get`, those of 64 numbers at once, or of 16 keys of another type.
     ///
     /// # Panics
     ///
