@@ -15,8 +15,8 @@
 //! That a group has no other keys is known from its buckets, that there is no group from the node alone (T1, T2). All that
 //! this rests on is locked, so it is so while the words are stored, and nothing else has to be looked at again.
 //!
-//! Where nearly all keys are on one level, the node above that is looked at first: it is mostly cached, and says by itself that a
-//! group is new, while the lines for that are still on the way.
+//! Where nearly all keys are on one level, the node above that is looked at first, and nothing else is asked for: it is mostly cached, has
+//! a bit for each child, and says by itself that a group is new, while the lines for that are still on the way.
 //!
 //! The invariants are those of `edit.rs` (E1, E2) and `layout.rs` (B3, B4). PAPER: none; its table has one thread.
 

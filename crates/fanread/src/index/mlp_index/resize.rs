@@ -441,4 +441,24 @@ mod tests {
     fn shuttle_a_group_read_before_a_copy_does_not_hold_when_the_copy_has_a_new_key() {
         run(Table::Leaves, |pinned| _ = pinned.insert((1 << 56) + 1, 0));
     }
+
+    #[test]
+    fn shuttle_a_segment_that_two_grow_is_replaced_once() {
+        let scene = || {
+            let map = MlpIndex::<u32>::with_options(Options::new().seed(1));
+            let pinned = map.pin();
+            (1..=5).for_each(|byte| assert!(pinned.insert(byte << 56, 0).is_none()));
+            let full = map.tables(&pinned.guard).unwrap().leaves.segment(0);
+            let grow =
+                |pinned: &Pinned<'_, u32>| map.grow(pinned, (Table::Leaves, 0), full).unwrap();
+            let (here, there) = thread::scope(|scope| {
+                let there = scope.spawn(|| grow(&map.pin()).is_some());
+                (grow(&pinned).is_some(), there.join().unwrap())
+            });
+            assert!(here != there, "by one of them");
+            assert!(pinned.insert(6 << 56, 0).is_none());
+            pinned.check().unwrap();
+        };
+        explore(1, scene);
+    }
 }
