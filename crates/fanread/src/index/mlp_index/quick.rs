@@ -362,14 +362,13 @@ impl<V: Send + Sync> MlpIndex<V> {
         &self,
         home: &Home<'g>,
         (mut first, second): (Locked<'g>, Option<Locked<'g>>),
-        parent: Option<Change<'g>>,
+        mut parent: Option<Change<'g>>,
         (level, leaf): (usize, (u64, Word)),
     ) -> Option<Outcome> {
         let kinds = home.pair[0].kinds();
         let Some(slot) = kinds.free_slot(Self::HAS_VALUES) else {
             return self.add_leaf_elsewhere(home, (first, second), parent, (level, leaf));
         };
-        let mut parent = parent;
         // Both are announced before one is made.
         first.begin_change();
         if let Some((lock, bucket, words)) = &mut parent {

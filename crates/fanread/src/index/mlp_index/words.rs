@@ -309,7 +309,6 @@ impl<'a> Words<'a> {
 
     /// Whether there is a key of the group under the first `level` bytes of `key`.
     #[inline(always)]
-    #[expect(clippy::needless_bitwise_bool, reason = "a lazy one is a branch")]
     pub(super) fn has_group(self, (level, key): (usize, u64), has_values: bool) -> bool {
         (0..if has_values { UNITS } else { SLOTS }).fold(false, |found, slot| {
             let is_key = same_prefix(self.number(slot), key, level);
