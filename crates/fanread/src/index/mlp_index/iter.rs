@@ -79,7 +79,7 @@ impl Frame {
             };
             self.bits = *bits;
         }
-        let bit = if UP { self.bits.trailing_zeros() } else { 63 - self.bits.leading_zeros() };
+        let bit = if UP { self.bits.trailing_zeros() } else { self.bits.ilog2() };
         self.bits ^= 1 << bit;
         Some((self.word * 64) as u8 | bit as u8)
     }
