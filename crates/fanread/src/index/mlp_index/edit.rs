@@ -330,7 +330,7 @@ mod tests {
     /// Runs a scene with a segment of two empty buckets.
     fn run(scene: fn(&Segment)) {
         let scene = move || {
-            let segment = Segment::new(2, 0, &mut None).unwrap();
+            let segment = Segment::new(2, 0, None).unwrap();
             segment.open();
             scene(&segment);
         };

@@ -311,6 +311,9 @@ impl<V> MlpIndex<V> {
         entry: Entry,
     ) -> Result<(), Stop> {
         let needed = entry.slots(Self::HAS_VALUES);
+        if home.segment.is_full_enough() {
+            return Err(Stop::Full(Table::Leaves, home.hash));
+        }
         let mut met: SmallVec<[Met<'g>; 96]> = SmallVec::new();
         met.extend(home.pair.map(|bucket| Met { bucket, from: 0, slot: 0 }));
         let mut near = 0..2;
@@ -490,8 +493,8 @@ impl Moved {
 }
 
 /// Whether a key is one of those that are counted: one of 64.
-#[inline]
-fn is_counted(key: u64) -> bool {
+#[inline(always)]
+pub(super) fn is_counted(key: u64) -> bool {
     cfg!(any(shuttle, small_leaves, miri)) || key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58 == 0
 }
 

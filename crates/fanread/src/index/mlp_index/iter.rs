@@ -5,17 +5,20 @@
 //! whatever has become of the node meanwhile. If nothing is there, or the walk has come to the end of what it knows, it
 //! finds its way anew from the last key.
 //!
-//! The buckets of some next children are asked for while the first ones are read.
+//! The buckets of some next children are asked for while the first ones are read. What is to be read further on is a hint, taken from
+//! lines that have come: whether a second bucket is needed, or the child is a node, whose own children are asked for then. While such
+//! a node is read, the children that wait above it are kept.
 //!
 //! PAPER: section 4.2; the paper has no scans, only repeated lower bounds.
 
+use core::hint::select_unpredictable;
 use core::ops::Bound;
 
 use super::edit::{Again, Trail, View};
-use super::layout::{Children, LEVELS, Node, SLOTS, UNITS, Way, byte_of, child_of, same_prefix};
-use super::raw::{Home, Tables, read_value};
+use super::layout::{Children, GROUP, LEVELS, Node, SLOTS, UNITS, Way, byte_of, same_prefix};
+use super::raw::{Bucket, Home, Tables, read_value};
 use super::search::What;
-use super::words::{Member, Words};
+use super::words::{Member, Packed, Words, place_of};
 use super::{MlpIndex, Pinned, Ref};
 use crate::arch::prefetch;
 use crate::mem::word::Word;
@@ -30,8 +33,11 @@ const STEP: usize = 16;
 const AHEAD: usize = 12;
 /// How far ahead the second bucket of a child is asked for, if one of its keys is away.
 ///
-/// Nearer, and it comes too late; further, and the first is not there yet.
+/// Nearer, and it comes too late; further, and the first is not there yet. What is no group there is a node, whose lines are asked for.
 const HALFWAY: usize = AHEAD / 2;
+/// How far ahead the children of such a node are asked for, and how many of them.
+const NEAR: usize = AHEAD / 4;
+const FIRST_CHILDREN: usize = 6;
 /// Places in the ring of these.
 const RING: usize = AHEAD.next_power_of_two();
 /// Entries that a walk has room for: words that do not belong together may look like a key in every slot.
@@ -43,12 +49,118 @@ struct Frame {
     prefix: u64,
     depth: usize,
     children: Children,
-    /// From where on children are still to be read.
-    next: usize,
+    /// The children that are still to be read: those of this word, and of the words behind it.
+    bits: u64,
+    word: usize,
 }
 
 impl Frame {
-    const NONE: Self = Self { prefix: 0, depth: 0, children: Children([0; 4]), next: 0 };
+    const NONE: Self = Self { prefix: 0, depth: 0, children: Children([0; 4]), bits: 0, word: 0 };
+
+    /// Has the children from a place on read next; places are those of [`Way`].
+    fn seek<const UP: bool>(&mut self, place: usize) {
+        let at = if UP { place.min(255) } else { place.saturating_sub(1) };
+        let (word, bit) = (at / 64, at % 64);
+        let rest = if UP { u64::MAX << bit } else { u64::MAX >> (63 - bit) };
+        let is_any = place != if UP { 256 } else { 0 };
+        let bits = self.children.0[word] & rest;
+        (self.word, self.bits) = (word, if is_any { bits } else { 0 });
+    }
+
+    /// The next child, which is not to be read again.
+    #[inline(always)]
+    fn take<const UP: bool>(&mut self) -> Option<u8> {
+        while self.bits == 0 {
+            self.word = if UP { self.word + 1 } else { self.word.wrapping_sub(1) };
+            let Some(bits) = self.children.0.get(self.word) else {
+                // As before.
+                self.word = if UP { 3 } else { 0 };
+                return None;
+            };
+            self.bits = *bits;
+        }
+        let bit = if UP { self.bits.trailing_zeros() } else { self.bits.ilog2() };
+        self.bits ^= 1 << bit;
+        Some((self.word * 64) as u8 | bit as u8)
+    }
+}
+
+/// A child that was asked for: what its keys share, and where they are.
+#[derive(Clone, Copy, Debug)]
+struct Asked<'g> {
+    prefix: u64,
+    hash: u64,
+    pair: Option<[&'g Bucket; 2]>,
+}
+
+/// Children of a node that were asked for.
+#[derive(Debug)]
+struct Ring<'g> {
+    asked: [Asked<'g>; RING],
+    /// Which of these are likely to be nodes, a bit for each.
+    nodes: u32,
+    /// Which of them is read next, how many there are, and of how many the first bucket was looked at.
+    first: usize,
+    waiting: usize,
+    seen: usize,
+}
+
+impl<'g> Ring<'g> {
+    const NONE: Self = Self {
+        asked: [Asked { prefix: 0, hash: 0, pair: None }; RING],
+        nodes: 0,
+        first: 0,
+        waiting: 0,
+        seen: 0,
+    };
+
+    /// The child that is read after `n` others.
+    #[inline(always)]
+    fn at(&self, n: usize) -> &Asked<'g> {
+        &self.asked[(self.first + n) % RING]
+    }
+
+    #[inline(always)]
+    fn is_node(&self, n: usize) -> bool {
+        self.nodes >> ((self.first + n) % RING) & 1 != 0
+    }
+
+    #[inline(always)]
+    fn add(&mut self, prefix: u64, home: Home<'g>) {
+        let at = (self.first + self.waiting) % RING;
+        self.asked[at] = Asked { prefix, hash: home.hash, pair: Some(home.pair) };
+        self.waiting += 1;
+    }
+
+    /// Takes the next one out.
+    #[inline(always)]
+    fn take(&mut self) {
+        self.nodes &= !(1 << (self.first % RING));
+        self.first += 1;
+        self.waiting -= 1;
+        self.seen = self.seen.saturating_sub(1);
+    }
+
+    /// Looks at the first buckets of some children further on, which have come by now: asks for the second one if somebody may be away
+    /// there, and for a node if there is no group.
+    #[inline(always)]
+    fn look_ahead(&mut self, tables: Tables<'g>, level: usize, has_values: bool) {
+        // Two at a time at most: right after the first were asked for, none has come.
+        let until = self.waiting.min(HALFWAY).min(self.seen + 2);
+        for n in self.seen..until {
+            let Asked { prefix, hash, pair: Some([first, second]) } = *self.at(n) else { return };
+            let words = Words::of(first);
+            let (is_away, is_group) =
+                (words.kinds.may_be_away(hash), words.has_group((level, prefix), has_values));
+            // No branch on who is away: that cannot be guessed. The first is there already.
+            prefetch(select_unpredictable(is_away, second, first));
+            if !(is_group | is_away) {
+                tables.node(hash).pair.into_iter().for_each(|bucket| prefetch(bucket));
+                self.nodes |= 1 << ((self.first + n) % RING);
+            }
+        }
+        self.seen = until;
+    }
 }
 
 /// Where a walk is.
@@ -70,11 +182,11 @@ struct Walk<'g, const UP: bool> {
     from: (u64, bool),
     frames: [Frame; LEVELS],
     depth: usize,
-    /// Children of the last node that were asked for, in a ring: their bytes, and where they are.
-    asked: [(u8, Option<Home<'g>>); RING],
-    /// Which of them is read next, and how many there are.
-    first: usize,
-    waiting: usize,
+    /// Children of the last node, and those of a node above that still wait; which is which.
+    rings: [Ring<'g>; 2],
+    ring: usize,
+    /// How many nodes there are down to the one whose children wait, 0 if there is none.
+    kept: usize,
     /// Entries that were read, from `taken` on.
     ready: [(u64, Word); READY],
     taken: usize,
@@ -95,9 +207,9 @@ impl<'g, const UP: bool> Walk<'g, UP> {
             from,
             frames: [Frame::NONE; LEVELS],
             depth: 0,
-            asked: [(0, None); RING],
-            first: 0,
-            waiting: 0,
+            rings: [Ring::NONE; 2],
+            ring: 0,
+            kept: 0,
             ready: [(0, core::ptr::null_mut()); READY],
             taken: 0,
             len: 0,
@@ -130,7 +242,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
                 State::Under(key, level) => self.climb(map, tables, (key, level)),
             };
             if step.is_err() {
-                self.depth = 0;
+                (self.depth, self.kept) = (0, 0);
                 self.state = State::From;
                 backoff.wait();
             }
@@ -208,57 +320,47 @@ impl<'g, const UP: bool> Walk<'g, UP> {
     fn go_on<V>(&mut self, map: &MlpIndex<V>, tables: Tables<'g>) -> Result<(), Again> {
         let top = self.depth - 1;
         let level = self.frames[top].depth + 1;
+        let shift = 64 - 8 * level as u32;
+        let has_values = const { MlpIndex::<V>::HAS_VALUES };
         while self.len < STEP {
-            let frame = &mut self.frames[top];
-            let asked_before = self.waiting;
-            while self.waiting < AHEAD
-                && let Some(byte) = Self::WAY.child_from(&frame.children, frame.next)
+            let (frame, ring) = (&mut self.frames[top], &mut self.rings[self.ring % 2]);
+            while ring.waiting < AHEAD
+                && let Some(byte) = frame.take::<UP>()
             {
-                let prefix = child_of(frame.prefix, frame.depth, byte);
-                let home = tables.group(map.hash(level, prefix));
+                let prefix = frame.prefix | u64::from(byte) << shift;
+                let home = tables.group(map.secret.hash(level, prefix));
                 prefetch(home.pair[0]);
-                self.asked[(self.first + self.waiting) % RING] = (byte, Some(home));
-                self.waiting += 1;
-                frame.next = Self::WAY.behind(byte);
+                ring.add(prefix, home);
             }
-            if self.waiting == 0 {
-                self.depth -= 1;
+            if ring.waiting == 0 {
+                self.pop();
                 return Ok(());
             }
-            // The first buckets of children further on have come by now, and tell whether their second ones are needed.
-            let halfway = self.waiting.min(HALFWAY);
-            let from = if asked_before == 0 { 0 } else { halfway - 1 };
-            for n in from..halfway {
-                if let (_, Some(home)) = &self.asked[(self.first + n) % RING]
-                    && home.pair[0].kinds().may_be_away(home.hash)
-                {
-                    prefetch(home.pair[1]);
-                }
-            }
-            let (byte, Some(home)) = self.asked[self.first % RING] else { return Err(Again) };
-            let prefix = child_of(frame.prefix, frame.depth, byte);
+            let Asked { prefix, hash, pair: Some(pair) } = *ring.at(0) else { return Err(Again) };
             let start = self.len;
             let at = (level, prefix);
-            if let Some(len) =
-                read_quietly(&mut self.ready, start, &home, at, MlpIndex::<V>::HAS_VALUES)
-            {
+            if let Some(len) = read_quietly(&mut self.ready, start, (pair, hash), at, has_values) {
                 self.len = len;
-                self.sort(start);
+                sort_few::<UP>(&mut self.ready, start, len);
             } else {
-                let Ok(node) = self.read_child(map, tables, &home, (level, prefix)) else {
+                let Ok(node) = self.read_child(map, tables, (pair, hash), at) else {
                     self.len = start;
                     return Err(Again);
                 };
                 if let Some(node) = node {
-                    self.first = (self.first + 1) % RING;
-                    self.waiting -= 1;
+                    self.rings[self.ring % 2].take();
                     self.push(&node, Self::WAY.before_all());
                     return Ok(());
                 }
             }
-            self.first = (self.first + 1) % RING;
-            self.waiting -= 1;
             self.from = (Self::end_of(prefix, level), false);
+            let ring = &mut self.rings[self.ring % 2];
+            ring.take();
+            ring.look_ahead(tables, level, has_values);
+            if ring.is_node(NEAR) && ring.seen > NEAR {
+                let Asked { prefix, hash, .. } = *ring.at(NEAR);
+                map.ask_below(tables, hash, (level, prefix), Self::WAY);
+            }
         }
         Ok(())
     }
@@ -269,20 +371,20 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         &mut self,
         map: &MlpIndex<V>,
         tables: Tables<'g>,
-        home: &Home<'g>,
+        (pair, hash): ([&'g Bucket; 2], u64),
         (level, prefix): (usize, u64),
     ) -> Result<Option<Node>, Again> {
         let has_values = MlpIndex::<V>::HAS_VALUES;
         let start = self.len;
         let mut trail = Trail::new();
-        for bucket in home.pair {
+        for bucket in pair {
             let before = self.len;
             let may_be_away = trail.look(bucket, |words| {
                 self.len = before;
                 words.under((level, prefix), has_values, |slot| {
                     self.add((words.number(slot), words.value(slot, has_values)));
                 });
-                words.kinds.may_be_away(home.hash)
+                words.kinds.may_be_away(hash)
             })?;
             if !may_be_away {
                 break;
@@ -325,17 +427,77 @@ impl<'g, const UP: bool> Walk<'g, UP> {
 
     /// Goes down to a node, of whose children those from `next` on are to be read.
     fn push(&mut self, node: &Node, next: usize) {
-        // Those that were asked for come again when the walk is back.
-        if let Some(frame) = self.depth.checked_sub(1).map(|top| &mut self.frames[top])
-            && self.waiting > 0
-        {
-            let (byte, _) = self.asked[self.first];
-            frame.next = Self::WAY.at(byte);
+        let ring = &self.rings[self.ring % 2];
+        if self.depth > 0 && ring.waiting > 0 {
+            if self.kept == 0 {
+                // They are read when the walk is back.
+                self.kept = self.depth;
+                self.ring = 1 - self.ring;
+            } else {
+                // Those that were asked for come again.
+                let frame = &mut self.frames[self.depth - 1];
+                frame.seek::<UP>(Self::WAY.at(byte_of(ring.at(0).prefix, frame.depth)));
+            }
         }
-        self.waiting = 0;
+        let ring = &mut self.rings[self.ring % 2];
+        (ring.waiting, ring.seen, ring.nodes) = (0, 0, 0);
         let &Node { prefix, depth, children, .. } = node;
-        self.frames[self.depth] = Frame { prefix, depth, children, next };
+        let mut frame = Frame { prefix, depth, children, ..Frame::NONE };
+        frame.seek::<UP>(next);
+        self.frames[self.depth] = frame;
         self.depth += 1;
+    }
+
+    /// Goes up from a node of which all children were read.
+    fn pop(&mut self) {
+        self.depth -= 1;
+        if self.kept > 0 && self.kept == self.depth {
+            self.kept = 0;
+            self.ring = 1 - self.ring;
+        }
+    }
+}
+
+/// Puts the entries of a group into the order of a walk.
+///
+/// No branch on how many there are, or which comes first.
+#[inline(always)]
+fn sort_few<const UP: bool>(ready: &mut [(u64, Word); READY], start: usize, len: usize) {
+    let count = len - start;
+    debug_assert!(count <= GROUP, "T2");
+    let mut few: [(u64, Word); GROUP] = core::array::from_fn(|n| {
+        let (key, value) = ready[(start + n) % READY];
+        (select_unpredictable(n < count, place_of::<UP>(key), u64::MAX), value)
+    });
+    const { assert!(GROUP == 3, "a network for three") };
+    for (a, b) in [(0, 1), (1, 2), (0, 1)] {
+        let turns = few[b].0 < few[a].0;
+        let (x, y) = (few[a], few[b]);
+        few[a] = (select_unpredictable(turns, y.0, x.0), select_unpredictable(turns, y.1, x.1));
+        few[b] = (select_unpredictable(turns, x.0, y.0), select_unpredictable(turns, x.1, y.1));
+    }
+    for (n, (place, value)) in few.into_iter().enumerate() {
+        ready[(start + n) % READY] = (place_of::<UP>(place), value);
+    }
+}
+
+impl<V> MlpIndex<V> {
+    /// Asks for the first children of a node whose lines have been asked for. What it reads is a hint.
+    #[inline(never)]
+    fn ask_below(&self, tables: Tables<'_>, hash: u64, at: (usize, u64), way: Way) {
+        let mut node = Packed::NONE;
+        for bucket in tables.node(hash).pair {
+            if Words::of(bucket).find_node(&mut node, at, 0) && node.depth() < LEVELS {
+                self.ask_children(
+                    tables,
+                    &node.unpacked(at.0),
+                    way,
+                    way.before_all(),
+                    FIRST_CHILDREN,
+                );
+                return;
+            }
+        }
     }
 }
 
@@ -347,12 +509,12 @@ impl<'g, const UP: bool> Walk<'g, UP> {
 fn read_quietly(
     ready: &mut [(u64, Word); READY],
     start: usize,
-    home: &Home<'_>,
+    (pair, hash): ([&Bucket; 2], u64),
     (level, prefix): (usize, u64),
     has_values: bool,
 ) -> Option<usize> {
     let (mut len, mut first) = (start, None);
-    for bucket in home.pair {
+    for bucket in pair {
         let seen = bucket.version.begin();
         let words = Words::of(bucket);
         for slot in 0..if has_values { UNITS } else { SLOTS } {
@@ -366,7 +528,7 @@ fn read_quietly(
             return None;
         }
         match first {
-            None if !words.kinds.may_be_away(home.hash) => break,
+            None if !words.kinds.may_be_away(hash) => break,
             None => first = Some((bucket, seen)),
             // Both at one instant.
             Some((first, seen)) => {
@@ -397,15 +559,20 @@ impl<'g, V> Range<'g, V> {
         Self { pinned, front: Walk::new(start), back: None, start, end }
     }
 
-    /// Whether a key lies between the bounds.
+    /// Whether a key is not before what is still to come. What the walk from there finds never is.
     #[inline]
-    fn is_inside(&self, key: u64) -> bool {
-        let from = match self.start {
+    fn is_behind_start(&self, key: u64) -> bool {
+        match self.start {
             Bound::Included(start) => key >= start,
             Bound::Excluded(start) => key > start,
             Bound::Unbounded => true,
-        };
-        from && match self.end {
+        }
+    }
+
+    /// Whether a key is not behind what is still to come; as above.
+    #[inline]
+    fn is_before_end(&self, key: u64) -> bool {
+        match self.end {
             Bound::Included(end) => key <= end,
             Bound::Excluded(end) => key < end,
             Bound::Unbounded => true,
@@ -419,7 +586,7 @@ impl<'g, V> Iterator for Range<'g, V> {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let (key, word) = self.front.next(self.pinned)?;
-        if !self.is_inside(key) {
+        if !self.is_before_end(key) {
             return None;
         }
         self.start = Bound::Excluded(key);
@@ -432,7 +599,7 @@ impl<V> DoubleEndedIterator for Range<'_, V> {
     fn next_back(&mut self) -> Option<Self::Item> {
         let back = self.back.get_or_insert_with(|| Box::new(Walk::new(self.end)));
         let (key, word) = back.next(self.pinned)?;
-        if !self.is_inside(key) {
+        if !self.is_behind_start(key) {
             return None;
         }
         self.end = Bound::Excluded(key);

@@ -95,8 +95,8 @@ pub struct MlpIndex<V> {
     /// The same if nearly all keys are there; else 0.
     dense: AtomicU32,
     secret: Secret,
-    /// Held by who replaces segments or the directory; the memory of a segment that is no more.
-    structure: Lock<Option<Spare>>,
+    /// Held by who changes a directory; the memory of segments that are no more.
+    structure: Lock<Vec<Spare>>,
     /// How many of the counted keys are on each level.
     counts: [AtomicU64; LEVELS + 1],
     shards: Shards<(), Garbage<V>>,
@@ -118,7 +118,7 @@ impl<V> MlpIndex<V> {
             most: AtomicU32::new(0),
             dense: AtomicU32::new(0),
             secret: Secret::new(seed),
-            structure: Lock::new(None),
+            structure: Lock::new(Vec::new()),
             counts: [const { AtomicU64::new(0) }; LEVELS + 1],
             shards: Shards::new(),
             values: PhantomData,
@@ -219,11 +219,14 @@ impl<V> MlpIndex<V> {
         garbage: impl IntoIterator<Item = Garbage<V>>,
     ) -> Recycle<V> {
         let mut free = self.shards.exchange(pinned.thread, &pinned.guard, garbage);
-        // The next copy has the memory of the last, which saves the system clearing it.
-        if let Some(at) = free.iter().position(|item| matches!(item, Garbage::Segment(_)))
-            && let Some(spare) = free.swap_remove(at).into_spare()
-        {
-            let _ = self.structure.lock().replace(spare);
+        // The next copies have the memory of the last, which saves the system clearing it.
+        while let Some(at) = free.iter().position(|item| matches!(item, Garbage::Segment(_))) {
+            if let Some(spare) = free.swap_remove(at).into_spare() {
+                let mut spares = self.structure.lock();
+                if spares.len() < SPARES {
+                    spares.push(spare);
+                }
+            }
         }
         Recycle(free)
     }
@@ -271,6 +274,12 @@ impl<V> Drop for MlpIndex<V> {
         drop(unlinked);
     }
 }
+
+/// Blocks of segments that are no more, which a map keeps for the next ones at most.
+///
+/// A segment that is split takes two and gives one back, so with one for each of a few threads hardly any is given to the system that
+/// is wanted again.
+const SPARES: usize = 4;
 
 /// The handle through which an [`MlpIndex`] is used; see [`MlpIndex::pin`].
 ///

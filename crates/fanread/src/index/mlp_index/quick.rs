@@ -15,18 +15,20 @@
 //! That a group has no other keys is known from its buckets, that there is no group from the node alone (T1, T2). All that
 //! this rests on is locked, so it is so while the words are stored, and nothing else has to be looked at again.
 //!
-//! Where nearly all keys are on one level, the node above that is looked at first: it is mostly cached, and says by itself that a
-//! group is new, while the lines for that are still on the way.
+//! Where nearly all keys are on one level, the node above that is looked at first, and nothing else is asked for: it is mostly cached, has
+//! a bit for each child, and says by itself that a group is new, while the lines for that are still on the way.
 //!
 //! The invariants are those of `edit.rs` (E1, E2) and `layout.rs` (B3, B4). PAPER: none; its table has one thread.
 
+use core::hint::select_unpredictable;
+
 use super::MlpIndex;
 use super::edit::lock_as_seen;
-use super::insert::{Moved, Outcome};
-use super::layout::{GROUP, LEVELS, UNITS, byte_of, same_prefix, units_of, word_of};
-use super::raw::{Bucket, Home, Tables};
+use super::insert::{Moved, Outcome, is_counted};
+use super::layout::{GROUP, LEVELS, UNITS, byte_of, prefix_of, same_prefix, units_of, word_of};
+use super::raw::{Bucket, Home, Segment, Tables};
 use super::search::Levels;
-use super::words::{Packed, Words};
+use super::words::{Packed, Wide, Words};
 use crate::api::Rule;
 use crate::arch::prefetch;
 use crate::mem::word::Word;
@@ -198,6 +200,11 @@ impl<V: Send + Sync> MlpIndex<V> {
         rule: Rule,
     ) -> Option<Outcome> {
         let (key, _) = leaf;
+        if let Rule::Always | Rule::Absent = rule
+            && let Some(outcome) = self.write_directly(tables, leaf, rule)
+        {
+            return outcome;
+        }
         let mut homes = [None; LEVELS + 1];
         for level in self.levels() {
             let home = tables.group(self.hash(level, key));
@@ -213,15 +220,6 @@ impl<V: Send + Sync> MlpIndex<V> {
                 self.ask_second_above(tables, key);
             }
         }
-        // The node above is mostly cached, and tells of a new group while the lines for that are on the way.
-        if let (Some((level, home)), Rule::Always | Rule::Absent) = (above, rule)
-            && self.dense_level() == Some(level + 1)
-            && let Some(Some(above)) = Self::node_under(home, (level, key))
-            && above.node.depth() == level
-            && !above.node.leads_to(key)
-        {
-            return self.add_below(tables, &above, &homes, leaf);
-        }
         for level in self.levels() {
             let Some(home) = homes[level] else { continue };
             let sight = Self::sight(&home, (level, key))?;
@@ -234,6 +232,46 @@ impl<V: Send + Sync> MlpIndex<V> {
         }
         let above = self.node_over(tables, key)?;
         self.add_below(tables, &above, &homes, leaf)
+    }
+
+    /// The same where nearly all keys are on one level, below a node of three units: nothing else is asked for.
+    ///
+    /// The node above is mostly cached, and tells of a new group while the lines for that are on the way. `None` if the key is not
+    /// there, `None` inside if it is and that is not simple.
+    #[inline(always)]
+    #[expect(
+        clippy::option_option,
+        reason = "who has no room here need not be looked for elsewhere"
+    )]
+    fn write_directly(
+        &self,
+        tables: Tables<'_>,
+        (key, value): (u64, Word),
+        rule: Rule,
+    ) -> Option<Option<Outcome>> {
+        let level = self.dense_level()?;
+        let own = tables.group(self.hash(level, key));
+        own.pair.into_iter().for_each(|bucket| prefetch(bucket));
+        let (prefix, byte) = (prefix_of(key, level - 1), byte_of(key, level - 1));
+        let above = tables.node(self.hash(level - 1, prefix));
+        above.pair.into_iter().for_each(|bucket| prefetch(bucket));
+        let is_first = Wide::of(above.pair[0]).has_prefix(prefix);
+        let bucket = select_unpredictable(is_first, above.pair[0], above.pair[1]);
+        let seen = bucket.version.begin();
+        let node = Wide::of(bucket);
+        if !(node.is_node(level - 1, prefix) && node.branches_at(level - 1)) {
+            return None;
+        }
+        if let Some(words) = node.with_child(byte) {
+            let parent = Parent { home: &above, bucket, seen };
+            return Some(self.add_group((parent, words.map(Some)), &own, level, (key, value)));
+        }
+        let sight = Self::sight(&own, (level, key))?;
+        if sight.keys == 0 {
+            // A node, or it is gone meanwhile.
+            return None;
+        }
+        Some(self.add_to_group(&own, &sight, level, (key, value), rule))
     }
 
     /// Adds a key to a group that is there, or changes its value.
@@ -271,13 +309,7 @@ impl<V: Send + Sync> MlpIndex<V> {
             Some(seen) => Some(lock_as_seen(home.pair[1], seen)?),
             None => None,
         };
-        let mut spot = self.spot(*home, first, second)?;
-        spot.begin_change();
-        Self::store(&spot, level, (key, value));
-        spot.end_change();
-        drop(spot);
-        self.count_new(key, level);
-        Some(Outcome::New)
+        self.add_leaf(home, (first, second), None, (level, (key, value)))
     }
 
     /// Adds a key where a node has no child for it: the child's byte, and a group of one.
@@ -299,46 +331,100 @@ impl<V: Send + Sync> MlpIndex<V> {
         }
         let level = depth + 1;
         let leaf_home = homes[level].unwrap_or_else(|| tables.group(self.hash(level, key)));
+        let parent = Parent { home: &above.home, bucket: above.bucket(), seen: above.seen };
+        self.add_group(
+            (parent, node.with_child(byte_of(key, depth))),
+            &leaf_home,
+            level,
+            (key, value),
+        )
+    }
+
+    /// Adds a group of one key, and its byte to the node above: words for some slots of that.
+    #[inline(always)]
+    fn add_group(
+        &self,
+        (above, words): (Parent<'_>, [Option<(usize, u64)>; 2]),
+        leaf_home: &Home<'_>,
+        level: usize,
+        leaf: (u64, Word),
+    ) -> Option<Outcome> {
         if !above.home.segment.is_open() || !leaf_home.segment.is_open() {
             return None;
         }
-        let bucket = above.bucket();
-        let mut parent = lock_as_seen(bucket, above.seen)?;
-        let mut spot = self.spot(leaf_home, lock(leaf_home.pair[0])?, None)?;
+        let parent = (lock_as_seen(above.bucket, above.seen)?, above.bucket, words);
+        self.add_leaf(leaf_home, (lock(leaf_home.pair[0])?, None), Some(parent), (level, leaf))
+    }
+
+    /// Adds a leaf to buckets of which the first is locked, and maybe the second, together with the words of a node, whose bucket is.
+    #[inline(always)]
+    fn add_leaf<'g>(
+        &self,
+        home: &Home<'g>,
+        (mut first, second): (Locked<'g>, Option<Locked<'g>>),
+        mut parent: Option<Change<'g>>,
+        (level, leaf): (usize, (u64, Word)),
+    ) -> Option<Outcome> {
+        let kinds = home.pair[0].kinds();
+        let Some(slot) = kinds.free_slot(Self::HAS_VALUES) else {
+            return self.add_leaf_elsewhere(home, (first, second), parent, (level, leaf));
+        };
         // Both are announced before one is made.
-        parent.begin_change();
-        spot.begin_change();
-        for (place, word) in node.with_child(byte_of(key, depth)).into_iter().flatten() {
-            bucket.store_slot(place, word_of(word));
+        first.begin_change();
+        if let Some((lock, bucket, words)) = &mut parent {
+            lock.begin_change();
+            Self::store_words(bucket, words);
+            lock.end_change();
         }
-        Self::store(&spot, level, (key, value));
-        parent.end_change();
-        spot.end_change();
-        drop((parent, spot));
-        self.count_new(key, level);
+        Self::store_leaf(home.pair[0], slot, leaf);
+        home.pair[0].store_kinds(kinds.with_leaf(slot, level, Self::HAS_VALUES));
+        first.end_change();
+        drop((first, second, parent));
+        self.count_leaf(home.segment, leaf, level);
         Some(Outcome::New)
     }
 
-    /// Finds room for a leaf in its first bucket, in its second, or in the place of one that can move.
+    /// As `add_leaf`, where the first bucket has no room: in the second, or in the place of a leaf that can move.
+    #[inline(never)]
+    fn add_leaf_elsewhere<'g>(
+        &self,
+        home: &Home<'g>,
+        (first, second): (Locked<'g>, Option<Locked<'g>>),
+        mut parent: Option<Change<'g>>,
+        (level, leaf): (usize, (u64, Word)),
+    ) -> Option<Outcome> {
+        let mut spot = self.spot(home, first, second)?;
+        // All are announced before one is made.
+        spot.begin_change();
+        if let Some((lock, bucket, words)) = &mut parent {
+            lock.begin_change();
+            Self::store_words(bucket, words);
+            lock.end_change();
+        }
+        Self::store(&spot, home, (level, leaf));
+        spot.end_change();
+        drop((spot, parent));
+        self.count_leaf(home.segment, leaf, level);
+        Some(Outcome::New)
+    }
+
+    /// Finds room for a leaf whose first bucket has none: in its second, or in the place of one that can move.
     #[inline(always)]
     fn spot<'g>(
         &self,
-        home: Home<'g>,
+        home: &Home<'g>,
         first: Locked<'g>,
         second: Option<Locked<'g>>,
     ) -> Option<Spot<'g>> {
-        if let Some(slot) = home.pair[0].kinds().free_slot(Self::HAS_VALUES) {
-            return Some(Spot { home, first, second: None, at: (0, slot), moves: None });
-        }
         let second = match second {
             Some(second) => second,
             None => lock(home.pair[1])?,
         };
         if let Some(slot) = home.pair[1].kinds().free_slot(Self::HAS_VALUES) {
-            return Some(Spot { home, first, second: Some(second), at: (1, slot), moves: None });
+            return Some(Spot { locks: [first, second], at: (1, slot), moves: None });
         }
-        let (at, moves) = self.move_of_one(&home)?;
-        Some(Spot { home, first, second: Some(second), at, moves: Some(moves) })
+        let (at, moves) = self.move_of_one(home)?;
+        Some(Spot { locks: [first, second], at, moves: Some(moves) })
     }
 
     /// Finds a leaf in two full buckets, which are locked, whose other bucket has room: where it is, and where it goes.
@@ -374,11 +460,28 @@ impl<V: Send + Sync> MlpIndex<V> {
         None
     }
 
+    /// Stores some words of a node.
+    #[inline(always)]
+    fn store_words(bucket: &Bucket, words: &[Option<(usize, u64)>; 2]) {
+        for (place, word) in words.iter().flatten() {
+            bucket.store_slot(*place, word_of(*word));
+        }
+    }
+
+    /// Stores what a leaf is but for its kind.
+    #[inline(always)]
+    fn store_leaf(bucket: &Bucket, slot: usize, (key, value): (u64, Word)) {
+        bucket.store_slot(slot, word_of(key));
+        if const { Self::HAS_VALUES } {
+            bucket.store_slot(slot + UNITS, value);
+        }
+    }
+
     /// Stores a leaf where there is room.
     #[inline(always)]
-    fn store(spot: &Spot<'_>, level: usize, (key, value): (u64, Word)) {
+    fn store(spot: &Spot<'_>, home: &Home<'_>, (level, leaf): (usize, (u64, Word))) {
         let (at, slot) = spot.at;
-        let bucket = spot.home.pair[at];
+        let bucket = home.pair[at];
         let mut kinds = bucket.kinds();
         if let Some(moves) = &spot.moves {
             let (old, mut there) = (Words::of(bucket), moves.bucket.kinds());
@@ -398,35 +501,42 @@ impl<V: Send + Sync> MlpIndex<V> {
         } else {
             kinds = kinds.with_leaf(slot, level, Self::HAS_VALUES);
         }
-        bucket.store_slot(slot, word_of(key));
-        if const { Self::HAS_VALUES } {
-            bucket.store_slot(slot + UNITS, value);
-        }
+        Self::store_leaf(bucket, slot, leaf);
         bucket.store_kinds(kinds);
         if at == 1 {
-            let first = spot.home.pair[0];
+            let first = home.pair[0];
             let mut kinds = first.kinds();
-            kinds.sent_away(spot.home.hash);
+            kinds.sent_away(home.hash);
             first.store_kinds(kinds);
         }
-        spot.home.segment.count(1 + isize::from(Self::HAS_VALUES));
     }
 
-    /// Counts a key that has come.
+    /// Counts a leaf that has come.
     #[inline(always)]
-    fn count_new(&self, key: u64, level: usize) {
-        let mut moved = Moved::default();
-        moved.add(key, level, 1);
-        self.count_levels(&moved);
+    fn count_leaf(&self, segment: &Segment, (key, _): (u64, Word), level: usize) {
+        segment.count(1 + isize::from(Self::HAS_VALUES));
+        if is_counted(key) {
+            let mut moved = Moved::default();
+            moved.add(key, level, 1);
+            self.count_levels(&moved);
+        }
     }
 }
 
-/// Room for a leaf.
+/// A node that gets a child, and its bucket when it was looked at.
+struct Parent<'g> {
+    home: &'g Home<'g>,
+    bucket: &'g Bucket,
+    seen: Seen,
+}
+
+/// A bucket that is locked, and words for some of its slots.
+type Change<'g> = (Locked<'g>, &'g Bucket, [Option<(usize, u64)>; 2]);
+
+/// Room for a leaf that is not in its first bucket.
 struct Spot<'g> {
-    home: Home<'g>,
-    first: Locked<'g>,
-    /// Unless the first has room.
-    second: Option<Locked<'g>>,
+    /// Of both buckets.
+    locks: [Locked<'g>; 2],
     /// In the first bucket or the second, and in which slot.
     at: (usize, usize),
     /// Where the leaf goes that is there.
@@ -446,15 +556,13 @@ struct Move<'g> {
 impl Spot<'_> {
     #[inline(always)]
     fn begin_change(&mut self) {
-        self.first.begin_change();
-        self.second.as_mut().into_iter().for_each(Locked::begin_change);
+        self.locks.iter_mut().for_each(Locked::begin_change);
         self.moves.as_mut().into_iter().for_each(|moves| moves.lock.begin_change());
     }
 
     #[inline(always)]
     fn end_change(&mut self) {
-        self.first.end_change();
-        self.second.as_mut().into_iter().for_each(Locked::end_change);
+        self.locks.iter_mut().for_each(Locked::end_change);
         self.moves.as_mut().into_iter().for_each(|moves| moves.lock.end_change());
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! A segment is locked bucket by bucket, which readers do not notice, and copied into a new one, or into two, each with the
 //! hashes of one more bit. Then the directory names the copies, and the old buckets die. Only who writes to that segment
-//! waits.
+//! waits, and several threads replace several segments at a time: who *claims* a segment replaces it, and the map's lock is held
+//! only while the directory is changed.
 //!
 //! A prefix's buckets are shares of the segment's length, so an entry keeps its place relative to it: the copy goes through
 //! both segments from front to back.
@@ -11,13 +12,14 @@
 
 use super::edit::{Again, Pages, View};
 use super::layout::{Entry, SLOTS, UNITS, word_of};
-use super::raw::{Bucket, Directory, Garbage, Home, Root, Segment, Spare, Table, Tables};
+use super::raw::{self, Bucket, Directory, Garbage, Home, Root, Segment, Table, Tables};
 use super::words::Words;
 use super::{MlpIndex, Pinned, Recycle};
 use crate::arch::prefetch;
 use crate::mem::pages::HUGE_BYTES;
 use crate::mem::word::Word;
 use crate::mem::{AllocError, LINE_BYTES};
+use crate::sync::backoff::Backoff;
 use crate::sync::epoch::{self, Guard};
 
 /// Buckets of a map's first segment.
@@ -25,15 +27,18 @@ const FIRST: usize = 2;
 
 /// How much larger a full segment becomes, as a fraction.
 ///
-/// A table is nine tenths full when it has no room left, and six tenths after. A smaller step saves memory and copies
-/// every entry more often: at 1.25 four times in all, at 1.5 twice.
+/// That of small ones; large ones split. A smaller step saves memory and copies every entry more often: at 1.25 four times in all, at 1.5
+/// twice.
 const STEP: (usize, usize) = (3, 2);
 
-/// Buckets from which a segment becomes two instead of a larger one: 12 MB.
+/// Buckets from which a segment becomes two instead of a larger one: 6 MB.
 ///
-/// Larger ones keep their writers waiting for longer, some 10 ms for each 12 MB; smaller ones make the directory larger.
+/// Three pages of 2 MB: a half more than that is two segments of four and a half, which is rounded up to three pages again. So all
+/// segments of a large map are of one size and only ever split: each entry is copied once in all instead of twice, each copy finds the
+/// block of another, and tables of 2.5, 5, 10 and 20 million keys are half full rather than just split. Larger ones keep their writers
+/// waiting for longer, some 3 ms for each 6 MB; smaller ones make the directory longer.
 pub(super) const MOST: usize =
-    if cfg!(any(shuttle, small_leaves, miri)) { 8 } else { 6 * HUGE_BYTES / LINE_BYTES };
+    if cfg!(any(shuttle, small_leaves, miri)) { 8 } else { 3 * HUGE_BYTES / LINE_BYTES };
 
 /// A segment shrinks when less than one in so many of its slots is in use.
 const SPARSE: usize = 5;
@@ -152,14 +157,35 @@ impl Drop for Frozen<'_> {
     }
 }
 
+/// The right to replace a segment; given up when dropped.
+struct Claim<'s>(&'s Segment);
+
+impl<'s> Claim<'s> {
+    /// `None` if somebody else is replacing it, or has done so, or nobody may yet.
+    fn new(segment: &'s Segment) -> Option<Self> {
+        segment.claim().then(|| Self(segment))
+    }
+
+    /// The directory has others in the segment's place: nobody is ever to replace it again.
+    fn keep(self) {
+        core::mem::forget(self);
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        self.0.open();
+    }
+}
+
 impl<V> MlpIndex<V> {
     /// Makes the first segments of a map.
     #[cold]
     pub(super) fn make_first(&self) -> Result<(), AllocError> {
-        let mut spare = self.structure.lock();
+        let _spares = self.structure.lock();
         for table in [Table::Nodes, Table::Leaves] {
             if self.root(table).get(&epoch::pin()).is_none() {
-                let first = Segment::new(FIRST, 0, &mut spare)?;
+                let first = Segment::new(FIRST, 0, None)?;
                 first.open();
                 let directory = Directory::of(first);
                 // There was none before.
@@ -179,24 +205,30 @@ impl<V> MlpIndex<V> {
         (table, hash): (Table, u64),
         full: &Segment,
     ) -> Result<Option<Recycle<V>>, AllocError> {
-        let garbage = {
-            let mut spare = self.structure.lock();
-            let Some(directory) = self.root(table).get(&pinned.guard) else { return Ok(None) };
-            let segment = directory.segment(hash);
-            if !core::ptr::eq(segment, full) {
-                // Somebody else did it.
-                return Ok(None);
-            }
-            let buckets = segment.buckets().len();
-            if buckets >= COLLIDING_FROM && segment.used() * COLLIDING < buckets * SLOTS {
-                // Keys that collide so often are no accident, and room does not help.
-                return Err(AllocError { bytes: 2 * segment.bytes() });
-            }
-            let wanted = rounded((buckets * STEP.0).div_ceil(STEP.1).max(buckets + 1));
-            self.replace((&pinned.guard, &mut spare), (table, hash), segment, wanted)?
+        let Some(claim) = Claim::new(full) else {
+            self.wait_for(pinned, (table, hash), full);
+            return Ok(None);
         };
+        let buckets = full.buckets().len();
+        if buckets >= COLLIDING_FROM && full.used() * COLLIDING < buckets * SLOTS {
+            // Keys that collide so often are no accident, and room does not help.
+            return Err(AllocError { bytes: 2 * full.bytes() });
+        }
+        let wanted = rounded((buckets * STEP.0).div_ceil(STEP.1).max(buckets + 1));
+        let garbage = self.replace(&pinned.guard, (table, hash), claim, wanted)?;
         self.grow_shards(&pinned.guard);
         Ok(Some(self.exchange_segments(pinned, garbage)))
+    }
+
+    /// Waits until whoever is replacing a segment has done so, or has given up.
+    fn wait_for(&self, pinned: &Pinned<'_, V>, (table, hash): (Table, u64), full: &Segment) {
+        let mut backoff = Backoff::new();
+        while !full.is_free()
+            && let Some(directory) = self.root(table).get(&pinned.guard)
+            && core::ptr::eq(directory.segment(hash), full)
+        {
+            backoff.wait();
+        }
     }
 
     /// Lets a segment shrink if little of it is in use: any one, which differs from key to key.
@@ -207,48 +239,49 @@ impl<V> MlpIndex<V> {
             let segment = tables.of(table).segment(hash);
             let (used, slots) = (segment.used(), segment.buckets().len() * SLOTS);
             if used * SPARSE < slots && slots > 16 * SLOTS {
-                self.shrink_now(pinned, (table, hash));
+                self.shrink_now(pinned, (table, hash), segment);
             }
         }
     }
 
     #[cold]
-    fn shrink_now(&self, pinned: &Pinned<'_, V>, (table, hash): (Table, u64)) {
-        let garbage = {
-            let mut spare = self.structure.lock();
-            let Some(directory) = self.root(table).get(&pinned.guard) else { return };
-            let segment = directory.segment(hash);
-            let buckets = segment.buckets().len();
-            let wanted = rounded(segment.used() * 2 / SLOTS);
-            if wanted * 2 > buckets {
-                return;
-            }
-            // Without memory for a smaller one it stays as it is.
-            self.replace((&pinned.guard, &mut spare), (table, hash), segment, wanted)
-                .unwrap_or_default()
-        };
+    fn shrink_now(&self, pinned: &Pinned<'_, V>, at: (Table, u64), segment: &Segment) {
+        let wanted = rounded(segment.used() * 2 / SLOTS);
+        if wanted * 2 > segment.buckets().len() {
+            return;
+        }
+        // If somebody else has it, or there is no memory for a smaller one, it stays as it is.
+        let Some(claim) = Claim::new(segment) else { return };
+        let garbage = self.replace(&pinned.guard, at, claim, wanted).unwrap_or_default();
         self.exchange_segments(pinned, garbage).run();
     }
 
-    /// Replaces a segment by one of so many buckets, or more if that does not do, or by two. The caller holds the lock.
+    /// Makes a segment of so many buckets, out of the memory of one that is no more if there is any.
+    fn segment_of(&self, buckets: usize, bits: u32) -> Result<Segment, AllocError> {
+        let is_large = raw::is_large(buckets * LINE_BYTES);
+        let spare = if is_large { self.structure.lock().pop() } else { None };
+        Segment::new(buckets, bits, spare)
+    }
+
+    /// Replaces a segment by one of so many buckets, or more if that does not do, or by two. Others may replace other segments
+    /// meanwhile.
     fn replace(
         &self,
-        (guard, spare): (&Guard, &mut Option<Spare>),
+        guard: &Guard,
         (table, hash): (Table, u64),
-        segment: &Segment,
+        claim: Claim<'_>,
         wanted: usize,
     ) -> Result<Vec<Garbage<V>>, AllocError> {
+        let segment = claim.0;
         let mut garbage = Vec::new();
         let mut wanted = wanted;
-        let root = self.root(table);
-        let Some(mut directory) = root.get(guard) else { return Ok(garbage) };
         let mut frozen = None;
         let copies = loop {
             let splits = wanted > MOST;
             let (parts, bits) = if splits { (2, segment.bits() + 1) } else { (1, segment.bits()) };
             let size = if splits { rounded(wanted.div_ceil(2)) } else { wanted };
             let copies: Vec<Segment> =
-                (0..parts).map(|_| Segment::new(size, bits, spare)).collect::<Result<_, _>>()?;
+                (0..parts).map(|_| self.segment_of(size, bits)).collect::<Result<_, _>>()?;
             // The system clears the pages of the copy while writers still use the old segment.
             copies.iter().for_each(Segment::touch);
             frozen.get_or_insert_with(|| Frozen::new(segment));
@@ -258,21 +291,27 @@ impl<V> MlpIndex<V> {
             // It does not fit by bad luck.
             wanted += wanted / 8 + 1;
         };
+        let first = hash & !(u64::MAX >> segment.bits());
+        // The hashes of the second copy have one more bit set.
+        let hashes = [first, first | 1 << 63 >> segment.bits()];
+        let hashes = &hashes[..copies.len()];
+        let spares = self.structure.lock();
+        let root = self.root(table);
+        let Some(mut directory) = root.get(guard) else { return Ok(garbage) };
         if copies.len() == 2 && directory.bits() == segment.bits() {
             garbage.extend(root.replace(directory.doubled()));
             let Some(doubled) = root.get(guard) else { return Ok(garbage) };
             directory = doubled;
         }
-        let first = hash & !(u64::MAX >> segment.bits());
-        // The hashes of the second copy have one more bit set.
-        let hashes = [first, first | 1 << 63 >> segment.bits()];
-        let hashes = &hashes[..copies.len()];
         for (hash, copy) in hashes.iter().zip(copies) {
             directory.replace(*hash, copy);
         }
+        drop(spares);
+        claim.keep();
         frozen.into_iter().for_each(Frozen::kill);
         // Not before: a reader that finds one bucket of the old segment as it was must not find another's later state.
         for hash in hashes {
+            // Whatever has become of the directory, closed segments are not replaced.
             directory.segment(*hash).open();
         }
         garbage.push(Root::retire(segment));
@@ -401,5 +440,25 @@ mod tests {
     #[test]
     fn shuttle_a_group_read_before_a_copy_does_not_hold_when_the_copy_has_a_new_key() {
         run(Table::Leaves, |pinned| _ = pinned.insert((1 << 56) + 1, 0));
+    }
+
+    #[test]
+    fn shuttle_a_segment_that_two_grow_is_replaced_once() {
+        let scene = || {
+            let map = MlpIndex::<u32>::with_options(Options::new().seed(1));
+            let pinned = map.pin();
+            (1..=5).for_each(|byte| assert!(pinned.insert(byte << 56, 0).is_none()));
+            let full = map.tables(&pinned.guard).unwrap().leaves.segment(0);
+            let grow =
+                |pinned: &Pinned<'_, u32>| map.grow(pinned, (Table::Leaves, 0), full).unwrap();
+            let (here, there) = thread::scope(|scope| {
+                let there = scope.spawn(|| grow(&map.pin()).is_some());
+                (grow(&pinned).is_some(), there.join().unwrap())
+            });
+            assert!(here != there, "by one of them");
+            assert!(pinned.insert(6 << 56, 0).is_none());
+            pinned.check().unwrap();
+        };
+        explore(1, scene);
     }
 }

@@ -185,6 +185,22 @@ impl<'a> Wide<'a> {
         self.0.kinds().is_wide_node(level) & self.has_prefix(prefix)
     }
 
+    /// Whether its children differ at this byte.
+    #[inline(always)]
+    pub(super) fn branches_at(self, depth: usize) -> bool {
+        (number_of(self.0.slot(UNITS)) & 0xf) as usize == depth
+    }
+
+    /// What changes if it gets one more child, as [`Packed::with_child`]; `None` if it has that.
+    #[inline(always)]
+    pub(super) fn with_child(self, byte: u8) -> Option<[(usize, u64); 2]> {
+        let word = usize::from(byte >> 6);
+        let slot = word + 1 + word / 2;
+        let (bits, bit) = (number_of(self.0.slot(slot)), 1 << (byte & 63));
+        let info = number_of(self.0.slot(UNITS)) + (1 << 4);
+        (bits & bit == 0).then_some([(UNITS, info), (slot, bits | bit)])
+    }
+
     /// The byte next to one that is not the last.
     #[inline(always)]
     pub(super) fn next<const UP: bool>(byte: u8) -> u8 {
@@ -288,6 +304,15 @@ impl<'a> Words<'a> {
     fn sharing(self, level: usize, key: u64, slots: usize) -> u32 {
         (0..slots).fold(0, |found, slot| {
             found | u32::from(same_prefix(self.number(slot), key, level)) << slot
+        })
+    }
+
+    /// Whether there is a key of the group under the first `level` bytes of `key`.
+    #[inline(always)]
+    pub(super) fn has_group(self, (level, key): (usize, u64), has_values: bool) -> bool {
+        (0..if has_values { UNITS } else { SLOTS }).fold(false, |found, slot| {
+            let is_key = same_prefix(self.number(slot), key, level);
+            found | self.kinds.is_leaf_of(slot, level) & is_key
         })
     }
 
