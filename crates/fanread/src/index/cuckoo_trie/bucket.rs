@@ -26,7 +26,7 @@ use core::hint::select_unpredictable;
 
 use super::away::Away;
 use super::layout::{Form, Head, Kind, Node, SLOTS};
-use crate::arch::Lanes;
+use crate::arch::{Baseline, Lanes};
 use crate::sync::backoff::Backoff;
 use crate::sync::shim::{
     self, AtomicU64, LineWords,
@@ -160,20 +160,15 @@ impl<W: Word> Bucket<W> {
 
     /// Whether short leaves and their values are where they belong (T8), and nothing is left of nodes that were taken.
     pub(super) fn is_in_order(&self) -> bool {
-        let Crowd { shorts, .. } = self.crowd();
+        let crowd = self.census().crowd();
+        let Crowd { shorts, .. } = crowd;
         let is_value = |slot: usize| slot + shorts.min(2) >= SLOTS;
-        self.crowd().fits()
+        crowd.fits()
             && self.nodes().all(|(slot, head)| head.is_short() == ((slot as usize) < shorts))
             && (0..SLOTS).all(|slot| {
                 let is_free = self.head(slot as u32).is_free() || shorts == 3 && slot >= 3;
                 !is_free || is_value(slot) || self.body(slot as u32) == 0
             })
-    }
-
-    /// How many nodes there are.
-    #[inline]
-    pub(super) fn crowd(&self) -> Crowd {
-        self.census().crowd()
     }
 
     /// What is stored of the node in a slot.
@@ -194,13 +189,13 @@ impl<W: Word> Bucket<W> {
         items
     }
 
-    /// Adds a node of this name, if there is room. Others may change their slots. Returns the bucket's new version.
+    /// Adds a node of this name, if there is room; `census` is the bucket's. Others may change their slots. Returns the bucket's new
+    /// version.
     ///
     /// The caller holds the trie's lock, or has not published the trie.
-    #[inline]
-    pub(super) fn put(&self, name: u32, form: Form) -> Option<Version> {
+    #[inline(always)]
+    fn add(&self, census: Census, name: u32, form: Form) -> Option<Version> {
         let head = Head::new(name, form.kind);
-        let census = self.census();
         let Some(value) = form.value else {
             return Some(self.change(census.free_slot()?, head, form.body));
         };
@@ -240,10 +235,12 @@ impl<W: Word> Bucket<W> {
         if form.value.is_none() && !old.is_short() {
             return Some(self.change(slot, head, form.body));
         }
+        let Some(value) = form.value else {
+            return Some(self.change_short(slot, head, form.body));
+        };
         let mut items = self.items();
         items.remove(old);
-        let item = Item { head, body: form.body, value: form.value.unwrap_or(0) };
-        items.add(item).then(|| self.change_all(&items))
+        items.add(Item { head, body: form.body, value }).then(|| self.change_all(&items))
     }
 
     /// Frees the slot of a node. The caller holds the trie's lock.
@@ -253,9 +250,44 @@ impl<W: Word> Bucket<W> {
         if !old.is_short() {
             return self.change(slot, Head::FREE, 0);
         }
-        let mut items = self.items();
-        items.remove(old);
-        self.change_all(&items)
+        self.change_short(slot, Head::FREE, 0)
+    }
+
+    /// Takes away the short leaf of a slot, and puts another node, or nothing, where the last of the short leaves stood, which takes
+    /// its place (T8). The caller is one of those who may call `change`.
+    #[inline]
+    fn change_short(&self, slot: u32, head: Head, body: u64) -> Version {
+        let shorts = self.head(1).is_short() as usize + self.head(2).is_short() as usize;
+        let (slot, last) = (slot as usize, shorts);
+        let moved = (self.head(last as u32), self.body(last as u32), self.value(last as u32));
+        // Relaxed, all: only the lock's holder stores here, and ordered by what `write` does around them.
+        let mut heads = [self.words[0].load(Relaxed), self.words[1].load(Relaxed)];
+        let mut set_head = |slot: usize, head: Head| {
+            let half = 32 * (slot % 2);
+            let pair = &mut heads[slot / 2];
+            *pair = *pair & !(0xffff_ffff << half) | u64::from(head.0) << half;
+        };
+        if slot != last {
+            set_head(slot, moved.0);
+        }
+        set_head(last, head);
+        if last == 2 {
+            set_head(3, Head::FREE);
+        }
+        self.write(|word| {
+            let store = |slot: usize, body: u64| self.words[BODIES_AT + slot].store(body, Relaxed);
+            if last < 2 {
+                store(SLOTS - 1 - last, 0);
+            }
+            if slot != last {
+                store(slot, moved.1);
+                store(SLOTS - 1 - slot, moved.2);
+            }
+            store(last, body);
+            self.words[0].store(heads[0], Relaxed);
+            self.words[1].store(heads[1], Relaxed);
+            if last == 2 { word >> AWAY_AT << AWAY_AT } else { word }
+        })
     }
 
     /// What the bucket knows of the nodes whose first bucket it is and that are in another. It belongs together with what is
@@ -346,6 +378,9 @@ struct Census {
 }
 
 impl Census {
+    /// How many of three slots hold short leaves, by a bit for each.
+    const COUNT: [u8; 8] = [0, 1, 1, 2, 1, 2, 2, 3];
+
     /// The slots between the short leaves and their values, by the number of those.
     const BETWEEN: [u32; 4] = [0b11111, 0b01110, 0b00100, 0];
 
@@ -500,6 +535,31 @@ impl Items {
 }
 
 impl Bucket {
+    /// Adds a node of this name, if there is room. Others may change their slots. Returns the bucket's new version.
+    ///
+    /// The caller holds the trie's lock, or has not published the trie.
+    #[inline]
+    pub(super) fn put(&self, name: u32, form: Form) -> Option<Version> {
+        self.add(self.quick_census(), name, form)
+    }
+
+    /// How many nodes there are.
+    #[inline]
+    pub(super) fn crowd(&self) -> Crowd {
+        self.quick_census().crowd()
+    }
+
+    /// The same as `census`, by the kernels that find heads.
+    #[inline(always)]
+    fn quick_census(&self) -> Census {
+        let line: &LineWords = &self.words;
+        let free = Baseline.match_u32(shim::line(line), Head::FREE.0, !0);
+        let shorts = Baseline.match_u32(shim::line(line), Head::SHORT, Head::KIND_MASK);
+        // They stand in the first slots; behind three of them, what looks like heads is a value.
+        let shorts = Census::COUNT[(shorts & SHORT_SLOTS) as usize].into();
+        Census { shorts, free }
+    }
+
     /// The slots, a bit for each, of the node of this name: one at most, but in a torn read.
     #[inline(always)]
     pub(super) fn slots_of<L: Lanes>(&self, lanes: L, name: u32) -> u32 {
@@ -716,7 +776,7 @@ mod loom_models {
         loom::model(|| {
             let pair = [bucket(), bucket()];
             let short = |key| Node::Leaf(Leaf::Short { key, value: key + 1 });
-            pair[0].put(Head::first(1), short(10).encode());
+            pair[0].add(pair[0].census(), Head::first(1), short(10).encode());
             let write = move |pair: &[Bucket<Model>; 2]| {
                 pair[0].exchange(0, short(20).encode());
             };
