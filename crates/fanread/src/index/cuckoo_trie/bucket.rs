@@ -257,8 +257,9 @@ impl<W: Word> Bucket<W> {
     /// its place (T8). The caller is one of those who may call `change`.
     #[inline]
     fn change_short(&self, slot: u32, head: Head, body: u64) -> Version {
-        let shorts = self.head(1).is_short() as usize + self.head(2).is_short() as usize;
-        let (slot, last) = (slot as usize, shorts);
+        // One less than there are short leaves.
+        let last = usize::from(self.head(1).is_short()) + usize::from(self.head(2).is_short());
+        let slot = slot as usize;
         let moved = (self.head(last as u32), self.body(last as u32), self.value(last as u32));
         // Relaxed, all: only the lock's holder stores here, and ordered by what `write` does around them.
         let mut heads = [self.words[0].load(Relaxed), self.words[1].load(Relaxed)];

@@ -22,12 +22,12 @@
 
 use core::ops::Range;
 
+use super::bucket::Find;
 use super::layout::{
     Children, EXACT_BUCKETS, Form, HINTED_BUCKETS, HINTED_LEVELS, Head, Home, INNER_WEIGHT, Kind,
     LABEL_SYMBOLS, Leaf, NoRoom, Node, Place, STATE_BITS, SYMBOL_BITS, Symbol, TAG_BITS,
     buckets_for, larger,
 };
-use super::bucket::Find;
 use super::place::{place_at, place_other};
 use super::raw::{FreeLines, Memory, Shape, Trie};
 use super::state::{SHORT_NAME_SYMBOLS, Secret, State, Symbols};

@@ -28,8 +28,9 @@ impl<V: Send + Sync> CuckooTrie<V> {
         value: V,
         rule: Rule,
     ) -> Result<Written<'g, V>, InsertError<V>> {
-        if let Some(new) = self.insert_quickly(&pinned.guard, pinned.thread, key, &value, rule) {
-            return Ok(Written::New(new));
+        let (guard, thread) = (&pinned.guard, pinned.thread);
+        if let Some(inserted) = self.insert_quickly(guard, thread, key, &value, rule) {
+            return Ok(Written::New(inserted));
         }
         let hint = self.hint(key, &pinned.guard);
         self.write_from(pinned, hint, key, value, rule)

@@ -75,7 +75,7 @@ enum End {
     Leaf(Leaf, Symbol),
 }
 
-impl<'g> Trie<'g> {
+impl Trie<'_> {
     /// Asks for the nodes of a key around the leaf level. `None` if there is no such level, or not all of their names are short.
     #[inline(always)]
     fn ask_around(self, secret: &Secret, key: u64) -> Option<Spots<'_>> {
@@ -261,3 +261,7 @@ impl<V> CuckooTrie<V> {
         Some(Memory::short_value(value))
     }
 }
+
+#[cfg(all(test, not(loom), not(shuttle)))]
+#[path = "quick_tests.rs"]
+mod tests;
