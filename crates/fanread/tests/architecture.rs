@@ -104,6 +104,7 @@ const EXTRA_FILES: &[&str] = &[
     "index/cuckoo_trie/layout_tests.rs",
     "index/cuckoo_trie/raw_tests.rs",
     "index/cuckoo_trie/bucket_tests.rs",
+    "index/cuckoo_trie/bucket_models.rs",
     "index/cuckoo_trie/build_tests.rs",
     "index/cuckoo_trie/split_tests.rs",
     "index/cuckoo_trie/trie_tests.rs",
