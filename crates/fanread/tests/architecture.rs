@@ -104,6 +104,7 @@ const EXTRA_FILES: &[&str] = &[
     "index/cuckoo_trie/layout_tests.rs",
     "index/cuckoo_trie/raw_tests.rs",
     "index/cuckoo_trie/bucket_tests.rs",
+    "index/cuckoo_trie/bucket_models.rs",
     "index/cuckoo_trie/build_tests.rs",
     "index/cuckoo_trie/split_tests.rs",
     "index/cuckoo_trie/trie_tests.rs",
@@ -112,6 +113,9 @@ const EXTRA_FILES: &[&str] = &[
     // Searches for keys of eight bytes, and tests of those.
     "index/cuckoo_trie/eights.rs",
     "index/cuckoo_trie/eights_tests.rs",
+    // Most insertions of such keys, which place a leaf or two, apart from those that change more of the trie.
+    "index/cuckoo_trie/quick.rs",
+    "index/cuckoo_trie/quick_tests.rs",
     "prefix/eights.rs",
     "index/cuckoo_trie/walk_tests.rs",
 ];

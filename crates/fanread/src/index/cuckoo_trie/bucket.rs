@@ -20,13 +20,13 @@
 //!
 //! Beside the version is what the bucket knows of nodes that are in their second bucket, and not here (`away.rs`).
 //!
-//! The loom models below run these functions on loom's atomics.
+//! The loom models beside it (`bucket_models.rs`) run these functions on loom's atomics.
 
 use core::hint::select_unpredictable;
 
 use super::away::Away;
 use super::layout::{Form, Head, Kind, Node, SLOTS};
-use crate::arch::Lanes;
+use crate::arch::{Baseline, Lanes};
 use crate::sync::backoff::Backoff;
 use crate::sync::shim::{
     self, AtomicU64, LineWords,
@@ -160,20 +160,15 @@ impl<W: Word> Bucket<W> {
 
     /// Whether short leaves and their values are where they belong (T8), and nothing is left of nodes that were taken.
     pub(super) fn is_in_order(&self) -> bool {
-        let Crowd { shorts, .. } = self.crowd();
+        let crowd = self.census().crowd();
+        let Crowd { shorts, .. } = crowd;
         let is_value = |slot: usize| slot + shorts.min(2) >= SLOTS;
-        self.crowd().fits()
+        crowd.fits()
             && self.nodes().all(|(slot, head)| head.is_short() == ((slot as usize) < shorts))
             && (0..SLOTS).all(|slot| {
                 let is_free = self.head(slot as u32).is_free() || shorts == 3 && slot >= 3;
                 !is_free || is_value(slot) || self.body(slot as u32) == 0
             })
-    }
-
-    /// How many nodes there are.
-    #[inline]
-    pub(super) fn crowd(&self) -> Crowd {
-        self.census().crowd()
     }
 
     /// What is stored of the node in a slot.
@@ -194,13 +189,13 @@ impl<W: Word> Bucket<W> {
         items
     }
 
-    /// Adds a node of this name, if there is room. Others may change their slots. Returns the bucket's new version.
+    /// Adds a node of this name, if there is room; `census` is the bucket's. Others may change their slots. Returns the bucket's new
+    /// version.
     ///
     /// The caller holds the trie's lock, or has not published the trie.
-    #[inline]
-    pub(super) fn put(&self, name: u32, form: Form) -> Option<Version> {
+    #[inline(always)]
+    fn add(&self, census: Census, name: u32, form: Form) -> Option<Version> {
         let head = Head::new(name, form.kind);
-        let census = self.census();
         let Some(value) = form.value else {
             return Some(self.change(census.free_slot()?, head, form.body));
         };
@@ -240,10 +235,12 @@ impl<W: Word> Bucket<W> {
         if form.value.is_none() && !old.is_short() {
             return Some(self.change(slot, head, form.body));
         }
+        let Some(value) = form.value else {
+            return Some(self.change_short(slot, head, form.body));
+        };
         let mut items = self.items();
         items.remove(old);
-        let item = Item { head, body: form.body, value: form.value.unwrap_or(0) };
-        items.add(item).then(|| self.change_all(&items))
+        items.add(Item { head, body: form.body, value }).then(|| self.change_all(&items))
     }
 
     /// Frees the slot of a node. The caller holds the trie's lock.
@@ -253,9 +250,45 @@ impl<W: Word> Bucket<W> {
         if !old.is_short() {
             return self.change(slot, Head::FREE, 0);
         }
-        let mut items = self.items();
-        items.remove(old);
-        self.change_all(&items)
+        self.change_short(slot, Head::FREE, 0)
+    }
+
+    /// Takes away the short leaf of a slot, and puts another node, or nothing, where the last of the short leaves stood, which takes
+    /// its place (T8). The caller is one of those who may call `change`.
+    #[inline]
+    fn change_short(&self, slot: u32, head: Head, body: u64) -> Version {
+        // One less than there are short leaves.
+        let last = usize::from(self.head(1).is_short()) + usize::from(self.head(2).is_short());
+        let slot = slot as usize;
+        let moved = (self.head(last as u32), self.body(last as u32), self.value(last as u32));
+        // Relaxed, all: only the lock's holder stores here, and ordered by what `write` does around them.
+        let mut heads = [self.words[0].load(Relaxed), self.words[1].load(Relaxed)];
+        let mut set_head = |slot: usize, head: Head| {
+            let half = 32 * (slot % 2);
+            let pair = &mut heads[slot / 2];
+            *pair = *pair & !(0xffff_ffff << half) | u64::from(head.0) << half;
+        };
+        if slot != last {
+            set_head(slot, moved.0);
+        }
+        set_head(last, head);
+        if last == 2 {
+            set_head(3, Head::FREE);
+        }
+        self.write(|word| {
+            let store = |slot: usize, body: u64| self.words[BODIES_AT + slot].store(body, Relaxed);
+            if last < 2 {
+                store(SLOTS - 1 - last, 0);
+            }
+            if slot != last {
+                store(slot, moved.1);
+                store(SLOTS - 1 - slot, moved.2);
+            }
+            store(last, body);
+            self.words[0].store(heads[0], Relaxed);
+            self.words[1].store(heads[1], Relaxed);
+            if last == 2 { word >> AWAY_AT << AWAY_AT } else { word }
+        })
     }
 
     /// What the bucket knows of the nodes whose first bucket it is and that are in another. It belongs together with what is
@@ -346,6 +379,9 @@ struct Census {
 }
 
 impl Census {
+    /// How many of three slots hold short leaves, by a bit for each.
+    const COUNT: [u8; 8] = [0, 1, 1, 2, 1, 2, 2, 3];
+
     /// The slots between the short leaves and their values, by the number of those.
     const BETWEEN: [u32; 4] = [0b11111, 0b01110, 0b00100, 0];
 
@@ -500,6 +536,31 @@ impl Items {
 }
 
 impl Bucket {
+    /// Adds a node of this name, if there is room. Others may change their slots. Returns the bucket's new version.
+    ///
+    /// The caller holds the trie's lock, or has not published the trie.
+    #[inline]
+    pub(super) fn put(&self, name: u32, form: Form) -> Option<Version> {
+        self.add(self.quick_census(), name, form)
+    }
+
+    /// How many nodes there are.
+    #[inline]
+    pub(super) fn crowd(&self) -> Crowd {
+        self.quick_census().crowd()
+    }
+
+    /// The same as `census`, by the kernels that find heads.
+    #[inline(always)]
+    fn quick_census(&self) -> Census {
+        let line: &LineWords = &self.words;
+        let free = Baseline.match_u32(shim::line(line), Head::FREE.0, !0);
+        let shorts = Baseline.match_u32(shim::line(line), Head::SHORT, Head::KIND_MASK);
+        // They stand in the first slots; behind three of them, what looks like heads is a value.
+        let shorts = Census::COUNT[(shorts & SHORT_SLOTS) as usize].into();
+        Census { shorts, free }
+    }
+
     /// The slots, a bit for each, of the node of this name: one at most, but in a torn read.
     #[inline(always)]
     pub(super) fn slots_of<L: Lanes>(&self, lanes: L, name: u32) -> u32 {
@@ -641,150 +702,5 @@ fn hit<W: Word>(bucket: &Bucket<W>, version: Version, slot: u32) -> Option<Hit<'
 mod tests;
 
 #[cfg(all(test, loom))]
-mod loom_models {
-    use super::*;
-    use crate::index::cuckoo_trie::layout::{Children, Kind, Leaf};
-    use loom::sync::Arc;
-    use loom::sync::atomic::AtomicU64 as Model;
-    use loom::thread;
-
-    #[derive(Clone, Copy)]
-    struct Plain;
-
-    impl Find<Model> for Plain {
-        fn find(self, bucket: &Bucket<Model>, name: u32) -> Option<u32> {
-            // Slot 4, beside the version, and slot 3: the others are as slot 3, and loom tries every load.
-            let is = |slot| bucket.head(slot).name() == name;
-            if is(4) { Some(4) } else { is(3).then_some(3) }
-        }
-    }
-
-    fn bucket() -> Bucket<Model> {
-        Bucket { words: core::array::from_fn(|_| Model::new(0)) }
-    }
-
-    fn first(tag: u32, kind: Kind) -> Head {
-        Head::new(Head::first(tag), kind)
-    }
-
-    fn regular(bits: u64) -> Node {
-        Node::Regular(Children { bits, end: false })
-    }
-
-    /// Runs a reader beside a writer. The writer goes first in the first run: loom goes back from a load to the stores
-    /// before it, but from a store only to the last access before it, which may be a load of the same thread.
-    fn race(
-        line: [Bucket<Model>; 2],
-        write: impl FnOnce(&[Bucket<Model>; 2]),
-        read: impl FnOnce(&[Bucket<Model>; 2]) + 'static,
-    ) {
-        let pair = Arc::new(line);
-        let reader = {
-            let pair = pair.clone();
-            thread::spawn(move || read(&pair))
-        };
-        write(&pair);
-        reader.join().unwrap();
-    }
-
-    #[test]
-    fn loom_a_node_is_read_as_one() {
-        for slot in [3, 4] {
-            loom::model(move || {
-                let pair = [bucket(), bucket()];
-                pair[0].change(slot, first(1, Kind::Plain), 10);
-                let write = |pair: &[Bucket<Model>; 2]| {
-                    pair[0].change(slot, first(1, Kind::Regular), 20);
-                    pair[0].change(slot, first(2, Kind::Plain), 30);
-                };
-                race(pair, write, move |pair| {
-                    let version = pair[0].begin();
-                    let (head, body) = (pair[0].head(slot), pair[0].body(slot));
-                    if pair[0].is_still(version) {
-                        let read = (head.tag(), head.kind(), body);
-                        let whole =
-                            [(1, Kind::Plain, 10), (1, Kind::Regular, 20), (2, Kind::Plain, 30)];
-                        assert!(whole.contains(&read), "{read:?}");
-                    }
-                });
-            });
-        }
-    }
-
-    #[test]
-    fn loom_a_short_leaf_is_read_with_its_value() {
-        loom::model(|| {
-            let pair = [bucket(), bucket()];
-            let short = |key| Node::Leaf(Leaf::Short { key, value: key + 1 });
-            pair[0].put(Head::first(1), short(10).encode());
-            let write = move |pair: &[Bucket<Model>; 2]| {
-                pair[0].exchange(0, short(20).encode());
-            };
-            race(pair, write, move |pair| {
-                let version = pair[0].begin();
-                let node = pair[0].node(0);
-                if pair[0].is_still(version) {
-                    assert!(node == short(10) || node == short(20), "{node:?}");
-                }
-            });
-        });
-    }
-
-    #[test]
-    fn loom_a_node_that_moves_is_always_found() {
-        // To the second bucket and to the first.
-        for back in [false, true] {
-            loom::model(move || {
-                let pair = [bucket(), bucket()];
-                let (from, to) = (usize::from(back), usize::from(!back));
-                let head = first(1, Kind::Regular);
-                pair[from].change(3, if back { head.moved() } else { head }, 10);
-                let write = move |pair: &[Bucket<Model>; 2]| {
-                    let head = pair[from].head(3);
-                    pair[to].change(4, head.moved(), pair[from].body(3));
-                    // Another node takes its place.
-                    pair[from].change(3, first(2, Kind::Plain), 20);
-                };
-                race(pair, write, |pair| {
-                    let hit = find_in_pair(Plain, &pair[0], &pair[1], 1).expect("it never left");
-                    assert_eq!(hit.node, regular(10));
-                });
-            });
-        }
-    }
-
-    #[test]
-    fn loom_a_child_is_there_as_long_as_its_parent_says_so() {
-        // Insertion: child, then the bit in the parent. Removal: the bit, then the child. A reader that finds the bit and
-        // then no child has to see that the parent has changed.
-        for insertion in [false, true] {
-            loom::model(move || {
-                let pair = [bucket(), bucket()];
-                let (parent, child) = (first(1, Kind::Regular), first(2, Kind::Regular));
-                pair[0].change(3, parent, u64::from(!insertion));
-                if !insertion {
-                    pair[1].change(3, child, 10);
-                }
-                let write = move |pair: &[Bucket<Model>; 2]| {
-                    if insertion {
-                        pair[1].change(3, child, 10);
-                        pair[0].change(3, parent, 1);
-                    } else {
-                        pair[0].change(3, parent, 0);
-                        pair[1].change(3, Head::FREE, 0);
-                    }
-                };
-                race(pair, write, |pair| {
-                    // The second bucket of both is one that does not matter.
-                    let none = bucket();
-                    let hit = find_in_pair(Plain, &pair[0], &none, 1).expect("the parent stays");
-                    if hit.node == regular(1) {
-                        let below = find_in_pair(Plain, &pair[1], &none, 2);
-                        assert!(below.is_some() || !hit.seen.is_still(), "a child is missing");
-                        assert!(below.is_none_or(|below| below.node == regular(10)));
-                    }
-                });
-            });
-        }
-    }
-}
+#[path = "bucket_models.rs"]
+mod loom_models;

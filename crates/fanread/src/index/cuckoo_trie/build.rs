@@ -22,16 +22,17 @@
 
 use core::ops::Range;
 
+use super::bucket::Find;
 use super::layout::{
     Children, EXACT_BUCKETS, Form, HINTED_BUCKETS, HINTED_LEVELS, Head, Home, INNER_WEIGHT, Kind,
-    LABEL_SYMBOLS, Leaf, NoRoom, Node, Place, STATE_BITS, SYMBOL_BITS, TAG_BITS, buckets_for,
-    larger,
+    LABEL_SYMBOLS, Leaf, NoRoom, Node, Place, STATE_BITS, SYMBOL_BITS, Symbol, TAG_BITS,
+    buckets_for, larger,
 };
 use super::place::{place_at, place_other};
 use super::raw::{FreeLines, Memory, Shape, Trie};
 use super::state::{SHORT_NAME_SYMBOLS, Secret, State, Symbols};
 use crate::api::Key;
-use crate::arch::{self, Baseline};
+use crate::arch::{self, Baseline, Lanes};
 use crate::mem::AllocError;
 
 /// How many records ahead of the one that is read are asked for. Fewer leave memory idle; more are not in L1 any more
@@ -153,7 +154,7 @@ impl Run {
     /// Adds all entries of a trie, whose keys are above all others'. The caller holds the trie's lock.
     pub(super) fn push_trie(&mut self, secret: &Secret, trie: Trie<'_>) {
         self.entries.reserve(trie.keys());
-        for_each_node(secret, trie, |_, _, node| {
+        for_each_node(Baseline, secret, trie, |_, _, node| {
             if let Node::Leaf(leaf) = node {
                 self.push(leaf);
             }
@@ -320,16 +321,27 @@ impl Run {
 
 /// Calls `each` with the level, the state and the contents of every node, each before those below it, in the order of their
 /// keys. The caller holds the trie's lock.
-#[inline]
+#[inline(always)]
 pub(super) fn for_each_node(
+    lanes: impl Lanes,
     secret: &Secret,
     trie: Trie<'_>,
     mut each: impl FnMut(u32, State, Node),
 ) {
+    // A node's first bucket and its tag. Where its second is nobody needs to know of most.
+    let first = |state| {
+        let Home { first, tag, .. } = trie.home(state);
+        trie.prefetch_bucket(first);
+        (first, tag)
+    };
     let root = secret.root(trie.round());
-    let mut ahead = vec![(0, root, trie.home(root))];
-    while let Some((level, state, home)) = ahead.pop() {
-        let at = trie.locate(Baseline, home);
+    let mut ahead = vec![(0, root, first(root))];
+    while let Some((level, state, (bucket, tag))) = ahead.pop() {
+        let slot = lanes.find(trie.bucket(bucket), Head::first(tag));
+        let at = match slot {
+            Some(slot) => Some(Place { bucket, slot }),
+            None => trie.locate(lanes, trie.home(state)),
+        };
         debug_assert!(at.is_some() || trie.keys() == 0, "T4");
         let Some(at) = at else { continue };
         let node = trie.node(at);
@@ -338,17 +350,19 @@ pub(super) fn for_each_node(
             Node::Leaf(_) => {}
             Node::Jump(label) => {
                 let child = secret.step_all(state, label);
-                ahead.push((level + label.len() as u32, child, trie.home(child)));
+                ahead.push((level + label.len() as u32, child, first(child)));
             }
-            Node::Regular(children) => {
+            Node::Regular(Children { mut bits, end }) => {
                 let above = secret.parent(state);
-                let mut left = children;
-                while let Some(symbol) = left.last() {
-                    left = left.without(symbol);
-                    let child = above.child(symbol);
-                    let home = trie.home(child);
-                    trie.prefetch_bucket(home.first);
-                    ahead.push((level + 1, child, home));
+                while bits != 0 {
+                    let last = bits.ilog2();
+                    bits ^= 1 << last;
+                    let child = above.child(Symbol(last as u8));
+                    ahead.push((level + 1, child, first(child)));
+                }
+                if end {
+                    let child = above.child(Symbol::END);
+                    ahead.push((level + 1, child, first(child)));
                 }
             }
         }
@@ -496,7 +510,8 @@ impl<'g> Queue<'g> {
     #[inline(always)]
     pub(super) fn add_other(&mut self, state: State, form: Form) -> Result<(), NoRoom> {
         let home = self.trie.home(state);
-        self.trie.prefetch(home);
+        // Most go there.
+        self.trie.prefetch_bucket(home.first);
         self.nodes[self.len % IN_FLIGHT] = (home, form);
         self.len += 1;
         if self.len == IN_FLIGHT { self.flush() } else { Ok(()) }
@@ -512,8 +527,12 @@ impl<'g> Queue<'g> {
     #[inline(never)]
     pub(super) fn flush(&mut self) -> Result<(), NoRoom> {
         let len = core::mem::take(&mut self.len);
-        let place = if core::mem::take(&mut self.is_checked) { place_at } else { place_other };
-        self.nodes[..len].iter().try_for_each(|(home, form)| place(self.trie, *home, *form))
+        let (trie, nodes) = (self.trie, &self.nodes[..len]);
+        if core::mem::take(&mut self.is_checked) {
+            nodes.iter().try_for_each(|(home, form)| place_at(trie, *home, *form))
+        } else {
+            nodes.iter().try_for_each(|(home, form)| place_other(trie, *home, *form))
+        }
     }
 }
 

@@ -322,7 +322,7 @@ impl<V> CuckooTrie<V> {
 
     /// The trie where a key most likely belongs; `None` if it takes the search for keys of all lengths.
     #[inline(always)]
-    fn trie_of_eight<'g>(
+    pub(super) fn trie_of_eight<'g>(
         &'g self,
         kernel: impl Lanes,
         guard: &'g Guard,

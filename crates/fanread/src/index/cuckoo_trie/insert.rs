@@ -28,11 +28,16 @@ impl<V: Send + Sync> CuckooTrie<V> {
         value: V,
         rule: Rule,
     ) -> Result<Written<'g, V>, InsertError<V>> {
+        let (guard, thread) = (&pinned.guard, pinned.thread);
+        if let Some(inserted) = self.insert_quickly(guard, thread, key, &value, rule) {
+            return Ok(Written::New(inserted));
+        }
         let hint = self.hint(key, &pinned.guard);
         self.write_from(pinned, hint, key, value, rule)
     }
 
     /// As `write`, from where the search for the trie of `key` led.
+    #[inline(never)]
     fn write_from<'g>(
         &'g self,
         pinned: &'g Pinned<'_, V>,
@@ -383,6 +388,10 @@ impl<V: Send + Sync> Pinned<'_, V> {
             });
             for (entry, hint) in batch.iter_mut().zip(hints) {
                 let Some((key, value)) = entry.take() else { return };
+                let (guard, thread) = (&self.guard, self.thread);
+                if map.insert_quickly(guard, thread, key, &value, Rule::Always).is_some() {
+                    continue;
+                }
                 if let Err(error) = map.write_from(self, hint, key, value, Rule::Always) {
                     panic!("{error}");
                 }

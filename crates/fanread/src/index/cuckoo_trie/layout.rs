@@ -278,6 +278,10 @@ impl Head {
 
     const TAG_MASK: u32 = (1 << TAG_BITS) - 1;
 
+    /// The bits of the kind, and what they are for a short leaf.
+    pub(super) const KIND_MASK: u32 = !Self::NAME_MASK;
+    pub(super) const SHORT: u32 = (Kind::Short as u32) << Self::KIND_AT;
+
     /// Whether a short leaf is here.
     #[inline(always)]
     pub(super) fn is_short(self) -> bool {

@@ -24,6 +24,7 @@ mod iter;
 mod layout;
 mod leaf_level;
 mod place;
+mod quick;
 mod raw;
 mod remove;
 mod resize;

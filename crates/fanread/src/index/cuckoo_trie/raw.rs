@@ -501,6 +501,14 @@ impl<'g> Trie<'g> {
         arch::prefetch(self.at.wrapping_add(2 * LINE_BYTES));
     }
 
+    /// Asks for the lines that a writer needs besides: those of the borders and of what is counted.
+    #[inline(always)]
+    pub(super) fn prefetch_whole_header(self) {
+        self.prefetch_header();
+        arch::prefetch(self.at.wrapping_sub(LINE_BYTES));
+        arch::prefetch(self.at.wrapping_sub(2 * LINE_BYTES));
+    }
+
     /// The version, with the lock and the mark of the dead.
     #[inline(always)]
     pub(super) fn version(self) -> &'g Version {

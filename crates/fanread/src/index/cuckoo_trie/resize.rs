@@ -19,7 +19,7 @@ use super::raw::{FreeLines, Trie};
 use super::split::{Nodes, middle};
 use super::{CuckooTrie, Garbage, Pinned};
 use crate::api::Key;
-use crate::arch::common_prefix;
+use crate::arch::{Baseline, common_prefix};
 use crate::mem::AllocError;
 use crate::mem::record::Record;
 use crate::prefix;
@@ -255,7 +255,10 @@ impl<V> CuckooTrie<V> {
         key: &[u8],
     ) -> Result<(), AllocError> {
         let plan = self.plan(old);
-        let nodes = Nodes::of(&self.secret, old);
+        let nodes = match self.avx512 {
+            Some(kernel) => Nodes::of(kernel, &self.secret, old),
+            None => Nodes::of(Baseline, &self.secret, old),
+        };
         let count = nodes.leaves();
         let last = nodes.last().map(|last| self.memory.key::<V>(last));
         // Where a map grows at its end, what is behind the cut is left to grow.

@@ -26,6 +26,7 @@ use super::layout::{
 };
 use super::raw::{FreeLines, Memory, Trie};
 use super::state::{Secret, State};
+use crate::arch::Lanes;
 
 /// The nodes of a trie, each before those below it, in the order of their keys.
 #[derive(Debug)]
@@ -106,9 +107,9 @@ impl Open {
 
 impl<'s> Nodes<'s> {
     /// All nodes of a trie. The caller holds its lock.
-    pub(super) fn of(secret: &'s Secret, trie: Trie<'_>) -> Self {
+    pub(super) fn of(lanes: impl Lanes, secret: &'s Secret, trie: Trie<'_>) -> Self {
         let mut list = Vec::with_capacity(trie.weight() / INNER_WEIGHT);
-        for_each_node(secret, trie, |level, state, node| {
+        for_each_node(lanes, secret, trie, |level, state, node| {
             list.push(Item { state, level, node });
         });
         let (leaves, skip_bits, round) = (trie.keys(), trie.skip_bits(), trie.round());
@@ -142,7 +143,7 @@ impl<'s> Nodes<'s> {
         for (at, item) in self.list.iter().enumerate() {
             while path.pop_if(|open| open.left == Children::default()).is_some() {}
             if let Some(open) = path.last_mut() {
-                if window.contains(&before)
+                if before >= window.start
                     && let Open { level, last: Some(last), .. } = *open
                     && let Some(next) = open.left.first()
                 {
@@ -154,8 +155,11 @@ impl<'s> Nodes<'s> {
                 }
                 path.last_mut().expect("not empty").step();
             }
-            path.extend(Open::new(at, item));
-            before += usize::from(matches!(item.node, Node::Leaf(_)));
+            if let Some(open) = Open::new(at, item) {
+                path.push(open);
+                continue;
+            }
+            before += 1;
             if before >= window.end {
                 break;
             }
@@ -247,32 +251,10 @@ impl<'n> Half<'n> {
         let Self { nodes, cut, .. } = *self;
         let root = &nodes.list[0];
         let mut row = Row { state: root.state, level: root.level, symbols: Vec::new() };
-        let mut add = |item: &Item, is_on_path: bool| {
-            if row.symbols.is_empty() && !is_on_path {
-                return each(item, false);
-            }
-            match item.node {
-                Node::Leaf(_) => {
-                    let level = row.level.max(self.skipped);
-                    row.symbols.clear();
-                    each(&Item { state: row.state, level, ..*item }, false)?;
-                }
-                Node::Jump(label) => row.extend(item, label.symbols()),
-                Node::Regular(children) => {
-                    if let Some(symbol) = children.only() {
-                        row.extend(item, [symbol]);
-                    } else {
-                        self.jumps(&mut row, &mut each)?;
-                        each(item, false)?;
-                    }
-                }
-            }
-            Ok(())
-        };
         let (mut from, mut path) = (0, cut.path.iter().peekable());
         while let Some(open) = path.next() {
             if self.is_left {
-                nodes.list[from..open.at].iter().try_for_each(|item| add(item, false))?;
+                self.add_all(&mut row, &nodes.list[from..open.at], &mut each)?;
             }
             from = open.at + 1;
             let mut item = nodes.list[open.at];
@@ -285,10 +267,55 @@ impl<'n> Half<'n> {
                     false => open.left,
                 };
             }
-            add(&item, true)?;
+            self.add(&mut row, &item, &mut each)?;
         }
         let rest = if self.is_left { from..cut.at } else { cut.at..nodes.list.len() };
-        nodes.list[rest].iter().try_for_each(|item| add(item, false))
+        self.add_all(&mut row, &nodes.list[rest], &mut each)
+    }
+
+    /// Adds nodes that are not on the border's path: those behind a row, then all others as they are.
+    #[inline(always)]
+    fn add_all<E>(
+        &self,
+        row: &mut Row,
+        items: &[Item],
+        each: &mut impl FnMut(&Item, bool) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut items = items.iter();
+        while !row.symbols.is_empty()
+            && let Some(item) = items.next()
+        {
+            self.add(row, item, each)?;
+        }
+        items.try_for_each(|item| each(item, false))
+    }
+
+    /// Adds a node that is on the border's path, or behind a row.
+    #[inline(never)]
+    fn add<E>(
+        &self,
+        row: &mut Row,
+        item: &Item,
+        each: &mut impl FnMut(&Item, bool) -> Result<(), E>,
+    ) -> Result<(), E> {
+        match item.node {
+            Node::Leaf(_) => {
+                debug_assert!(!row.symbols.is_empty(), "no leaf is on the border's path");
+                let level = row.level.max(self.skipped);
+                row.symbols.clear();
+                each(&Item { state: row.state, level, ..*item }, false)?;
+            }
+            Node::Jump(label) => row.extend(item, label.symbols()),
+            Node::Regular(children) => {
+                if let Some(symbol) = children.only() {
+                    row.extend(item, [symbol]);
+                } else {
+                    self.jumps(row, each)?;
+                    each(item, false)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Adds jumps for a row; from the root on, only what all keys do not skip.

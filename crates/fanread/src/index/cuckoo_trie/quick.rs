@@ -1,0 +1,267 @@
+//! The quick way to insert a key of eight bytes whose value is kept in its leaf.
+//!
+//! Where most leaves are on two levels (`leaf_level.rs`), the paths of nearly all new keys end on those or on the level above: at a
+//! regular node that has no child for the key, or at the short leaf of a key that parts from this one right behind it. The names of
+//! all the nodes that such an insertion reads or places follow from the key, but for the other key's new leaf, so their lines are
+//! asked for before the trie is locked.
+//!
+//! ```text
+//! level   above     upper      lower      behind        upper: the leaf level
+//! asked   first     both       both       first
+//! path    ------------>xx                               ends here: the new leaf is on the lower level,
+//!                                                       and so is the other key's, if a leaf was here
+//! ```
+//!
+//! It is the insertion of `edit.rs` without what such keys need not: no jumps, no hints, no look for another node of the same state,
+//! since the names of all nodes that are placed are short (T3). All else, and whatever has no room, is left to that one, with the
+//! trie as it was.
+//!
+//! # Why readers see one trie or the other
+//!
+//! As in `edit.rs`: the leaves are placed first, under names to which nothing leads; then the node where the path ends is rewritten, by
+//! one change of its bucket. All of it is one change of the trie's version (T9).
+//!
+//! # What the writer may believe
+//!
+//! It holds the lock, so the trie is at rest: a node under a short name is that name's and is in the trie (T3, T4).
+//!
+//! PAPER: not there.
+
+use core::cmp::Ordering as Order;
+
+use super::CuckooTrie;
+use super::layout::{
+    BUCKET_WEIGHT, Children, Home, INNER_WEIGHT, Leaf, Node, Place, SYMBOL_BITS, Symbol,
+};
+use super::place;
+use super::raw::{Memory, Trie};
+use super::state::{SHORT_NAME_SYMBOLS, Secret, ShortName, State};
+use crate::api::Rule;
+use crate::arch::{Baseline, Lanes};
+use crate::mem::word::{self, Read};
+use crate::sync::epoch::Guard;
+
+/// One of so many insertions notes the levels of its leaf, as in `edit.rs`: by the upper bits of a state.
+const NOTED_BITS: u32 = 10;
+
+/// The nodes of a key around the leaf level, which were asked for.
+#[derive(Clone, Copy, Debug)]
+struct Spots<'s> {
+    secret: &'s Secret,
+    /// The key's symbols, the first on top.
+    window: u64,
+    round: u32,
+    /// The leaf level.
+    level: u32,
+    upper: Home,
+    lower: Home,
+    behind: Home,
+}
+
+/// Where the path of a new key ends.
+#[derive(Clone, Copy, Debug)]
+struct Stop {
+    level: u32,
+    place: Place,
+    end: End,
+}
+
+/// How it ends.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    /// At a regular node that has no child for the key.
+    NoChild(Children),
+    /// At a short leaf of another key, which has another symbol next.
+    Leaf(Leaf, Symbol),
+}
+
+impl Trie<'_> {
+    /// Asks for the nodes of a key around the leaf level. `None` if there is no such level, or not all of their names are short.
+    #[inline(always)]
+    fn ask_around(self, secret: &Secret, key: u64) -> Option<Spots<'_>> {
+        let (level, skip_bits) = (self.leaf_level() as u32, self.skip_bits());
+        // The nodes behind the lower level are named by whole symbols of the key.
+        let is_short = level > 0 && level + 2 <= SHORT_NAME_SYMBOLS as u32;
+        if !is_short || skip_bits + SYMBOL_BITS * (level + 2) > u64::BITS {
+            return None;
+        }
+        let (window, round) = (key << skip_bits, self.round());
+        let home = |level| self.home(secret.state_of(ShortName::start(round, window, level)));
+        let (upper, lower, behind) = (home(level), home(level + 1), home(level + 2));
+        self.prefetch(upper);
+        self.prefetch(lower);
+        self.prefetch_bucket(behind.first);
+        Some(Spots { secret, window, round, level, upper, lower, behind })
+    }
+}
+
+impl Spots<'_> {
+    /// The state of the first symbols of a window.
+    #[inline(always)]
+    fn state(&self, window: u64, level: u32) -> State {
+        self.secret.state_of(ShortName::new(self.round, window, level as usize))
+    }
+
+    /// Symbol `level` of a window.
+    #[inline(always)]
+    fn symbol(window: u64, level: u32) -> Symbol {
+        Symbol((window << (SYMBOL_BITS * level) >> (u64::BITS - SYMBOL_BITS)) as u8)
+    }
+
+    /// Where the path of the key ends; `None` if it is not one of those ends that are usual, or the key is there. The caller holds
+    /// the lock.
+    #[inline(always)]
+    fn stop(&self, trie: Trie<'_>, lanes: impl Lanes) -> Option<Stop> {
+        let mut level = self.level;
+        let mut place = trie.locate(lanes, self.upper);
+        if place.is_none() {
+            level -= 1;
+            place = trie.locate(lanes, trie.home(self.state(self.window, level)));
+        }
+        let mut place = place?;
+        let mut node = trie.node(place);
+        if let Node::Regular(children) = node
+            && level == self.level
+            && children.has(Self::symbol(self.window, level))
+        {
+            level += 1;
+            place = trie.locate(lanes, self.lower)?;
+            node = trie.node(place);
+        }
+        let symbol = Self::symbol(self.window, level);
+        let end = match node {
+            Node::Regular(children) if !children.has(symbol) => End::NoChild(children),
+            Node::Leaf(leaf @ Leaf::Short { key, .. }) => {
+                let other = Self::symbol(key << trie.skip_bits(), level);
+                (other != symbol).then_some(End::Leaf(leaf, other))?
+            }
+            _ => return None,
+        };
+        Some(Stop { level, place, end })
+    }
+
+    /// Where the node of the key is on a level, or would be.
+    #[inline(always)]
+    fn home(&self, level: u32) -> Home {
+        match level.wrapping_sub(self.level) {
+            0 => self.upper,
+            1 => self.lower,
+            _ => self.behind,
+        }
+    }
+
+    /// Adds the key. Returns whether it did; if not, all keys are as they were. The caller holds the lock and has announced a change.
+    #[inline(always)]
+    fn insert(&self, trie: Trie<'_>, lanes: impl Lanes, stop: Stop, leaf: Leaf) -> bool {
+        let Stop { level, place, end } = stop;
+        let head = trie.head(place);
+        let home = self.home(level + 1);
+        let symbol = Self::symbol(self.window, level);
+        let mut weight = trie.weight() + leaf.weight() as usize;
+        let form = Node::Leaf(leaf).encode();
+        let children = match end {
+            End::NoChild(children) => {
+                if place::place_other(trie, home, form).is_err() {
+                    return false;
+                }
+                children.with(symbol)
+            }
+            End::Leaf(other, other_symbol) => {
+                weight += INNER_WEIGHT;
+                if weight > trie.buckets() as usize * BUCKET_WEIGHT {
+                    return false;
+                }
+                let Leaf::Short { key, .. } = other else { return false };
+                let other_home = trie.home(self.state(key << trie.skip_bits(), level + 1));
+                trie.prefetch(other_home);
+                if place::place_other(trie, home, form).is_err() {
+                    return false;
+                }
+                if place::place_other(trie, other_home, Node::Leaf(other).encode()).is_err() {
+                    if let Some(place) = trie.locate(lanes, home) {
+                        trie.take(place);
+                    }
+                    return false;
+                }
+                Children::pair(symbol, other_symbol)
+            }
+        };
+        // What was placed may have moved the node.
+        let name = self.home_of_stop(trie, level);
+        let there = if trie.head(place) == head { Some(place) } else { trie.locate(lanes, name) };
+        let rewritten = there.is_some_and(|place| trie.exchange(place, Node::Regular(children)));
+        debug_assert!(rewritten, "T4: a node of a path is there, and needs no slot more");
+        trie.set_weight(weight);
+        trie.set_keys(trie.keys() + 1);
+        if self.state(self.window, level + 1).0 >> (u64::BITS - NOTED_BITS) == 0 {
+            trie.add_level(level as usize);
+            trie.add_level(level as usize + 1);
+        }
+        true
+    }
+
+    /// The buckets of the key's node on the level where its path ended.
+    #[inline(always)]
+    fn home_of_stop(&self, trie: Trie<'_>, level: u32) -> Home {
+        if level < self.level {
+            trie.home(self.state(self.window, level))
+        } else {
+            self.home(level)
+        }
+    }
+}
+
+impl<V> CuckooTrie<V> {
+    /// Inserts a key of eight bytes whose path ends as most do; returns its value. `None` if it is there, or for whatever is seldom:
+    /// then nothing has changed.
+    #[inline(always)]
+    pub(super) fn insert_quickly<'g>(
+        &'g self,
+        guard: &'g Guard,
+        thread: usize,
+        key: &[u8],
+        value: &V,
+        rule: Rule,
+    ) -> Option<Read<'g, V>> {
+        if !const { word::is_inline::<V>() } || matches!(rule, Rule::Same(_)) {
+            return None;
+        }
+        let leaf = Memory::short_leaf(key, value)?;
+        match self.avx512 {
+            Some(kernel) => self.insert_quickly_with(kernel, guard, thread, leaf),
+            None => self.insert_quickly_with(Baseline, guard, thread, leaf),
+        }
+    }
+
+    #[inline(always)]
+    fn insert_quickly_with<'g>(
+        &'g self,
+        kernel: impl Lanes,
+        guard: &'g Guard,
+        thread: usize,
+        leaf: Leaf,
+    ) -> Option<Read<'g, V>> {
+        let Leaf::Short { key, value } = leaf else { return None };
+        let trie = self.trie_of_eight(kernel, guard, key)?;
+        trie.prefetch_whole_header();
+        let spots = trie.ask_around(&self.secret, key)?;
+        if trie.place_of(&key.to_be_bytes(), &self.memory) != Order::Equal {
+            return None;
+        }
+        let mut locked = trie.version().lock();
+        if locked.is_dead() || Self::is_full(trie) {
+            return None;
+        }
+        let stop = spots.stop(trie, kernel)?;
+        if !locked.change(|| spots.insert(trie, kernel, stop, leaf)) {
+            return None;
+        }
+        drop(locked);
+        self.shards.added(thread, 1);
+        Some(Memory::short_value(value))
+    }
+}
+
+#[cfg(all(test, not(loom), not(shuttle)))]
+#[path = "quick_tests.rs"]
+mod tests;

@@ -1,0 +1,111 @@
+//! Random keys go into the map the quick way, most of them, and what that leaves to the other way stays as it was.
+
+use std::collections::BTreeMap;
+
+use testkit::Rng;
+
+use super::*;
+use crate::sync::epoch;
+
+const COUNT: usize = if cfg!(miri) { 60 } else { 40_000 };
+
+/// Inserts a key the quick way, if that can be.
+fn quickly(map: &CuckooTrie<u64>, key: u64, value: u64) -> bool {
+    let guard = epoch::pin();
+    let pinned = map.pin();
+    let new = map.insert_quickly(&guard, pinned.thread, &key.to_be_bytes(), &value, Rule::Always);
+    new.is_some_and(|new| *new.get() == value)
+}
+
+/// A map of random keys.
+fn random(rng: &mut Rng) -> CuckooTrie<u64> {
+    let map = CuckooTrie::new();
+    for i in 0..COUNT as u64 {
+        map.pin().insert(&rng.next_u64().to_be_bytes(), i);
+    }
+    map
+}
+
+/// The next random key that goes in the quick way.
+fn next_quick(map: &CuckooTrie<u64>, rng: &mut Rng) -> u64 {
+    let guard = epoch::pin();
+    (0..1_000)
+        .map(|_| rng.next_u64())
+        .find(|key| {
+            let Some(trie) = map.trie_of_eight(Baseline, &guard, *key) else { return false };
+            let Some(spots) = trie.ask_around(&map.secret, *key) else { return false };
+            let is_there = trie.place_of(&key.to_be_bytes(), &map.memory) == Order::Equal;
+            is_there && !CuckooTrie::<u64>::is_full(trie) && spots.stop(trie, Baseline).is_some()
+        })
+        .expect("nearly every one")
+}
+
+#[test]
+fn most_random_keys_are_inserted_quickly_and_all_are_found() {
+    let (map, mut rng, mut model) = (CuckooTrie::new(), Rng::new(7), BTreeMap::new());
+    let mut quick = 0;
+    for i in 0..COUNT as u64 {
+        // Some differ in one of their first symbols only, or in the last.
+        let key = match i % 16 {
+            0 => rng.next_u64() & !0xffff_ffff,
+            1 => model.keys().next_back().copied().unwrap_or(0_u64) ^ 1,
+            _ => rng.next_u64(),
+        };
+        let is_new = !model.contains_key(&key);
+        if quickly(&map, key, i) {
+            assert!(is_new, "{key:#x} was there");
+            quick += 1;
+        } else {
+            assert_eq!(map.pin().insert(&key.to_be_bytes(), i).is_none(), is_new);
+        }
+        model.insert(key, i);
+        if i.is_power_of_two() || i % 8_192 == 0 {
+            map.pin().check().unwrap();
+        }
+    }
+    let pinned = map.pin();
+    pinned.check().unwrap();
+    assert_eq!(pinned.len(), model.len());
+    let all: Vec<_> = pinned.iter().map(|(key, value)| (key.to_vec(), *value)).collect();
+    let expected: Vec<_> =
+        model.iter().map(|(key, value)| (key.to_be_bytes().to_vec(), *value)).collect();
+    assert_eq!(all, expected);
+    for (key, value) in &model {
+        assert_eq!(pinned.get(&key.to_be_bytes()).as_deref(), Some(value));
+        assert!(!quickly(&map, *key, 0), "{key:#x} is there");
+    }
+    if !cfg!(any(miri, small_leaves)) {
+        assert!(quick > COUNT / 2, "{quick} of {COUNT}");
+    }
+}
+
+#[test]
+fn a_quick_insertion_changes_the_version_of_its_trie() {
+    if cfg!(any(miri, small_leaves)) {
+        return;
+    }
+    let mut rng = Rng::new(8);
+    let (map, guard) = (random(&mut rng), epoch::pin());
+    for _ in 0..100 {
+        let key = next_quick(&map, &mut rng);
+        let trie = map.trie_of_eight(Baseline, &guard, key).unwrap();
+        let seen = trie.version().begin();
+        if quickly(&map, key, 1) {
+            assert!(trie.version().end(seen).is_none(), "{key:#x}");
+        }
+    }
+    map.pin().check().unwrap();
+}
+
+#[test]
+fn no_key_goes_into_a_trie_that_is_dead() {
+    if cfg!(any(miri, small_leaves)) {
+        return;
+    }
+    let mut rng = Rng::new(9);
+    let (map, guard) = (random(&mut rng), epoch::pin());
+    let key = next_quick(&map, &mut rng);
+    let trie = map.trie_of_eight(Baseline, &guard, key).unwrap();
+    trie.version().lock().retire();
+    assert!(!quickly(&map, key, 1));
+}
