@@ -29,9 +29,9 @@ use crate::batch;
 use crate::mem::LINE_BYTES;
 use crate::mem::file::FileBytes;
 
-/// How many keys of a batch are looked for at once. A key waits for one or two lines: this is past the number of misses
-/// that current cores keep track of, and the keys' state is still a small part of L1.
-const WIDTH: usize = 2 * batch::DEPTH;
+/// How many keys of a batch are looked for at once. A key waits for one or two lines, which come into the second-level cache: this
+/// is past the number of those that current cores keep track of, and the keys' state is still a small part of L1.
+const WIDTH: usize = 4 * batch::DEPTH;
 
 /// How many keys of a batch wait for their second block. Where one key in seven needs it, the wait is over by the time
 /// that this many have come together.
@@ -346,7 +346,8 @@ impl CuckooTable {
                             found[index] = self.get_from(block, number, key, empty);
                             (oldest, waiting) = ((oldest + 1) % LATER, waiting - 1);
                         }
-                        later[(oldest + waiting) % LATER] = (index, key, self.ask(1, key), 1);
+                        let block = self.ask_by(arch::prefetch_many, 1, key);
+                        later[(oldest + waiting) % LATER] = (index, key, block, 1);
                         waiting += 1;
                     }
                 }
@@ -355,7 +356,7 @@ impl CuckooTable {
             if let Some(key) = keys.get(at) {
                 found[at] = None;
                 asked[at % WIDTH] = S::of(key.as_ref(), self.layout.user_key_bytes)
-                    .map(|key| (key, self.ask(0, key)));
+                    .map(|key| (key, self.ask_by(arch::prefetch_many, 0, key)));
             }
         }
         for at in 0..waiting {
@@ -414,19 +415,25 @@ impl CuckooTable {
     /// Asks for block `number` of a key; returns where it begins.
     #[inline(always)]
     fn ask<'k, S: Sought<'k>>(&self, number: u32, key: S) -> usize {
+        self.ask_by(arch::prefetch, number, key)
+    }
+
+    /// The same by a kind of request.
+    #[inline(always)]
+    fn ask_by<'k, S: Sought<'k>>(&self, ask: impl Fn(*const u8), number: u32, key: S) -> usize {
         let layout = &self.layout;
         let at = layout.block_at(number, key.bytes()) * layout.bucket_bytes();
         let start = self.file.as_ptr().wrapping_add(at);
         let bytes = layout.block_buckets * layout.bucket_bytes();
-        arch::prefetch(start);
+        ask(start);
         // The line of the last byte, and lines between.
         for line in 1..BLOCK_LINES {
             if line * LINE_BYTES >= bytes {
                 break;
             }
-            arch::prefetch(start.wrapping_add(line * LINE_BYTES));
+            ask(start.wrapping_add(line * LINE_BYTES));
         }
-        arch::prefetch(start.wrapping_add(bytes.min(BLOCK_LINES * LINE_BYTES) - 1));
+        ask(start.wrapping_add(bytes.min(BLOCK_LINES * LINE_BYTES) - 1));
         at
     }
 

@@ -121,12 +121,12 @@ impl Directory {
                 |from| key.word(from),
                 |at, same| sought.compare_all(map.memory.node(self.nodes[at]).key(), same),
             )?;
-            self.ask_nodes(block.index * BLOCK, BLOCK);
+            self.ask_nodes(arch::prefetch, block.index);
             return Some(block);
         }
         let prefix = sought.key().prefix();
         let index = self.tops.partition_point(|other| *other < prefix).checked_sub(1)?;
-        self.ask_block(index);
+        self.ask_block(arch::prefetch, index);
         Some(Block { index, common: Common::NONE, is_met: false })
     }
 
@@ -147,24 +147,25 @@ impl Directory {
             size -= half;
         }
         for block in blocks {
-            self.ask_block(*block);
+            self.ask_block(arch::prefetch_many, *block);
         }
     }
 
-    /// Asks for a block of prefixes and nodes.
+    /// Asks for a block of prefixes and nodes, by a kind of request.
     #[inline(always)]
-    fn ask_block(&self, block: usize) {
+    fn ask_block(&self, by: impl Fn(*const u8) + Copy, block: usize) {
         for line in self.prefixes_of(block).chunks(LINE_BYTES / size_of::<u64>()) {
-            arch::prefetch(line.as_ptr());
+            by(line.as_ptr().cast());
         }
-        self.ask_nodes(block * BLOCK, BLOCK);
+        self.ask_nodes(by, block);
     }
 
     #[inline(always)]
-    fn ask_nodes(&self, from: usize, count: usize) {
-        let nodes = &self.nodes[from..(from + count).min(self.nodes.len())];
-        for at in (0..nodes.len()).step_by(16) {
-            arch::prefetch(&raw const nodes[at]);
+    fn ask_nodes(&self, by: impl Fn(*const u8), block: usize) {
+        let from = block * BLOCK;
+        let nodes = &self.nodes[from..(from + BLOCK).min(self.nodes.len())];
+        for line in nodes.chunks(LINE_BYTES / size_of::<Unit>()) {
+            by(line.as_ptr().cast());
         }
     }
 

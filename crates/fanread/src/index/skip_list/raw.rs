@@ -629,11 +629,17 @@ impl<K: SkipKey, V> Memory<K, V> {
         }));
     }
 
-    /// The same of the node that a link leads to; that of an end asks for nothing of use.
+    /// The same of the node that a link leads to, one of many; that of an end asks for nothing of use.
     #[inline(always)]
     pub(super) fn ask_key_of(&self, link: Link) {
         debug_assert!(!K::KEEPS_PREFIX && !link.is_marked());
-        arch::prefetch(self.nodes.at(link.0.into()).wrapping_add(Parts::<K, V>::KEY));
+        arch::prefetch_many(self.nodes.at(link.0.into()).wrapping_add(Parts::<K, V>::KEY));
+    }
+
+    /// Asks for what stands before the key of a node.
+    #[inline(always)]
+    pub(super) fn ask_value(&self, unit: Unit) {
+        arch::prefetch(self.nodes.at(unit.get().into()));
     }
 
     /// Asks for the lines of the key and the link on a level of a node.

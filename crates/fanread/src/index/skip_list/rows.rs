@@ -4,6 +4,9 @@
 //! nothing what the other searches would have asked for. Here a step is the same for every key, with moves in place of branches: a search
 //! compares the next node, and goes on behind it or one level down. What happens seldom (a node that is being removed, a
 //! directory that does not help) is left to a search of its own.
+//!
+//! Nothing is read that was not asked for a step before. State and value of a node may be in the line before that of its key, so they
+//! are asked for where the key is found, and read when the row is over.
 
 use core::borrow::Borrow;
 use core::cmp::Ordering;
@@ -22,14 +25,14 @@ const ROW: usize = if cfg!(any(shuttle, miri)) { 2 } else { 64 };
 /// Searches of a row of few keys, whose state is to be small.
 const SHORT: usize = if cfg!(any(shuttle, miri)) { 1 } else { 16 };
 
-/// A search between two steps.
+/// A search between two steps, or at its end.
 #[derive(Clone, Copy)]
 struct At<'g> {
     /// The links of the last node that is known to be before the key, or of the map.
     tower: Tower<'g>,
     /// The level it goes along.
     level: usize,
-    /// Where that leads.
+    /// Where that leads; at the end, to the node of the key or nowhere.
     next: Link,
 }
 
@@ -103,8 +106,16 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
         let mut row = [At { tower, level, next: tower.at(level).load().unmarked() }; N];
         let directory = map.directory::<Q>(&self.guard);
         let begun = directory.map_or(all, |directory| self.begin(directory, keys, &mut row));
-        let left = self.go(keys, &mut row, begun, directory.is_some(), done);
-        for at in Set(left.0 | all.0 & !begun.0) {
+        let left = self.go(keys, &mut row, begun, directory.is_some());
+        let left = Set(left.0 | all.0 & !begun.0);
+        for at in Set(all.0 & !left.0) {
+            let At { level, next, .. } = row[at];
+            let node = next.unit().map(|unit| map.memory.node(unit));
+            // Above the lowest level a node may be met that is dead, while another one has its key.
+            let is_dead = level > 0 && node.is_some_and(|node| node.state().has(DEAD));
+            done(at, if is_dead { map.node_of(self, keys[at]) } else { node });
+        }
+        for at in left {
             done(at, map.node_of(self, keys[at]));
         }
     }
@@ -130,7 +141,7 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
         let (mut hinted, mut begun) = (Set::NONE, Set::NONE);
         for at in Set::of(keys.len()) {
             if let Some(hint) = directory.in_block_of(blocks[at], prefixes[at]) {
-                map.memory.ask_tall(hint.unit, directory::LEVEL);
+                map.memory.ask_key_of(Link::to(Some(hint.unit)));
                 let tower = map.memory.node(hint.unit).tower();
                 row[at] = At { tower, level: directory::LEVEL, next: hint.behind };
                 hinted.insert(at);
@@ -160,7 +171,6 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
         row: &mut [At<'g>; N],
         mut under_way: Set,
         is_near: bool,
-        done: &mut impl FnMut(usize, Option<Node<'g, K, V>>),
     ) -> Set
     where
         K: Borrow<Q>,
@@ -177,20 +187,16 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
                     let node = map.memory.node(unit);
                     let order = node.key().borrow().cmp(keys[at]);
                     if order == Ordering::Equal {
+                        map.memory.ask_value(unit);
                         under_way.remove(at);
-                        if level == 0 || !node.state().has(DEAD) {
-                            done(at, Some(node));
-                        } else {
-                            left.insert(at);
-                        }
                         continue;
                     }
                     is_before = order == Ordering::Less;
                     tower = select_unpredictable(is_before, node.tower(), tower);
                 }
                 if level == 0 && !is_before {
+                    row[at].next = Link::END;
                     under_way.remove(at);
-                    done(at, None);
                     continue;
                 }
                 let level = level - usize::from(!is_before);

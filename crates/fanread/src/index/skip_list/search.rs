@@ -426,13 +426,15 @@ impl<K: SkipKey, V> SkipList<K, V> {
     }
 }
 
-/// What a search waits for in the directory.
+/// What a search waits for in the directory, or at its end.
 #[derive(Clone, Copy)]
 enum Stage<'g> {
     /// A block of it.
     Block(&'g Directory, Block),
     /// The node it has found.
     Node(Hint),
+    /// What stands before the key in the node that has it, which is the next one.
+    Value,
     /// Nothing any more.
     Over,
 }
@@ -533,7 +535,7 @@ impl<'g, 'q, K: SkipKey + Borrow<Q>, V, Q: SkipKey + ?Sized> Search<'g, 'q, K, V
                     self.common = near.common;
                 }
             }
-            Stage::Over => return false,
+            Stage::Value | Stage::Over => return false,
         }
         self.stage = Stage::Over;
         false
@@ -544,7 +546,13 @@ impl<'g, K: SkipKey + Borrow<Q>, V, Q: SkipKey + ?Sized> Walk for Search<'g, '_,
     type Found = Option<Node<'g, K, V>>;
 
     fn step(&mut self) -> Option<Self::Found> {
-        if self.look_up() {
+        if matches!(self.stage, Stage::Value) {
+            self.stage = Stage::Over;
+            let node = self.next.unit().map(|unit| self.map.memory.node(unit));
+            if self.level == 0 || node.is_none_or(|node| !node.state().has(DEAD)) {
+                return Some(node);
+            }
+        } else if self.look_up() {
             return None;
         }
         loop {
@@ -589,8 +597,10 @@ impl<'g, K: SkipKey + Borrow<Q>, V, Q: SkipKey + ?Sized> Walk for Search<'g, '_,
                 order => {
                     (self.rejected, self.common.next) = (self.next, same);
                     self.is_equal = order == Ordering::Equal;
-                    if self.is_equal && (self.level == 0 || !node.state().has(DEAD)) {
-                        return Some(Some(node));
+                    if self.is_equal {
+                        self.map.memory.ask_value(unit);
+                        self.stage = Stage::Value;
+                        return None;
                     }
                 }
             }

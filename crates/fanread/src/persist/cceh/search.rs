@@ -10,7 +10,7 @@ use crate::sync::shim::Ordering::Relaxed;
 /// How many keys of a batch have their lines fetched at once.
 ///
 /// A core has some 10 to 16 fetches under way; each key asks for two lines. Fewer leave some idle, more push each other out.
-pub(super) const BATCH: usize = if cfg!(any(loom, shuttle, miri)) { 2 } else { 16 };
+pub(super) const BATCH: usize = if cfg!(any(loom, shuttle, miri)) { 2 } else { 64 };
 
 /// A slot of a bucket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -181,7 +181,7 @@ impl<M: Medium> Map<M> {
     #[inline(always)]
     pub(super) fn prefetch(&self, hash: u64) {
         let block = self.hints.get(hash);
-        self.medium.line(self.bucket_line(block, self.geometry.bucket(hash))).prefetch();
+        self.medium.line(self.bucket_line(block, self.geometry.bucket(hash))).prefetch_many();
         crate::arch::prefetch(self.shadows.get(block));
     }
 

@@ -109,7 +109,7 @@ impl<M: Medium> Strings<M> {
             for hash in &hashes[..keys.len()] {
                 let line = self.map.guess(*hash).map(|name| LineAt(name as usize / LINE_WORDS));
                 if let Some(line) = line.filter(|line| line.0 < medium.lines()) {
-                    medium.line(line).prefetch();
+                    medium.line(line).prefetch_many();
                 }
             }
             for (at, key) in keys.iter().enumerate() {

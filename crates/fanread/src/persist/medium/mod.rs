@@ -136,6 +136,12 @@ impl LineRef<'_> {
     pub(crate) fn prefetch(self) {
         crate::arch::prefetch(self.0);
     }
+
+    /// The same for one of many lines.
+    #[inline(always)]
+    pub(crate) fn prefetch_many(self) {
+        crate::arch::prefetch_many(self.0);
+    }
 }
 
 /// Bytes that a map is kept in; see the module.
