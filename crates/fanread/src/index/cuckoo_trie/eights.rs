@@ -84,7 +84,12 @@ impl<'g> Trie<'g> {
 
     /// Asks for the first buckets of a key on the two levels where most leaves are.
     #[inline(always)]
-    fn ask_first(self, secret: &Secret, key: u64) -> Option<Pair<'g>> {
+    fn ask_first(
+        self,
+        by: impl Fn(*const Bucket),
+        secret: &Secret,
+        key: u64,
+    ) -> Option<Pair<'g>> {
         let (level, skip_bits) = (self.leaf_level() as u32, self.skip_bits());
         // As in `leaf_level.rs`: both nodes are before the key's last symbol.
         if level == 0 || skip_bits + SYMBOL_BITS * (level + 1) >= u64::BITS {
@@ -94,7 +99,7 @@ impl<'g> Trie<'g> {
         let (window, round) = (key << skip_bits, self.round());
         let bucket = |level| {
             let named = self.first_bucket(secret.state_of(ShortName::start(round, window, level)));
-            arch::prefetch(named.0);
+            by(named.0);
             named
         };
         let ((upper, tag), (lower, _)) = (bucket(level), bucket(level + 1));
@@ -289,7 +294,7 @@ impl<V> CuckooTrie<V> {
     ) -> Option<Read<'g, V>> {
         let number = u64::from_be_bytes(key);
         if let Some(trie) = self.trie_of_eight(kernel, guard, number)
-            && let Some(pair) = trie.ask_first(&self.secret, number)
+            && let Some(pair) = trie.ask_first(arch::prefetch, &self.secret, number)
         {
             if let Some(value) = pair.look(kernel, number) {
                 return Some(Memory::short_value(value));
@@ -405,7 +410,9 @@ impl<V> CuckooTrie<V> {
                 let group = &keys[now..keys.len().min(now + GROUP)];
                 let pairs = &mut pairs[now % RING..][..GROUP];
                 for ((pair, trie), key) in pairs.iter_mut().zip(&tries).zip(group) {
-                    *pair = trie.and_then(|trie| trie.ask_first(&self.secret, number(key)));
+                    *pair = trie.and_then(|trie| {
+                        trie.ask_first(arch::prefetch_many, &self.secret, number(key))
+                    });
                 }
             }
             now += GROUP;

@@ -66,7 +66,7 @@ fn most_random_keys_are_found_in_first_buckets() {
     let guard = epoch::pin();
     let is_there = |key: &&u64| {
         let trie = map.trie_of_eight(Baseline, &guard, **key).unwrap();
-        let pair = trie.ask_first(&map.secret, **key);
+        let pair = trie.ask_first(crate::arch::prefetch, &map.secret, **key);
         pair.is_some_and(|pair| pair.look(Baseline, **key).is_some())
     };
     let found = keys.iter().filter(is_there).count();
@@ -86,7 +86,7 @@ fn most_missing_keys_are_known_by_first_buckets_alone() {
         let (mut rng, mut known, mut uneven) = (Rng::new(13), 0, 0);
         for key in (0..4_000).map(|_| rng.next_u64()) {
             let trie = map.trie_of_eight(Baseline, &guard, key).unwrap();
-            let pair = trie.ask_first(&map.secret, key).unwrap();
+            let pair = trie.ask_first(crate::arch::prefetch, &map.secret, key).unwrap();
             let above = || trie.ends_above(&map.secret, Baseline, key, pair.seen);
             known += usize::from(pair.lacks(Baseline, key) || trie.is_uneven() && above());
             uneven += usize::from(trie.is_uneven());
@@ -106,7 +106,7 @@ fn what_is_found_beside_a_writer_is_not_believed() {
         let Some(trie) = map.trie_of_eight(Baseline, &guard, key) else { continue };
         let finds =
             |pair: Option<Pair<'_>>| pair.is_some_and(|pair| pair.look(Baseline, key).is_some());
-        let before = trie.ask_first(&map.secret, key);
+        let before = trie.ask_first(crate::arch::prefetch, &map.secret, key);
         if !finds(before) {
             continue;
         }
@@ -115,10 +115,10 @@ fn what_is_found_beside_a_writer_is_not_believed() {
         let was_lacking = lacks();
         let mut locked = trie.version().lock();
         locked.begin_change();
-        assert!(!finds(before) && !finds(trie.ask_first(&map.secret, key)) && !lacks());
+        assert!(!finds(before) && !finds(trie.ask_first(crate::arch::prefetch, &map.secret, key)) && !lacks());
         locked.end_change();
         drop(locked);
-        assert!(!finds(before) && finds(trie.ask_first(&map.secret, key)));
+        assert!(!finds(before) && finds(trie.ask_first(crate::arch::prefetch, &map.secret, key)));
         tried += usize::from(was_lacking);
     }
     assert!(tried > 50 || cfg!(any(miri, small_leaves)), "{tried}");

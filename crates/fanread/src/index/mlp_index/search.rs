@@ -18,7 +18,7 @@ use super::layout::{LEVELS, Node, SLOTS, UNITS, Way, byte_of, child_of, prefix_o
 use super::raw::{Bucket, Home, Tables, read_value};
 use super::words::{Group, Member, Packed};
 use super::{MlpIndex, Pinned, Ref};
-use crate::arch::prefetch;
+use crate::arch::{prefetch, prefetch_many};
 use crate::batch::Bits;
 use crate::hash::mix::{fold, stream};
 use crate::mem::word::{Read, Word, is_inline};
@@ -754,7 +754,7 @@ impl<V> Pinned<'_, V> {
             let mut firsts = [None; BATCH];
             for (first, key) in firsts.iter_mut().zip(keys) {
                 let home = tables.group(map.hash(most, *key));
-                prefetch(home.pair[0]);
+                prefetch_many(home.pair[0]);
                 *first = Some(home);
             }
             // All other lines only for those who need them: the lines are what bounds a batch.
@@ -766,7 +766,7 @@ impl<V> Pinned<'_, V> {
                     continue;
                 }
                 left |= 1 << i;
-                prefetch(home.pair[1]);
+                prefetch_many(home.pair[1]);
                 for (asked, level) in asked[i].iter_mut().zip(Deepest(others)) {
                     *asked = Some((level, map.ask(tables, level, *key)));
                 }
