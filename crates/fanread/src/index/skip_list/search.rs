@@ -426,15 +426,13 @@ impl<K: SkipKey, V> SkipList<K, V> {
     }
 }
 
-/// What a search waits for in the directory, or at its end.
+/// What a search waits for in the directory.
 #[derive(Clone, Copy)]
 enum Stage<'g> {
     /// A block of it.
     Block(&'g Directory, Block),
     /// The node it has found.
     Node(Hint),
-    /// What stands before the key in the node that has it, which is the next one.
-    Value,
     /// Nothing any more.
     Over,
 }
@@ -535,7 +533,7 @@ impl<'g, 'q, K: SkipKey + Borrow<Q>, V, Q: SkipKey + ?Sized> Search<'g, 'q, K, V
                     self.common = near.common;
                 }
             }
-            Stage::Value | Stage::Over => return false,
+            Stage::Over => return false,
         }
         self.stage = Stage::Over;
         false
@@ -546,13 +544,7 @@ impl<'g, K: SkipKey + Borrow<Q>, V, Q: SkipKey + ?Sized> Walk for Search<'g, '_,
     type Found = Option<Node<'g, K, V>>;
 
     fn step(&mut self) -> Option<Self::Found> {
-        if matches!(self.stage, Stage::Value) {
-            self.stage = Stage::Over;
-            let node = self.next.unit().map(|unit| self.map.memory.node(unit));
-            if self.level == 0 || node.is_none_or(|node| !node.state().has(DEAD)) {
-                return Some(node);
-            }
-        } else if self.look_up() {
+        if self.look_up() {
             return None;
         }
         loop {
@@ -597,10 +589,8 @@ impl<'g, K: SkipKey + Borrow<Q>, V, Q: SkipKey + ?Sized> Walk for Search<'g, '_,
                 order => {
                     (self.rejected, self.common.next) = (self.next, same);
                     self.is_equal = order == Ordering::Equal;
-                    if self.is_equal {
-                        self.map.memory.ask_value(unit);
-                        self.stage = Stage::Value;
-                        return None;
+                    if self.is_equal && (self.level == 0 || !node.state().has(DEAD)) {
+                        return Some(Some(node));
                     }
                 }
             }
