@@ -45,8 +45,10 @@ const LONG: u32 = 32;
 
 /// How many of the walks that are shorter than those before it takes to expect one piece less.
 ///
-/// With fewer, walks of all lengths up to some wait at the end of more, with more of them it takes longer after a few long ones.
-const PATIENCE: u32 = 4;
+/// With 4, one in ten of walks of one to a hundred entries came to the end of what was expected and waited there; such walks were a
+/// twentieth slower. With 64 it would be one in 300. With more it takes longer until walks are expected to be short again after a
+/// long one.
+const PATIENCE: u32 = 64;
 
 /// Places of pieces: a power of two.
 const RING: usize = AHEAD.next_power_of_two();
@@ -575,13 +577,14 @@ mod tests {
     fn the_longest_of_the_last_walks_is_expected() {
         let lengths = Lengths::new();
         assert_eq!(lengths.expected(), 0);
-        for pieces in [13, 5, 5, 0, 5] {
-            lengths.note(pieces);
+        lengths.note(13);
+        for pieces in (0..PATIENCE).map(|i| if i == 5 { 0 } else { 5 }) {
+            lengths.note(pieces as usize);
             assert_eq!(lengths.expected(), 13);
         }
         lengths.note(5);
         assert_eq!(lengths.expected(), 12);
-        (0..100).for_each(|_| lengths.note(5));
+        (0..13 * PATIENCE).for_each(|_| lengths.note(5));
         assert_eq!(lengths.expected(), 5);
         lengths.note(1000);
         assert_eq!(lengths.expected(), 0);
