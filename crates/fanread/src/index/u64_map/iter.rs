@@ -10,7 +10,8 @@
 //!                              are on their way
 //! ```
 //!
-//! A key without a value is passed over.
+//! A key without a value is passed over. Which piece is the last one a walk is not told, but most are as long as others before it:
+//! up to there it asks, and behind that only when it comes there.
 
 use core::ops::Bound;
 use core::sync::atomic::Ordering::Relaxed;
@@ -25,7 +26,7 @@ use super::{Pinned, Ref};
 use crate::arch::{Avx512, Eights, prefetch};
 use crate::mem::word::Word;
 use crate::sync::epoch::Guard;
-use crate::sync::shim::{self, AtomicU64};
+use crate::sync::shim::{self, AtomicU32, AtomicU64};
 
 /// Pieces that are on their way at most, with the one that is handed out next.
 ///
@@ -39,8 +40,53 @@ const FIRST: usize = 3;
 /// Of these, how many are looked at before the one that is handed out next, so that second lines have time to come.
 const LOOKED: usize = 1;
 
+/// Pieces of a walk that is taken for one without an end: what it asks for in vain is little beside what it takes.
+const LONG: u32 = 32;
+
+/// How many of the walks that are shorter than those before it takes to expect one piece less.
+///
+/// With 4, one in ten of walks of one to a hundred entries came to the end of what was expected and waited there; such walks were a
+/// twentieth slower. With 64 it would be one in 300. With more it takes longer until walks are expected to be short again after a
+/// long one.
+const PATIENCE: u32 = 64;
+
 /// Places of pieces: a power of two.
 const RING: usize = AHEAD.next_power_of_two();
+
+/// How long walks were lately: as long as the longest of the last ones, nearly. In a line of its own, as walks store to it.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(super) struct Lengths(AtomicU32);
+
+impl Lengths {
+    pub(super) const fn new() -> Self {
+        Self(AtomicU32::new(0))
+    }
+
+    /// How many pieces a walk is likely to take at most; 0 or `LONG` says nothing.
+    #[inline(always)]
+    fn expected(&self) -> usize {
+        // Relaxed, here and below: a guess; if one walk is not noted, another will be.
+        match self.0.load(Relaxed).div_ceil(PATIENCE) {
+            LONG => 0,
+            pieces => pieces as usize,
+        }
+    }
+
+    /// Takes notice of a walk.
+    #[inline(always)]
+    fn note(&self, pieces: usize) {
+        if pieces == 0 {
+            return;
+        }
+        let expected = self.0.load(Relaxed);
+        let new = (pieces.min(LONG as usize) as u32 * PATIENCE).max(expected.saturating_sub(1));
+        // Walks of one length have nothing to store.
+        if new != expected {
+            self.0.store(new, Relaxed);
+        }
+    }
+}
 
 /// Keys that are looked for together.
 #[derive(Clone, Copy, Debug)]
@@ -203,28 +249,41 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         }
         let Some(pieces) = self.pieces.as_mut_array::<RING>() else { return };
         let kernel = map.kernel;
+        let expected = map.lengths.expected();
         while self.found.len == 0 {
             let is_first = self.next == 0;
-            let (before, ahead) = (self.asked, if is_first { FIRST } else { AHEAD });
-            while self.asked < self.next + ahead {
-                let piece = &mut pieces[self.asked % RING];
-                let len = self.keys.next(pinned, &mut piece.keys);
-                if len == 0 {
+            // A walk that begins asks for more once it has looked at the first pieces, while second lines are on their way.
+            let mut ahead = if is_first { FIRST } else { AHEAD };
+            loop {
+                let before = self.asked;
+                let mut until = self.next + ahead;
+                if self.next < expected {
+                    until = until.min(expected);
+                }
+                while self.asked < until {
+                    let piece = &mut pieces[self.asked % RING];
+                    let len = self.keys.next(pinned, &mut piece.keys);
+                    if len == 0 {
+                        break;
+                    }
+                    piece.row.ask(names, (&map.spelling, kernel), &piece.keys[..len], guard);
+                    self.asked += 1;
+                    self.keys.ask_for_next_run(pinned);
+                }
+                if self.next == self.asked {
+                    return;
+                }
+                // The piece behind the next one, too, if its lines have had time to come.
+                let have_come = if ahead == FIRST { self.asked } else { before };
+                let looked = have_come.min(self.next + 1 + LOOKED);
+                while self.looked <= self.next || self.looked < looked {
+                    pieces[self.looked % RING].look(kernel);
+                    self.looked += 1;
+                }
+                if ahead == AHEAD {
                     break;
                 }
-                piece.row.ask(names, (&map.spelling, kernel), &piece.keys[..len], guard);
-                self.asked += 1;
-                self.keys.ask_for_next_run(pinned);
-            }
-            if self.next == self.asked {
-                return;
-            }
-            // The piece behind the next one, too, if its lines have had time to come.
-            let have_come = if is_first { self.asked } else { before };
-            let looked = have_come.min(self.next + 1 + LOOKED);
-            while self.looked <= self.next || self.looked < looked {
-                pieces[self.looked % RING].look(kernel);
-                self.looked += 1;
+                ahead = AHEAD;
             }
             let piece = &mut pieces[self.next % RING];
             piece.finish(names, guard);
@@ -265,7 +324,7 @@ impl<'g, const UP: bool> Keys<'g, UP> {
         len
     }
 
-    /// Takes as many keys as there is room for, if the run has so many and no fresh ones between them.
+    /// Takes as many keys as there is room for, if the run has so many sorted ones.
     #[inline(always)]
     fn take_all(&mut self, kernel: Option<Avx512>, keys: &mut [u64; ROW]) -> bool {
         if self.run.is_none() {
@@ -283,9 +342,6 @@ impl<'g, const UP: bool> Keys<'g, UP> {
         prefetch(if UP { behind.wrapping_add(size) } else { behind.wrapping_sub(size) });
         // Relaxed, here and below: sorted keys were published with the run.
         let last = words[if UP { ROW - 1 } else { 0 }].load(Relaxed);
-        if self.fresh.last().is_some_and(|fresh| if UP { *fresh <= last } else { *fresh >= last }) {
-            return false;
-        }
         match (kernel, words.as_array(), keys.as_mut_array()) {
             (Some(kernel), Some(words), Some(keys)) if UP => {
                 kernel.copy_line(shim::line(words), keys);
@@ -297,7 +353,34 @@ impl<'g, const UP: bool> Keys<'g, UP> {
             }
         }
         self.at = if UP { self.at + ROW } else { self.at - ROW };
+        if self.fresh.last().is_some_and(|fresh| if UP { *fresh <= last } else { *fresh >= last }) {
+            self.put_fresh_between(keys);
+        }
         true
+    }
+
+    /// Puts fresh keys between sorted ones, of which the last ones are left for the next piece.
+    #[inline(never)]
+    fn put_fresh_between(&mut self, keys: &mut [u64; ROW]) {
+        let is_before = |a: u64, b: u64| if UP { a < b } else { a > b };
+        while let Some(fresh) = self.fresh.last().copied()
+            && !is_before(keys[ROW - 1], fresh)
+        {
+            self.fresh.pop();
+            let place: usize = keys.iter().map(|key| usize::from(is_before(*key, fresh))).sum();
+            // A key may be there twice.
+            if keys[place % ROW] == fresh {
+                continue;
+            }
+            // No branch on where it goes. What is pushed out is a sorted key: fresh ones before it are smaller than this one.
+            let mut before = fresh;
+            for (i, key) in keys.iter_mut().enumerate() {
+                let here = *key;
+                *key = if i < place { here } else { before };
+                before = if i < place { before } else { here };
+            }
+            self.at = if UP { self.at - 1 } else { self.at + 1 };
+        }
     }
 
     /// Takes the next keys, from one run or more.
@@ -330,7 +413,7 @@ impl<'g, const UP: bool> Keys<'g, UP> {
         if left < AHEAD * ROW && !self.is_next_asked {
             self.is_next_asked = true;
             if let Some(from) = self.behind(run) {
-                let _ = pinned.map.order.asked(from, &pinned.guard);
+                let _ = pinned.map.order.asked_far(from, &pinned.guard);
             }
         }
     }
@@ -374,7 +457,7 @@ impl<'g, const UP: bool> Keys<'g, UP> {
     /// Goes to the run where the walk goes on.
     fn enter<V>(&mut self, pinned: &'g Pinned<'g, V>) -> Option<&'g Run> {
         let from = self.from?;
-        let (mut run, mut guess) = pinned.map.order.asked(from, &pinned.guard)?;
+        let (mut run, mut guess) = pinned.map.order.asked_far(from, &pinned.guard)?;
         run.ask_behind::<UP>(guess, AHEAD);
         if run.is_to_be_settled() {
             pinned.settle(run);
@@ -451,6 +534,14 @@ impl<'g, V> Range<'g, V> {
     }
 }
 
+impl<V> Drop for Range<'_, V> {
+    #[inline]
+    fn drop(&mut self) {
+        let back = self.back.as_ref().map_or(0, |back| back.next);
+        self.pinned.map.lengths.note(self.front.next.max(back));
+    }
+}
+
 impl<'g, V> Iterator for Range<'g, V> {
     type Item = (u64, Ref<'g, V>);
 
@@ -475,5 +566,27 @@ impl<V> DoubleEndedIterator for Range<'_, V> {
         }
         self.from_back = Some(key);
         Some((key, Ref::new(read_value(word))))
+    }
+}
+
+#[cfg(all(test, not(loom), not(shuttle)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_of_the_last_walks_is_expected() {
+        let lengths = Lengths::new();
+        assert_eq!(lengths.expected(), 0);
+        lengths.note(13);
+        for pieces in (0..PATIENCE).map(|i| if i == 5 { 0 } else { 5 }) {
+            lengths.note(pieces as usize);
+            assert_eq!(lengths.expected(), 13);
+        }
+        lengths.note(5);
+        assert_eq!(lengths.expected(), 12);
+        (0..13 * PATIENCE).for_each(|_| lengths.note(5));
+        assert_eq!(lengths.expected(), 5);
+        lengths.note(1000);
+        assert_eq!(lengths.expected(), 0);
     }
 }

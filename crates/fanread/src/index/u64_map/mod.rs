@@ -50,6 +50,7 @@ use crate::mem::word;
 use crate::shards::Shards;
 use crate::sync::epoch::{self, Guard};
 
+use iter::Lengths;
 pub use iter::Range;
 use layout::SLOTS;
 use order::{Builder, Order};
@@ -83,6 +84,7 @@ pub struct U64Map<V> {
     spelling: Scrambler,
     kernel: Option<Avx512>,
     order: Order,
+    lengths: Lengths,
     shards: Shards<(), Garbage<V>>,
     values: PhantomData<OwnsAndTakes<V>>,
 }
@@ -100,6 +102,7 @@ impl<V> U64Map<V> {
             spelling: Scrambler::new(seed),
             kernel: Avx512::detect(),
             order: Order::new(),
+            lengths: Lengths::new(),
             shards: Shards::new(),
             values: PhantomData,
         }

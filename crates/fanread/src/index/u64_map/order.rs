@@ -21,12 +21,14 @@
 //! * **O2** A run that was replaced is dead before another key is added to what replaces it.
 
 use super::raw::{self, Garbage, Heap};
-use super::run::{Hint, MOST_WORDS, Run};
+use super::run::{Hint, MOST_WORDS, Run, Spread};
+use crate::arch::prefetch;
 use crate::hash::mix::stream;
 use crate::mem::AllocError;
 use crate::sync::epoch::Guard;
 use crate::sync::lock::Lock;
 use crate::sync::shared::{Owned, Shared};
+use crate::sync::shim::{AtomicU64, Ordering::Relaxed};
 use crate::sync::version::Locked;
 
 /// Runs of a chunk, at most.
@@ -131,6 +133,75 @@ struct Listed {
     chunk: Shared<Chunk>,
 }
 
+/// Where the lines of a chunk are that a search for a key needs, as far as that can be said before the chunk's first line has
+/// come: one wait on a cache that is not near, not three.
+///
+/// It may be that of a chunk that was there before, or of both. Lines are asked for by it, and nothing else.
+#[derive(Debug)]
+struct Lines {
+    /// The address of the parts' first runs, and in the top byte how many parts were joined.
+    starts: AtomicU64,
+    /// The address of the seats.
+    seats: AtomicU64,
+    /// The factor of the runs' [`Spread`], whose lowest bits are the number of runs.
+    factor: AtomicU64,
+    knots: AtomicU64,
+}
+
+impl Lines {
+    /// Bits of an address.
+    const ADDRESS: u64 = !0 >> 8;
+
+    /// Those of a chunk of an interval.
+    fn of(chunk: &Chunk, interval: (u64, u64)) -> Self {
+        let lows: Vec<_> = chunk.seats.iter().map(|seat| seat.low).collect();
+        let (factor, knots) = Spread::of(interval, &lows).words(lows.len());
+        let starts = chunk.starts.as_ptr().addr() as u64 & Self::ADDRESS;
+        Self {
+            starts: AtomicU64::new(starts | u64::from(chunk.joined) << 56),
+            seats: AtomicU64::new(chunk.seats.as_ptr().addr() as u64),
+            factor: AtomicU64::new(factor),
+            knots: AtomicU64::new(knots),
+        }
+    }
+
+    /// Describes what another does.
+    fn set(&self, other: &Self) {
+        let words = [&self.starts, &self.seats, &self.factor, &self.knots];
+        let others = [&other.starts, &other.seats, &other.factor, &other.knots];
+        for (word, other) in words.into_iter().zip(others) {
+            // Relaxed: a guess.
+            word.store(other.load(Relaxed), Relaxed);
+        }
+    }
+
+    fn copy(&self) -> Self {
+        // Relaxed: as above.
+        let [starts, seats, factor, knots] = [&self.starts, &self.seats, &self.factor, &self.knots]
+            .map(|word| AtomicU64::new(word.load(Relaxed)));
+        Self { starts, seats, factor, knots }
+    }
+
+    /// Asks for the lines of a chunk that has a key.
+    #[inline(always)]
+    fn ask(&self, parts: Parts, key: u64) {
+        // Relaxed: as above.
+        let starts = self.starts.load(Relaxed);
+        let part = parts.joined((starts >> 56) as u32).part(key);
+        let at = |address: u64| core::ptr::without_provenance::<u8>(address as usize);
+        prefetch(at((starts & Self::ADDRESS) + part as u64));
+        let words = (self.factor.load(Relaxed), self.knots.load(Relaxed));
+        let below = Spread::guess_by(words, key - parts.low);
+        let seats = self.seats.load(Relaxed).wrapping_add(below as u64 * size_of::<Seat>() as u64);
+        // Of the runs that begin below the key the last one has it.
+        prefetch(at(seats.wrapping_sub(2 * size_of::<Seat>() as u64)));
+        prefetch(at(seats));
+    }
+}
+
+/// A chunk that a top is made of: its first key, itself, and where its lines are.
+type Placed = (u64, Shared<Chunk>, Lines);
+
 /// The chunks.
 #[derive(Debug)]
 pub(super) struct Top {
@@ -138,6 +209,8 @@ pub(super) struct Top {
     starts: Box<[u32]>,
     parts: Parts,
     chunks: Box<[Listed]>,
+    /// Where the lines of each chunk are.
+    lines: Box<[Lines]>,
 }
 
 impl Seat {
@@ -148,13 +221,15 @@ impl Seat {
 }
 
 impl Chunk {
-    /// One of runs up to a last key.
-    fn of(seats: Vec<Seat>, last: u64) -> Owned<Self> {
+    /// One of runs up to a last key, and where its lines are.
+    fn of(seats: Vec<Seat>, last: u64) -> (Owned<Self>, Lines) {
         let most = (2 * seats.len()).next_power_of_two().min(PARTS);
         let parts = Parts::of((seats[0].low, last), PARTS);
         let joined = (PARTS / most).ilog2();
         let starts = parts.joined(joined).starts(most, seats.iter().map(|s| s.low), |at| at as u8);
-        Owned::new(Self { starts: starts.into(), joined, seats: seats.into() })
+        let chunk = Owned::new(Self { starts: starts.into(), joined, seats: seats.into() });
+        let lines = Lines::of(chunk.get(), (parts.low, last));
+        (chunk, lines)
     }
 
     /// Which run has a key.
@@ -176,15 +251,22 @@ impl Chunk {
 
 impl Top {
     /// One of chunks whose intervals follow each other, with their first keys.
-    fn of(chunks: Vec<(u64, Shared<Chunk>)>) -> Owned<Self> {
+    fn of(chunks: Vec<Placed>) -> Owned<Self> {
         let most = (2 * chunks.len()).next_power_of_two();
         let parts = Parts::of((0, u64::MAX), most);
-        let lows = chunks.iter().map(|(low, _)| *low);
+        let lows = chunks.iter().map(|(low, ..)| *low);
         let starts = parts.starts(most, lows.clone(), |at| at as u32);
         let lasts: Vec<_> = lows.skip(1).map(|low| low - 1).chain([u64::MAX]).collect();
-        let listed = |((low, chunk), last)| Listed { parts: Parts::of((low, last), PARTS), chunk };
-        let chunks = chunks.into_iter().zip(lasts).map(listed).collect();
-        Owned::new(Self { starts: starts.into(), parts, chunks })
+        let listed = |((low, chunk, lines), last)| {
+            (Listed { parts: Parts::of((low, last), PARTS), chunk }, lines)
+        };
+        let (chunks, lines): (Vec<_>, Vec<_>) = chunks.into_iter().zip(lasts).map(listed).unzip();
+        Owned::new(Self {
+            starts: starts.into(),
+            parts,
+            chunks: chunks.into(),
+            lines: lines.into(),
+        })
     }
 
     /// Which chunk has a key.
@@ -224,8 +306,8 @@ impl Order {
         let run = Run::of(&self.heap, (0, u64::MAX), &[], (MOST_WORDS.min(16), false))?;
         let _held = self.structure.lock();
         if self.top.get(guard).is_none() {
-            let chunk = Chunk::of(vec![Seat::of(run)], u64::MAX);
-            self.top.point_to(&Shared::new(Top::of(vec![(0, Shared::new(chunk))])));
+            let (chunk, lines) = Chunk::of(vec![Seat::of(run)], u64::MAX);
+            self.top.point_to(&Shared::new(Top::of(vec![(0, Shared::new(chunk), lines)])));
         }
         Ok(())
     }
@@ -260,6 +342,15 @@ impl Order {
         let Seat { low, run, hint } = self.seat(key, guard)?;
         let run = run.get(guard)?;
         Some((run, hint.ask(run, key - low)))
+    }
+
+    /// The same for who has been elsewhere for long: the lines of the list are asked for at once, too.
+    #[inline(always)]
+    pub(super) fn asked_far<'g>(&self, key: u64, guard: &'g Guard) -> Option<(&'g Run, usize)> {
+        let top = self.top.get(guard)?;
+        let at = top.index(key);
+        top.lines[at].ask(top.chunks[at].parts, key);
+        self.asked(key, guard)
     }
 
     /// Adds a key, whose run is the one that the caller has found, if it is still in the list.
@@ -438,14 +529,16 @@ impl Order {
         let mut new: Vec<_> =
             pieces.map(|(piece, last)| (piece[0].low, Chunk::of(piece, last))).collect();
         if new.len() == 1 && chunks.len() == 1 {
-            let (_, new) = new.swap_remove(0);
+            let (_, (new, lines)) = new.swap_remove(0);
+            top.lines[at_chunk].set(&lines);
             garbage.extend(top.chunks[at_chunk].chunk.replace(new).map(Garbage::Chunk));
             return;
         }
-        let listed = top.chunks.iter().map(|listed| (listed.parts.low, listed.chunk.alias()));
+        let listed = top.chunks.iter().zip(&top.lines);
+        let listed = listed.map(|(at, lines)| (at.parts.low, at.chunk.alias(), lines.copy()));
         let mut list: Vec<_> = listed.collect();
-        let new = new.into_iter().map(|(low, chunk)| (low, Shared::new(chunk)));
-        for (_, chunk) in list.splice(chunks, new) {
+        let new = new.into_iter().map(|(low, (chunk, lines))| (low, Shared::new(chunk), lines));
+        for (_, chunk, _) in list.splice(chunks, new) {
             garbage.extend(chunk.retire().map(Garbage::Chunk));
         }
         garbage.extend(self.top.replace(Top::of(list)).map(Garbage::Top));
@@ -465,7 +558,7 @@ impl Order {
         let lists = chunks.map(|chunk| {
             size_of::<Chunk>() + size_of_val(&*chunk.starts) + size_of_val(&*chunk.seats)
         });
-        let list = size_of_val(&*top.chunks) + size_of_val(&*top.starts);
+        let list = size_of_val(&*top.chunks) + size_of_val(&*top.starts) + size_of_val(&*top.lines);
         size_of::<Top>() + list + lists.sum::<usize>()
     }
 
@@ -491,7 +584,7 @@ pub(super) struct Builder<'m> {
     order: &'m Order,
     keys: Vec<u64>,
     low: u64,
-    chunks: Vec<(u64, Shared<Chunk>)>,
+    chunks: Vec<Placed>,
     runs: Vec<Seat>,
 }
 
@@ -529,8 +622,9 @@ impl<'m> Builder<'m> {
     fn close_chunk(&mut self) {
         if let Some(first) = self.runs.first() {
             let low = first.low;
-            let chunk = Chunk::of(core::mem::take(&mut self.runs), self.low.wrapping_sub(1));
-            self.chunks.push((low, Shared::new(chunk)));
+            let (chunk, lines) =
+                Chunk::of(core::mem::take(&mut self.runs), self.low.wrapping_sub(1));
+            self.chunks.push((low, Shared::new(chunk), lines));
         }
     }
 
@@ -554,7 +648,7 @@ impl Drop for Builder<'_> {
         for seat in &self.runs {
             drop(seat.run.retire());
         }
-        for (_, place) in &self.chunks {
+        for (_, place, _) in &self.chunks {
             for seat in place.get(&guard).into_iter().flat_map(|chunk| &chunk.seats) {
                 drop(seat.run.retire());
             }

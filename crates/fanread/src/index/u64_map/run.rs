@@ -55,7 +55,7 @@ const LINE: usize = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 8 };
 
 /// Where a key is among others, nearly, if they are spread evenly in each eighth of an interval.
 #[derive(Clone, Copy, Debug)]
-struct Spread {
+pub(super) struct Spread {
     /// What makes a place in the interval a fraction of it, without a division.
     factor: u64,
     /// Half of how many keys are below each eighth, a byte for each.
@@ -64,7 +64,7 @@ struct Spread {
 
 impl Spread {
     /// That of ascending keys in an interval.
-    fn of((low, last): (u64, u64), keys: &[u64]) -> Self {
+    pub(super) fn of((low, last): (u64, u64), keys: &[u64]) -> Self {
         // 2^64 / (last + 1), but for ten bits; small intervals are taken for larger ones.
         let eighth = ((last - low) >> 10) / 8 + 1;
         let factor = (1 << 61) / eighth;
@@ -88,6 +88,17 @@ impl Spread {
         let up_to = if eighth == 7 { count as u64 } else { (knots >> 8 & 255) * 2 };
         let inside = (u128::from(fraction << 3) * u128::from(up_to.saturating_sub(below))) >> 64;
         (below + inside as u64) as usize
+    }
+
+    /// It and the number of keys in two words: the number takes bits of the factor, whose lowest ones do not matter.
+    pub(super) fn words(self, count: usize) -> (u64, u64) {
+        (self.factor & !Hint::COUNT | count as u64, self.knots)
+    }
+
+    /// Where a place in the interval is, by these words.
+    #[inline(always)]
+    pub(super) fn guess_by((factor, knots): (u64, u64), place: u64) -> usize {
+        Self { factor, knots }.guess(place, (factor & Hint::COUNT) as usize)
     }
 
     /// The first of the words that are looked at for a key.

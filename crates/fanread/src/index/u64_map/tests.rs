@@ -165,3 +165,44 @@ mod order {
         assert!(pinned.first_key_value().is_none() && pinned.last_key_value().is_none());
     }
 }
+
+mod walks {
+    //! Walks of many lengths, one after another, over runs with fresh keys.
+
+    use std::collections::BTreeMap;
+    use std::ops::Bound::{Excluded, Unbounded};
+
+    use testkit::Rng;
+
+    use crate::index::u64_map::U64Map;
+
+    #[test]
+    fn walks_of_any_length_show_the_next_entries() {
+        let count = if cfg!(miri) { 40 } else { 3000 };
+        let (map, mut model, mut rng) = (U64Map::new(), BTreeMap::new(), Rng::new(5));
+        let pinned = map.pin();
+        for round in 0..20 {
+            for _ in 0..count / 20 {
+                let key = rng.next_u64() >> 32;
+                pinned.insert(key, round);
+                model.insert(key, round);
+            }
+            // Keys that come back are in a run twice.
+            let keys: Vec<_> = model.keys().copied().step_by(7).collect();
+            for key in keys {
+                assert!(pinned.remove(key).is_some());
+                pinned.insert(key, key);
+                model.insert(key, key);
+            }
+            for len in [1, 100, 99, 8, 9, 500, 1, 20, 20, 20, 20, 20, 21, 1000, 3] {
+                let from = rng.next_u64() >> 32;
+                let ahead = pinned.range(from..).take(len).map(|(key, value)| (key, *value));
+                let right = model.range(from..).take(len).map(|(key, value)| (*key, *value));
+                assert!(ahead.eq(right), "{len} from {from}");
+                let back = pinned.range(..from).rev().take(len).map(|(key, value)| (key, *value));
+                let right = model.range((Unbounded, Excluded(from))).rev().take(len);
+                assert!(back.eq(right.map(|(key, value)| (*key, *value))), "{len} below {from}");
+            }
+        }
+    }
+}
