@@ -785,5 +785,5 @@ impl<V> Pinned<'_, V> {
 
 /// How many keys of a batch are looked for at once.
 ///
-/// One line each at first, so 32 keep a core's fill buffers busy, which 16 do not: a tenth faster.
+/// One line each at first, into the second-level cache: 16 do not keep as many on their way as a core can.
 pub(super) const BATCH: usize = if cfg!(miri) { 2 } else { 32 };
