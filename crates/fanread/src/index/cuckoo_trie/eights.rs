@@ -84,12 +84,7 @@ impl<'g> Trie<'g> {
 
     /// Asks for the first buckets of a key on the two levels where most leaves are.
     #[inline(always)]
-    fn ask_first(
-        self,
-        by: impl Fn(*const Bucket),
-        secret: &Secret,
-        key: u64,
-    ) -> Option<Pair<'g>> {
+    fn ask_first(self, by: impl Fn(*const Bucket), secret: &Secret, key: u64) -> Option<Pair<'g>> {
         let (level, skip_bits) = (self.leaf_level() as u32, self.skip_bits());
         // As in `leaf_level.rs`: both nodes are before the key's last symbol.
         if level == 0 || skip_bits + SYMBOL_BITS * (level + 1) >= u64::BITS {

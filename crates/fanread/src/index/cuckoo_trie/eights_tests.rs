@@ -115,7 +115,11 @@ fn what_is_found_beside_a_writer_is_not_believed() {
         let was_lacking = lacks();
         let mut locked = trie.version().lock();
         locked.begin_change();
-        assert!(!finds(before) && !finds(trie.ask_first(crate::arch::prefetch, &map.secret, key)) && !lacks());
+        assert!(
+            !finds(before)
+                && !finds(trie.ask_first(crate::arch::prefetch, &map.secret, key))
+                && !lacks()
+        );
         locked.end_change();
         drop(locked);
         assert!(!finds(before) && finds(trie.ask_first(crate::arch::prefetch, &map.secret, key)));
