@@ -162,7 +162,8 @@ impl Segment {
         self.state.store(OPEN, Release);
     }
 
-    /// Takes the right to replace it; tells whether nobody else has it, and may fail by accident. Who has it and does not use it opens the segment again.
+    /// Takes the right to replace it; tells whether nobody else has it, and may fail by accident. Who has it and does not use it
+    /// opens the segment again.
     pub(super) fn claim(&self) -> bool {
         // ORDER: Acquire, pairs with the Release store in `open`: the segment is filled, and what it replaced is dead.
         self.state.compare_exchange_weak(OPEN, CLAIMED, Acquire, Relaxed).is_ok()
