@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 pub use super::MAX_KEY_BYTES;
 pub use super::alone::Asked;
-use super::search::BATCH;
+use super::search::INSERTS;
 use super::{OrderedMap, Range as AnyRange};
 pub use crate::api::{Broken, Ref};
 use crate::api::{
@@ -200,7 +200,7 @@ impl Pinned<'_> {
     ///
     /// # Cost
     ///
-    /// The line fetches of as many [`get`](Self::get)s, those of 16 keys at once. Allocates nothing.
+    /// The line fetches of as many [`get`](Self::get)s, those of 32 keys at once. Allocates nothing.
     ///
     /// # Panics
     ///
@@ -417,7 +417,7 @@ impl Pinned<'_> {
         let map = self.any.map;
         let mut entries = entries.into_iter().fuse();
         loop {
-            let batch: [Option<(&[u8], &[u8])>; BATCH] = core::array::from_fn(|_| entries.next());
+            let batch: [Option<(&[u8], &[u8])>; INSERTS] = core::array::from_fn(|_| entries.next());
             for (key, _) in batch.iter().flatten() {
                 map.ask(map.hash(key), &self.any.guard);
             }

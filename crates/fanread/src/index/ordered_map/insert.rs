@@ -9,7 +9,7 @@
 
 use super::layout::{MAX_KEY_BYTES, MOST_SORTED};
 use super::raw::{Garbage, Leaf, Number, Record, Stored, left_of, read_value};
-use super::search::{BATCH, Segment};
+use super::search::{INSERTS, Segment};
 use super::{OrderedMap, Pinned, State};
 use crate::api::{InsertError, LoadError, Outcome, Rule, Written};
 use crate::arch::common_prefix;
@@ -410,7 +410,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         self.shards.added(pinned.thread, count as u64);
         let piece = piece?.map(Garbage::Prefixes);
         let mut garbage: Vec<Garbage<V>> = piece.into_iter().collect();
-        for numbers in numbers.chunks(BATCH) {
+        for numbers in numbers.chunks(INSERTS) {
             self.load_numbers(pinned, numbers, &mut garbage)?;
         }
         // Garbage or none: what was given up before becomes free only when somebody asks.
@@ -427,7 +427,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         garbage: &mut Vec<Garbage<V>>,
     ) -> Result<(), AllocError> {
         let guard = &pinned.guard;
-        let mut hashes = [0; BATCH];
+        let mut hashes = [0; INSERTS];
         for (hash, number) in hashes.iter_mut().zip(numbers) {
             *hash = self.hash(self.record(*number).key());
             self.ask(*hash, guard);
@@ -483,7 +483,7 @@ impl<V: Send + Sync> Pinned<'_, V> {
         let map = self.map;
         let mut entries = entries.into_iter().fuse();
         loop {
-            let mut batch: [Option<(&[u8], V)>; BATCH] = core::array::from_fn(|_| entries.next());
+            let mut batch: [Option<(&[u8], V)>; INSERTS] = core::array::from_fn(|_| entries.next());
             let probes = batch.each_ref().map(|entry| {
                 let probe = map.list.table.probe(entry.as_ref()?.0, &self.guard);
                 map.ask(probe.full_hash(), &self.guard);

@@ -19,8 +19,11 @@ pub(super) type Table = directory::Directory<Bucket>;
 /// A part of it.
 pub(super) type Segment = directory::Segment<Bucket>;
 
-/// How many keys of a batch are looked for at once.
-pub(super) const BATCH: usize = if cfg!(miri) { 2 } else { 16 };
+/// How many keys of a batch are looked for at once: their lines come into the second-level cache.
+const BATCH: usize = if cfg!(miri) { 2 } else { 32 };
+
+/// How many entries of a batch are inserted at once.
+pub(super) const INSERTS: usize = if cfg!(miri) { 2 } else { 16 };
 
 /// In place of a record's number: it takes a search to tell.
 const UNKNOWN: Number = Number::MAX;
@@ -241,7 +244,7 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
     ///
     /// # Cost
     ///
-    /// The line fetches of as many [`get`](Self::get)s, those of 16 keys at once. Allocates nothing.
+    /// The line fetches of as many [`get`](Self::get)s, those of 32 keys at once. Allocates nothing.
     ///
     /// # Concurrency
     ///

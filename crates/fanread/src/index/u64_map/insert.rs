@@ -4,7 +4,7 @@
 //! the table. So whatever the table has, the order has too.
 
 use super::raw::{self, Garbage, read_value};
-use super::search::BATCH;
+use super::search::WRITES;
 use super::{Pinned, U64Map};
 use crate::api::{InsertError, LoadError, Outcome, Rule, Written};
 use crate::directory::Place;
@@ -131,7 +131,7 @@ impl<V: Send + Sync> Pinned<'_, V> {
     pub fn insert_batch(&self, entries: impl IntoIterator<Item = (u64, V)>) {
         let mut entries = entries.into_iter().fuse();
         loop {
-            let mut batch: [Option<(u64, V)>; BATCH] = core::array::from_fn(|_| entries.next());
+            let mut batch: [Option<(u64, V)>; WRITES] = core::array::from_fn(|_| entries.next());
             for (key, _) in batch.iter().flatten() {
                 self.map.ask(*key, &self.guard);
                 let _ = self.map.order.run_to_add(*key, &self.guard);

@@ -135,7 +135,7 @@ impl<V> U64Map<V> {
         let map = Self::new();
         let mut order = Builder::new(&map.order);
         let mut last = None;
-        let mut some = Vec::with_capacity(search::BATCH);
+        let mut some = Vec::with_capacity(search::WRITES);
         for (index, (key, value)) in entries.into_iter().enumerate() {
             if last.is_some_and(|last| last >= key) {
                 return Err(LoadError::NotAscending { index });
@@ -143,7 +143,7 @@ impl<V> U64Map<V> {
             last = Some(key);
             order.add(key)?;
             some.push((key, value));
-            if some.len() == search::BATCH {
+            if some.len() == search::WRITES {
                 map.pin().load(&mut some)?;
             }
         }

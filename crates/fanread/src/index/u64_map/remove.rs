@@ -59,7 +59,7 @@ impl<V: Send + Sync> U64Map<V> {
                 self.ask(run.key(asked), guard);
             }
         };
-        ask(super::search::BATCH);
+        ask(super::search::WRITES);
         let is_there = |key| {
             ask(1);
             let hash = self.spelling.hash(key);

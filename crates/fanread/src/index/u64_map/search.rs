@@ -11,9 +11,12 @@ use crate::sync::epoch::Guard;
 
 /// How many keys of a batch are looked for at once.
 ///
-/// A line each, seldom two: 16 keep the fill buffers of some processors busy, of others 24 and more. Still more would push lines
-/// out of L1 before they are looked at where a core is busy with two threads.
-pub(super) const BATCH: usize = if cfg!(miri) { 2 } else { 32 };
+/// A line each, seldom two, which come into the second-level cache: more of these can be on their way than a core has fill
+/// buffers.
+const BATCH: usize = if cfg!(miri) { 2 } else { 64 };
+
+/// How many keys of a batch are inserted or removed at once.
+pub(super) const WRITES: usize = if cfg!(miri) { 2 } else { 32 };
 
 /// Rows of as many keys.
 const ROWS: usize = BATCH / ROW;
@@ -83,7 +86,7 @@ impl<V> Pinned<'_, V> {
     ///
     /// # Cost
     ///
-    /// The line fetches of as many [`get`](Self::get)s, those of 32 keys at once. Allocates nothing.
+    /// The line fetches of as many [`get`](Self::get)s, those of 64 keys at once. Allocates nothing.
     ///
     /// # Concurrency
     ///
