@@ -24,10 +24,11 @@ Questions:
 {HELP}
 Without QUESTION they are read from standard input, one a line. A script gets
 \"(none)\" where nothing is found. Exit status: 0 found, 1 something was not
-found, 2 misuse.
+found, 2 misuse. Keys are compared as bytes: 10 comes before 9, so numbers need
+leading zeros.
 
 Examples:
-  fanread query /usr/share/dict/words get wormhole
+  find /usr -type f | fanread query - prefix /usr/bin/c 10
   fanread query prices.tsv prefix 2026-11- 10
   fanread query --index cuckoo-trie names.txt floor m
   printf 'floor m\\ncount\\n' | fanread query names.txt

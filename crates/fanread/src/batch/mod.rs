@@ -1,7 +1,7 @@
 //! Keeps several searches in flight at once.
 //!
 //! A search in an index waits for a few lines, one after another. Written as a [`Walk`] it stops before each wait
-//! and says so; [`drive`] starts some walks and takes the next step of each in turn, so that the waits
+//! and says so; [`drive`] starts up to [`DEPTH`] walks and takes the next step of each in turn, so that the waits
 //! of one hide behind the steps of the others. A single search takes the same steps without stopping.
 //!
 //! That suits searches of a small state. One of hundreds of bytes is not to be moved about: the Cuckoo Trie takes each step
@@ -15,9 +15,6 @@
 /// leave some of them idle, many more push the state of the searches themselves out of L1. `fanread bench
 /// --workload batch --batch 1,2,4,8,16,32` shows the curve.
 pub(crate) const DEPTH: usize = if cfg!(any(loom, shuttle, miri)) { 2 } else { 16 };
-
-/// The same of searches whose lines come into the second-level cache first: more of these can be on their way.
-pub(crate) const WIDE: usize = if cfg!(any(loom, shuttle, miri)) { 2 } else { 32 };
 
 /// The numbers of the bits that are set: of those searches of a batch that are not done.
 pub(crate) struct Bits(pub(crate) u64);
@@ -43,14 +40,14 @@ pub(crate) trait Walk {
     fn step(&mut self) -> Option<Self::Found>;
 }
 
-/// Runs one walk for each index below `count`, `N` at a time, and hands each result to `done`.
+/// Runs one walk for each index below `count`, [`DEPTH`] at a time, and hands each result to `done`.
 #[inline(always)]
-pub(crate) fn drive<const N: usize, W: Walk>(
+pub(crate) fn drive<W: Walk>(
     count: usize,
     mut start: impl FnMut(usize) -> W,
     mut done: impl FnMut(usize, W::Found),
 ) {
-    let mut walks: [Option<(usize, W)>; N] = [const { None }; N];
+    let mut walks: [Option<(usize, W)>; DEPTH] = [const { None }; DEPTH];
     let mut next = 0;
     let mut running = 0;
     for slot in &mut walks {
@@ -96,7 +93,7 @@ mod tests {
     fn each_walk_is_finished_once_whatever_its_length() {
         for count in [0, 1, DEPTH - 1, DEPTH, DEPTH + 1, 100] {
             let mut seen = vec![0; count];
-            drive::<DEPTH, _>(
+            drive(
                 count,
                 |index| Countdown(index % 7 + 1),
                 |index, found| {

@@ -31,7 +31,7 @@ use crate::mem::file::FileBytes;
 
 /// How many keys of a batch are looked for at once. A key waits for one or two lines, which come into the second-level cache: this
 /// is past the number of those that current cores keep track of, and the keys' state is still a small part of L1.
-const WIDTH: usize = 2 * batch::WIDE;
+const WIDTH: usize = 4 * batch::DEPTH;
 
 /// How many keys of a batch wait for their second block. Where one key in seven needs it, the wait is over by the time
 /// that this many have come together.

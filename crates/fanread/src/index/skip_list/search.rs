@@ -18,7 +18,7 @@ use super::key::{Common, SkipKey, Sought, Target};
 use super::layout::{DEAD, LEVELS, Link, Unit};
 use super::raw::{Node, Place, Tower};
 use super::{Pinned, Ref, SkipList};
-use crate::batch::{self, DEPTH, Walk};
+use crate::batch::{self, Walk};
 use crate::sync::shim::Ordering::Relaxed;
 
 /// From how many levels below the top on a search asks ahead. The nodes of the levels above are some hundreds: they are in
@@ -701,7 +701,7 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
         if const { K::HAS_PREFIX && Q::HAS_PREFIX && !K::KEEPS_PREFIX } {
             return self.rows(keys, &mut done);
         }
-        batch::drive::<DEPTH, _>(keys.len(), |index| Search::new(self, keys[index]), done);
+        batch::drive(keys.len(), |index| Search::new(self, keys[index]), done);
     }
 }
 

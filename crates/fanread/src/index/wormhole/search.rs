@@ -14,7 +14,7 @@ use super::raw::{Leaf, ShortPrefix, read_inline};
 use super::{Pinned, Ref, Wormhole};
 use crate::api::Key;
 use crate::arch::{self, Baseline, Lanes};
-use crate::batch::{self, WIDE, Walk};
+use crate::batch::{self, Walk};
 use crate::list::{self, Leaf as _, Leaves as _};
 use crate::mem::LINE_BYTES;
 use crate::mem::word::Read;
@@ -463,7 +463,7 @@ impl<V> Pinned<'_, V> {
     ///
     /// # Cost
     ///
-    /// The line fetches of as many `get`s, up to 32 keys' at a time. Allocates nothing.
+    /// The line fetches of as many `get`s, up to 16 keys' at a time. Allocates nothing.
     ///
     /// # Concurrency
     ///
@@ -490,7 +490,7 @@ impl<V> Pinned<'_, V> {
     pub fn get_batch<'g>(&'g self, keys: &[&[u8]], found: &mut [Option<Ref<'g, V>>]) {
         assert_eq!(keys.len(), found.len(), "as many answers as keys");
         let (map, guard) = (self.map, &self.guard);
-        batch::drive::<WIDE, _>(
+        batch::drive(
             keys.len(),
             |index| Get { map, guard, key: keys[index], at: Step::Start },
             |index, read: Option<Read<'g, V>>| found[index] = read.map(Ref::new),
@@ -506,7 +506,7 @@ impl<V> Pinned<'_, V> {
     pub fn contains_batch(&self, keys: &[&[u8]], found: &mut [bool]) {
         assert_eq!(keys.len(), found.len(), "as many answers as keys");
         let (map, guard) = (self.map, &self.guard);
-        batch::drive::<WIDE, _>(
+        batch::drive(
             keys.len(),
             |index| Get { map, guard, key: keys[index], at: Step::Start },
             |index, read: Option<Read<'_, V>>| found[index] = read.is_some(),
