@@ -592,15 +592,16 @@ impl Bucket {
         u32::from(lanes.match_word(shim::line(line), key)) >> BODIES_AT & SHORT_SLOTS
     }
 
-    /// The value of the first of the short leaves that [`find_key`](Self::find_key) has found; `None` if it was no such leaf.
+    /// The value of the first of the short leaves that [`find_key`](Self::find_key) has found, and whether it is such a leaf. If
+    /// there is none, whatever is there.
     ///
     /// Without a branch on the slot, which is nobody's guess.
     #[inline(always)]
-    pub(super) fn value_in(&self, slots: u32) -> Option<u64> {
+    pub(super) fn value_in(&self, slots: u32) -> (u64, bool) {
         let slot = (slots | 1 << 2).trailing_zeros();
         let third =
             select_unpredictable(slot == 2, self.value(2), self.body(SLOTS as u32 - 1 - slot));
-        self.head(slot).is_short().then_some(third)
+        (third, self.head(slot).is_short())
     }
 }
 

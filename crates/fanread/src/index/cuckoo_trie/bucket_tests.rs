@@ -30,12 +30,12 @@ fn nodes(bucket: &Bucket) -> BTreeMap<u32, Node> {
 fn a_key_is_found_in_its_short_leaf_and_in_nothing_that_looks_like_it() {
     for key in [0, 0b1010, 1 << 63] {
         let (leaf, bitmap) = (empty(), empty());
-        assert!(leaf.value_in(leaf.find_key(Baseline, key)).is_none(), "a free slot");
+        assert!(!leaf.value_in(leaf.find_key(Baseline, key)).1, "a free slot");
         bitmap.put(Head::first(1), node(key).encode()).unwrap();
         let slots = bitmap.find_key(Baseline, key);
-        assert!(slots != 0 && bitmap.value_in(slots).is_none(), "a bitmap");
+        assert!(slots != 0 && !bitmap.value_in(slots).1, "a bitmap");
         leaf.put(Head::first(1), Node::Leaf(Leaf::Short { key, value: 7 }).encode()).unwrap();
-        assert_eq!(leaf.value_in(leaf.find_key(Baseline, key)), Some(7));
+        assert_eq!(leaf.value_in(leaf.find_key(Baseline, key)), (7, true));
     }
 }
 

@@ -5,13 +5,17 @@
 //! There is no branch on where the leaf is, which nobody can guess. If it is in none of them, the search for keys of all
 //! lengths goes on.
 //!
-//! A batch goes on by groups, so that the lines of some are on their way while the prefixes of the next are looked up:
+//! A batch is a row of up to 64 keys, of which each step is taken for a group of 16 before the next one:
 //!
 //! ```text
-//! group    n: table's tags, nodes, refs > headers asked for
-//!    n - LAG: first buckets read        > of those that have not the key, second buckets asked for
-//!          n: headers read              > first buckets asked for
+//! group n: table's tags, nodes, refs > headers asked for       for all groups first,
+//!   n - 1: headers read              > first buckets asked for       and then
+//! group n: first buckets read        > of those that have not the key, others asked for
+//!     row: those others read
 //! ```
+//!
+//! The others are the second buckets or, where a first bucket shows that the path goes on behind both levels, the two on the next
+//! one. First and other buckets come into the second-level cache, which has more requests under way than the first.
 //!
 //! A get that finds nothing works out the tags: a node under a short name is that name's, so whether the key is missing shows by
 //! the nodes on the two levels, or by there being none on the upper one of a trie that is not uneven (T11). Of nearly all missing
@@ -33,34 +37,24 @@ use super::bucket::Bucket;
 use super::descend::Look;
 use super::layout::{EXACT_BUCKETS, Head, Kind, Node, SHORT_BYTES, SLOTS, SYMBOL_BITS};
 use super::raw::{Memory, Trie};
-use super::state::{Secret, ShortName, State};
+use super::state::{SHORT_NAME_SYMBOLS, Secret, ShortName, State};
 use crate::arch::{self, Baseline, Lanes};
+use crate::batch::Bits;
 use crate::mem::word::{self, Read};
 use crate::prefix::{Eights, Route};
 use crate::sync::epoch::Guard;
-use crate::sync::version::Seen;
+use crate::sync::version::{Seen, Version};
 
-/// Keys of a group: enough for the first of them to have its header when the last has asked for its own. Batches of 64 decide;
-/// the design page has what was tried.
-const GROUP: usize = if cfg!(any(loom, shuttle, miri)) { 2 } else { 8 };
+/// Keys that take a step together: enough for the first of them to have its line when the last has asked for its own, and few enough
+/// for their 32 first buckets to be on their way at once. The design page has what was tried.
+const GROUP: usize = if cfg!(any(loom, shuttle, miri)) { 2 } else { 16 };
 
-/// Groups whose first buckets are on their way: 48 lines, about as many as a core keeps in flight.
-const LAG: usize = 3;
+/// Keys of a row: as many as a word has bits.
+pub(super) const MOST: usize = u64::BITS as usize;
 
-/// Keys whose searches are under way at most.
-const RING: usize = GROUP * LAG;
-
-/// Keys of a batch whose second buckets are read here: of 64 random ones nine need it. The others are searched for as keys of all
-/// lengths.
-const AGAIN: usize = 16;
-
-/// Keys that are searched for together at most: as many as a word has bits.
-pub(super) const MOST: usize = 64;
-
-/// Two buckets that were asked for, and the version of their trie.
+/// Two buckets of a trie that were asked for, and its version.
 #[derive(Clone, Copy, Debug)]
 struct Pair<'g> {
-    trie: Trie<'g>,
     seen: Seen,
     upper: &'g Bucket,
     lower: &'g Bucket,
@@ -98,43 +92,62 @@ impl<'g> Trie<'g> {
             named
         };
         let ((upper, tag), (lower, _)) = (bucket(level), bucket(level + 1));
-        Some(Pair { trie: self, seen, upper, lower, tag })
+        Some(Pair { seen, upper, lower, tag })
     }
 }
 
 impl<'g> Trie<'g> {
-    /// Asks for the second buckets of a key whose first ones were read.
+    /// Asks for the buckets where the leaf of a key is that is in neither of the first ones, most likely: the second ones, or, where
+    /// the path goes on behind both levels, those of the next level.
     #[inline(always)]
-    fn ask_second(self, secret: &Secret, key: u64, first: Pair<'g>) -> Pair<'g> {
-        let (level, window, round) =
-            (self.leaf_level() as u32, key << self.skip_bits(), self.round());
-        let bucket = |level| {
-            let home = self.home(secret.state_of(ShortName::start(round, window, level)));
-            let bucket = self.bucket(home.second);
-            arch::prefetch(bucket);
-            bucket
-        };
-        Pair { upper: bucket(level), lower: bucket(level + 1), ..first }
+    fn ask_again(self, secret: &Secret, lanes: impl Lanes, key: u64, first: Pair<'g>) -> Pair<'g> {
+        let (level, skip_bits) = (self.leaf_level() as u32, self.skip_bits());
+        let (window, round) = (key << skip_bits, self.round());
+        let home = |level| self.home(secret.state_of(ShortName::start(round, window, level)));
+        let lower = home(level + 1);
+        let node = Stand::at(first.lower, lower.tag, lanes, self.symbol_behind(level + 1, key));
+        let is_behind = node.is_there
+            & !node.ends
+            & (level + 2 <= SHORT_NAME_SYMBOLS as u32)
+            & (skip_bits + SYMBOL_BITS * (level + 2) < u64::BITS);
+        let other = home(select_unpredictable(is_behind, level + 2, level));
+        let buckets = (
+            self.bucket(select_unpredictable(is_behind, other.first, lower.second)),
+            self.bucket(other.second),
+        );
+        arch::prefetch_many(buckets.0);
+        arch::prefetch_many(buckets.1);
+        Pair { upper: buckets.0, lower: buckets.1, ..first }
     }
 }
 
 impl Pair<'_> {
-    /// The bits of the key's value, if its leaf is here.
+    /// The slots of the two buckets whose bodies are the key.
     #[inline(always)]
-    fn look(&self, lanes: impl Lanes, key: u64) -> Option<u64> {
-        let (upper, lower) = (self.upper.find_key(lanes, key), self.lower.find_key(lanes, key));
-        if upper | lower == 0 {
-            return None;
-        }
+    fn slots(&self, lanes: impl Lanes, key: u64) -> (u32, u32) {
+        (self.upper.find_key(lanes, key), self.lower.find_key(lanes, key))
+    }
+
+    /// The bits of the key's value, if one of these slots has its leaf.
+    ///
+    /// Without a branch on what is where: the buckets are read whether or not there is a leaf.
+    #[inline(always)]
+    fn value(&self, trie: Trie<'_>, (upper, lower): (u32, u32)) -> Option<u64> {
         let bucket = select_unpredictable(upper != 0, self.upper, self.lower);
-        let value = bucket.value_in(select_unpredictable(upper != 0, upper, lower))?;
-        self.trie.is_as_it_was(self.seen).then_some(value)
+        let slots = select_unpredictable(upper != 0, upper, lower);
+        let (value, is_short) = bucket.value_in(slots);
+        ((slots != 0) & is_short & trie.is_as_it_was(self.seen)).then_some(value)
+    }
+
+    /// The bits of the key's value, if its leaf is in one of the two buckets.
+    #[inline(always)]
+    fn look(&self, trie: Trie<'_>, lanes: impl Lanes, key: u64) -> Option<u64> {
+        self.value(trie, self.slots(lanes, key))
     }
 
     /// Whether a key that [`look`](Self::look) did not find is surely missing, as the upper one of the first buckets says.
     #[inline(always)]
-    fn lacks(&self, lanes: impl Lanes, key: u64) -> bool {
-        let trie = self.trie;
+    fn lacks(&self, trie: Trie<'_>, lanes: impl Lanes, key: u64) -> bool {
         let symbol = trie.symbol_behind(trie.leaf_level() as u32, key);
         let upper = Stand::at(self.upper, self.tag, lanes, symbol);
         // A path without a node on the upper level ends above it, and not at a leaf, but in an uneven trie.
@@ -191,7 +204,7 @@ impl Trie<'_> {
     /// Whether the trie lives, and nothing was changed in it since.
     #[inline(always)]
     fn is_as_it_was(self, seen: Seen) -> bool {
-        !seen.is_changing() && self.version().end(seen).is_some_and(|now| !now.is_dead())
+        Version::hold([(self.version(), seen)])
     }
 }
 
@@ -216,7 +229,11 @@ impl Trie<'_> {
         let is_missing = !upper.is_there & !self.is_uneven();
         let look = if upper.is_leaf | lower.is_leaf {
             let end = if upper.is_leaf { upper } else { lower };
-            Look::Short(end.bucket.value_in(1 << end.slot)?)
+            let (value, is_short) = end.bucket.value_in(1 << end.slot);
+            if !is_short {
+                return None;
+            }
+            Look::Short(value)
         } else if is_missing | upper.ends | upper.is_there & lower.ends {
             Look::Absent
         } else {
@@ -291,15 +308,19 @@ impl<V> CuckooTrie<V> {
         if let Some(trie) = self.trie_of_eight(kernel, guard, number)
             && let Some(pair) = trie.ask_first(arch::prefetch, &self.secret, number)
         {
-            if let Some(value) = pair.look(kernel, number) {
+            let slots = pair.slots(kernel, number);
+            // What is missing is known sooner by a branch, which is seldom guessed wrongly here.
+            if slots != (0, 0)
+                && let Some(value) = pair.value(trie, slots)
+            {
                 return Some(Memory::short_value(value));
             }
-            let lacks = pair.lacks(kernel, number)
+            let lacks = pair.lacks(trie, kernel, number)
                 || trie.is_uneven() && trie.ends_above(&self.secret, kernel, number, pair.seen);
             if lacks && trie.place_of(&key, &self.memory) == Order::Equal {
                 return None;
             }
-            return self.find_eight_on(kernel, guard, key, pair);
+            return self.find_eight_on(kernel, guard, key, trie, pair.seen);
         }
         self.find_any(guard, &key)
     }
@@ -311,7 +332,8 @@ impl<V> CuckooTrie<V> {
         kernel: impl Lanes,
         guard: &'g Guard,
         key: [u8; 8],
-        Pair { trie, seen, .. }: Pair<'g>,
+        trie: Trie<'g>,
+        seen: Seen,
     ) -> Option<Read<'g, V>> {
         match trie.look_eight(&self.secret, kernel, u64::from_be_bytes(key), seen) {
             Some(Look::Short(value)) => Some(Memory::short_value(value)),
@@ -351,8 +373,10 @@ impl<V> CuckooTrie<V> {
         }
     }
 
-    /// Finds those of up to [`MOST`] keys that have a short leaf in the first of the buckets where it may be, and tells
-    /// `found` of them. Returns the bits of the others.
+    /// Finds those of up to [`MOST`] keys that have a short leaf on the two levels where most are, and tells `found` of them, and of
+    /// those that are surely missing. Returns the bits of the others.
+    ///
+    /// What `found` is told last of a key counts.
     #[inline(always)]
     pub(super) fn find_eights<'g, K: Lanes>(
         &'g self,
@@ -363,93 +387,84 @@ impl<V> CuckooTrie<V> {
     ) -> u64 {
         debug_assert!(keys.len() <= MOST);
         let all = u64::MAX.checked_shr((MOST - keys.len()) as u32).unwrap_or(0);
-        let is_eight = |key: &&[u8]| key.len() == SHORT_BYTES;
-        if !const { word::is_inline::<V>() } || !keys.iter().all(is_eight) {
+        if !const { word::is_inline::<V>() } {
             return all;
         }
-        let Some(table) = self.table.eights(kernel, guard) else { return all };
-        let mut pairs = [None; RING];
-        let mut again = [None; AGAIN];
-        let (mut left, mut count) = (0, 0);
-        let mut now = 0;
-        while now < keys.len() + LAG * GROUP {
-            let mut tries = [None; GROUP];
-            if now < keys.len() {
-                let group = &keys[now..keys.len().min(now + GROUP)];
-                self.ask_for_headers(&table, group, &mut tries);
-            }
-            if let Some(then) = now.checked_sub(LAG * GROUP) {
-                let group = &keys[then..keys.len().min(then + GROUP)];
-                let pairs = &pairs[then % RING..][..GROUP];
-                for (i, (key, pair)) in group.iter().zip(pairs).enumerate() {
-                    let key = number(key);
-                    if let Some(value) = pair.and_then(|pair: Pair<'g>| pair.look(kernel, key)) {
-                        found(then + i, Some(Memory::short_value(value)));
-                        continue;
-                    }
-                    if let Some(pair) = pair
-                        && pair.lacks(kernel, key)
-                        && pair.trie.place_of(&key.to_be_bytes(), &self.memory) == Order::Equal
-                    {
-                        found(then + i, None);
-                        continue;
-                    }
-                    left |= 1 << (then + i);
-                    if let (Some(pair), Some(again)) = (pair, again.get_mut(count)) {
-                        *again = Some((then + i, pair.trie.ask_second(&self.secret, key, *pair)));
-                        count += 1;
-                    }
-                }
-            }
-            if now < keys.len() {
-                let group = &keys[now..keys.len().min(now + GROUP)];
-                let pairs = &mut pairs[now % RING..][..GROUP];
-                for ((pair, trie), key) in pairs.iter_mut().zip(&tries).zip(group) {
-                    *pair = trie.and_then(|trie| {
-                        trie.ask_first(arch::prefetch_many, &self.secret, number(key))
-                    });
-                }
-            }
-            now += GROUP;
+        let mut numbers = [0; MOST];
+        for (number, key) in numbers.iter_mut().zip(keys) {
+            let Ok(eight) = <[u8; SHORT_BYTES]>::try_from(*key) else { return all };
+            *number = u64::from_be_bytes(eight);
         }
-        for (i, pair) in again[..count].iter().flatten() {
-            if let Some(value) = pair.look(kernel, number(keys[*i])) {
-                found(*i, Some(Memory::short_value(value)));
-                left &= !(1 << *i);
+        let Some(table) = self.table.eights(kernel, guard) else { return all };
+        let numbers = &numbers[..keys.len()];
+        let (mut tries, mut pairs) = ([None; MOST], [None; MOST]);
+        let group = |start: usize| start.min(numbers.len())..numbers.len().min(start + GROUP);
+        for start in (0..numbers.len() + GROUP).step_by(GROUP) {
+            let next = group(start);
+            self.ask_for_headers(&table, &numbers[next.clone()], &mut tries[next]);
+            let Some(here) = start.checked_sub(GROUP).map(group) else { continue };
+            for i in here {
+                pairs[i] = tries[i].and_then(|trie: Trie<'g>| {
+                    trie.ask_first(arch::prefetch_many, &self.secret, numbers[i])
+                });
+            }
+        }
+        let (mut left, mut again) = (all, 0);
+        for start in (0..numbers.len()).step_by(GROUP) {
+            let mut missed = 0;
+            for i in group(start) {
+                let (Some(pair), Some(trie)) = (&pairs[i], tries[i]) else { continue };
+                let value = pair.look(trie, kernel, numbers[i]);
+                missed |= u64::from(value.is_none()) << i;
+                left ^= u64::from(value.is_some()) << i;
+                found(i, value.map(Memory::short_value));
+            }
+            for i in Bits(missed) {
+                let (Some(pair), Some(trie)) = (&mut pairs[i], tries[i]) else { continue };
+                let key = numbers[i];
+                if pair.lacks(trie, kernel, key)
+                    && trie.place_of(&key.to_be_bytes(), &self.memory) == Order::Equal
+                {
+                    left ^= 1 << i;
+                } else {
+                    *pair = trie.ask_again(&self.secret, kernel, key, *pair);
+                    again |= 1 << i;
+                }
+            }
+        }
+        for i in Bits(again) {
+            let (Some(pair), Some(trie)) = (&pairs[i], tries[i]) else { continue };
+            if let Some(value) = pair.look(trie, kernel, numbers[i]) {
+                found(i, Some(Memory::short_value(value)));
+                left ^= 1 << i;
             }
         }
         left
     }
 
-    /// The steps of a group up to where the headers of its tries are asked for.
+    /// The steps of some keys up to where the headers of their tries are asked for.
     #[inline(always)]
     fn ask_for_headers<'g, K: Lanes>(
         &'g self,
         table: &Eights<'g, K>,
-        keys: &[&[u8]],
-        tries: &mut [Option<Trie<'g>>; GROUP],
+        keys: &[u64],
+        tries: &mut [Option<Trie<'g>>],
     ) {
         let (mut probes, mut opened) = ([None; GROUP], [None; GROUP]);
         for (probe, key) in probes.iter_mut().zip(keys) {
-            *probe = table.probe(number(key).swap_bytes());
+            *probe = table.probe(key.swap_bytes());
         }
         for ((opened, probe), key) in opened.iter_mut().zip(&probes).zip(keys) {
-            *opened = probe.and_then(|probe| table.open(number(key).swap_bytes(), probe));
+            *opened = probe.and_then(|probe| table.open(key.swap_bytes(), probe));
         }
         for ((trie, opened), key) in tries.iter_mut().zip(&opened).zip(keys) {
             let route = opened.and_then(|opened| table.route(opened));
-            *trie = route.map(|route| self.trie_at(number(key), route));
+            *trie = route.map(|route| self.trie_at(*key, route));
             if let Some(trie) = trie {
                 trie.prefetch_header();
             }
         }
     }
-}
-
-/// A key of eight bytes as a number.
-#[inline(always)]
-fn number(key: &[u8]) -> u64 {
-    key.first_chunk().map_or(0, |eight| u64::from_be_bytes(*eight))
 }
 
 #[cfg(all(test, not(loom), not(shuttle)))]

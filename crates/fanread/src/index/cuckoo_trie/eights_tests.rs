@@ -67,7 +67,7 @@ fn most_random_keys_are_found_in_first_buckets() {
     let is_there = |key: &&u64| {
         let trie = map.trie_of_eight(Baseline, &guard, **key).unwrap();
         let pair = trie.ask_first(crate::arch::prefetch, &map.secret, **key);
-        pair.is_some_and(|pair| pair.look(Baseline, **key).is_some())
+        pair.is_some_and(|pair| pair.look(trie, Baseline, **key).is_some())
     };
     let found = keys.iter().filter(is_there).count();
     assert!(found > keys.len() * 3 / 4, "{found} of {}", keys.len());
@@ -88,7 +88,7 @@ fn most_missing_keys_are_known_by_first_buckets_alone() {
             let trie = map.trie_of_eight(Baseline, &guard, key).unwrap();
             let pair = trie.ask_first(crate::arch::prefetch, &map.secret, key).unwrap();
             let above = || trie.ends_above(&map.secret, Baseline, key, pair.seen);
-            known += usize::from(pair.lacks(Baseline, key) || trie.is_uneven() && above());
+            known += usize::from(pair.lacks(trie, Baseline, key) || trie.is_uneven() && above());
             uneven += usize::from(trie.is_uneven());
         }
         assert!(known > 3_400, "{known} of {count}");
@@ -104,14 +104,15 @@ fn what_is_found_beside_a_writer_is_not_believed() {
     let mut tried = 0;
     for key in model.keys().copied().step_by(100) {
         let Some(trie) = map.trie_of_eight(Baseline, &guard, key) else { continue };
-        let finds =
-            |pair: Option<Pair<'_>>| pair.is_some_and(|pair| pair.look(Baseline, key).is_some());
+        let finds = |pair: Option<Pair<'_>>| {
+            pair.is_some_and(|pair| pair.look(trie, Baseline, key).is_some())
+        };
         let before = trie.ask_first(crate::arch::prefetch, &map.secret, key);
         if !finds(before) {
             continue;
         }
         // A key that is missing, as its name leads to the other's leaf.
-        let lacks = || before.is_some_and(|pair| pair.lacks(Baseline, key ^ 1));
+        let lacks = || before.is_some_and(|pair| pair.lacks(trie, Baseline, key ^ 1));
         let was_lacking = lacks();
         let mut locked = trie.version().lock();
         locked.begin_change();

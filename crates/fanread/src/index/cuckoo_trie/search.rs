@@ -237,42 +237,38 @@ impl<V> CuckooTrie<V> {
 }
 
 impl<V> CuckooTrie<V> {
-    /// Finds all `keys`: first those that are numbers, then the others and what is left, [`DEPTH`] at a time.
+    /// Finds up to [`eights::MOST`] keys: first those that are numbers, then the others and what is left, [`DEPTH`] at a time. What
+    /// `found` is told last of a key counts.
     #[inline(always)]
-    fn find_all<'g>(
+    fn find_some<'g>(
         &'g self,
         guard: &'g Guard,
         keys: &[&[u8]],
         mut found: impl FnMut(usize, Option<Read<'g, V>>),
     ) {
         match self.avx512 {
-            Some(kernel) => self.find_all_with(kernel, guard, keys, &mut found),
-            None => self.find_all_with(Baseline, guard, keys, &mut found),
+            Some(kernel) => self.find_some_with(kernel, guard, keys, &mut found),
+            None => self.find_some_with(Baseline, guard, keys, &mut found),
         }
     }
 
     #[inline(always)]
-    fn find_all_with<'g>(
+    fn find_some_with<'g>(
         &'g self,
         kernel: impl Lanes,
         guard: &'g Guard,
         keys: &[&[u8]],
         found: &mut impl FnMut(usize, Option<Read<'g, V>>),
     ) {
-        for (chunk, keys) in keys.chunks(eights::MOST).enumerate() {
-            let mut found = |i: usize, read| found(chunk * eights::MOST + i, read);
-            let mut left = self.find_eights(kernel, guard, keys, &mut found);
-            while left != 0 {
-                let (mut some, mut places, mut count) = ([&[][..]; DEPTH], [0; DEPTH], 0);
-                while left != 0 && count < DEPTH {
-                    let place = left.trailing_zeros() as usize;
-                    (some[count], places[count]) = (keys[place], place);
-                    left &= left - 1;
-                    count += 1;
-                }
-                let mut found = |i: usize, read| found(places[i], read);
-                self.find_together(kernel, guard, &some[..count], &mut found);
+        let mut left = Bits(self.find_eights(kernel, guard, keys, found));
+        while left.0 != 0 {
+            let (mut some, mut places, mut count) = ([&[][..]; DEPTH], [0; DEPTH], 0);
+            for place in left.by_ref().take(DEPTH) {
+                (some[count], places[count]) = (keys[place], place);
+                count += 1;
             }
+            let mut found = |i: usize, read| found(places[i], read);
+            self.find_together(kernel, guard, &some[..count], &mut found);
         }
     }
 
@@ -539,7 +535,9 @@ impl<V> Pinned<'_, V> {
     /// ```
     pub fn get_batch<'g>(&'g self, keys: &[&[u8]], found: &mut [Option<Ref<'g, V>>]) {
         assert_eq!(keys.len(), found.len(), "as many answers as keys");
-        self.map.find_all(&self.guard, keys, |i, read| found[i] = read.map(Ref::new));
+        for (keys, found) in keys.chunks(eights::MOST).zip(found.chunks_mut(eights::MOST)) {
+            self.map.find_some(&self.guard, keys, |i, read| found[i] = read.map(Ref::new));
+        }
     }
 
     /// Looks up all `keys` and stores in `found[i]` whether `keys[i]` has a value; as
@@ -550,6 +548,8 @@ impl<V> Pinned<'_, V> {
     /// If the slices differ in length.
     pub fn contains_batch(&self, keys: &[&[u8]], found: &mut [bool]) {
         assert_eq!(keys.len(), found.len(), "as many answers as keys");
-        self.map.find_all(&self.guard, keys, |i, read| found[i] = read.is_some());
+        for (keys, found) in keys.chunks(eights::MOST).zip(found.chunks_mut(eights::MOST)) {
+            self.map.find_some(&self.guard, keys, |i, read| found[i] = read.is_some());
+        }
     }
 }
