@@ -45,6 +45,7 @@ use std::hash::{BuildHasher, RandomState};
 
 pub use crate::api::Ref;
 use crate::api::{InsertError, LoadError, MemoryUsage, Options, OwnsAndTakes};
+use crate::arch::Avx512;
 use crate::mem;
 use crate::mem::word;
 use crate::shards::Shards;
@@ -95,6 +96,7 @@ pub struct MlpIndex<V> {
     /// The same if nearly all keys are there; else 0.
     dense: AtomicU32,
     secret: Secret,
+    kernel: Option<Avx512>,
     /// Held by who changes a directory; the memory of segments that are no more.
     structure: Lock<Vec<Spare>>,
     /// How many of the counted keys are on each level.
@@ -118,6 +120,7 @@ impl<V> MlpIndex<V> {
             most: AtomicU32::new(0),
             dense: AtomicU32::new(0),
             secret: Secret::new(seed),
+            kernel: Avx512::detect(),
             structure: Lock::new(Vec::new()),
             counts: [const { AtomicU64::new(0) }; LEVELS + 1],
             shards: Shards::new(),
