@@ -9,20 +9,27 @@
 //! lines that have come: whether a second bucket is needed, or the child is a node, whose own children are asked for then. While such
 //! a node is read, the children that wait above it are kept.
 //!
+//! Which entry is the last one a walk is not told, but most are as long as others before it: up to there it reads and asks ahead, and
+//! behind that only when it comes there.
+//!
 //! PAPER: section 4.2; the paper has no scans, only repeated lower bounds.
 
 use core::hint::select_unpredictable;
 use core::ops::Bound;
 
 use super::edit::{Again, Trail, View};
-use super::layout::{Children, GROUP, LEVELS, Node, SLOTS, UNITS, Way, byte_of, same_prefix};
+use super::layout::{
+    Children, GROUP, LEVELS, Node, SLOTS, UNITS, Way, byte_of, leaves_of, same_prefix,
+};
 use super::raw::{Bucket, Home, Tables, read_value};
 use super::search::What;
 use super::words::{Member, Packed, Words, place_of};
 use super::{MlpIndex, Pinned, Ref};
-use crate::arch::prefetch;
+use crate::arch::tagged::{Tagged as _, Wanted};
+use crate::arch::{Avx512, prefetch};
 use crate::mem::word::Word;
 use crate::sync::backoff::Backoff;
+use crate::sync::version::Version;
 
 /// Entries that a walk reads at a time, at least.
 const STEP: usize = 16;
@@ -40,6 +47,14 @@ const NEAR: usize = AHEAD / 4;
 const FIRST_CHILDREN: usize = 6;
 /// Places in the ring of these.
 const RING: usize = AHEAD.next_power_of_two();
+/// Entries of a piece, in which the lengths of walks are counted. Larger ones are read in vain at the end of a walk, with smaller ones it
+/// takes longer until walks are expected to be short after a long one.
+const PIECE: usize = 4;
+/// Pieces of a walk that is taken for one without an end.
+pub(super) const LONG: u32 = 64;
+/// Children that are asked for beyond those that the rest of a walk takes at the rate of its beginning.
+const SPARE: usize = 2;
+
 /// Entries that a walk has room for: words that do not belong together may look like a key in every slot.
 const READY: usize = (STEP + 2 * SLOTS).next_power_of_two();
 
@@ -144,14 +159,23 @@ impl<'g> Ring<'g> {
     /// Looks at the first buckets of some children further on, which have come by now: asks for the second one if somebody may be away
     /// there, and for a node if there is no group.
     #[inline(always)]
-    fn look_ahead(&mut self, tables: Tables<'g>, level: usize, has_values: bool) {
+    fn look_ahead(
+        &mut self,
+        tables: Tables<'g>,
+        level: usize,
+        has_values: bool,
+        kernel: Option<Avx512>,
+    ) {
         // Two at a time at most: right after the first were asked for, none has come.
         let until = self.waiting.min(HALFWAY).min(self.seen + 2);
         for n in self.seen..until {
             let Asked { prefix, hash, pair: Some([first, second]) } = *self.at(n) else { return };
             let words = Words::of(first);
-            let (is_away, is_group) =
-                (words.kinds.may_be_away(hash), words.has_group((level, prefix), has_values));
+            let is_away = words.kinds.may_be_away(hash);
+            let is_group = match kernel {
+                Some(kernel) => kernel.has(leaves_of(level), first.line(), prefix),
+                None => words.has_group((level, prefix), has_values),
+            };
             // No branch on who is away: that cannot be guessed. The first is there already.
             prefetch(select_unpredictable(is_away, second, first));
             if !(is_group | is_away) {
@@ -188,9 +212,34 @@ struct Walk<'g, const UP: bool> {
     /// How many nodes there are down to the one whose children wait, 0 if there is none.
     kept: usize,
     /// Entries that were read, from `taken` on.
-    ready: [(u64, Word); READY],
+    ready: Ready,
     taken: usize,
     len: usize,
+    /// How many entries were read before these, and of how many children.
+    before: usize,
+    groups: usize,
+    /// How many entries are read now at least, and how many children may be asked for.
+    step: usize,
+    budget: usize,
+}
+
+/// Entries, their keys apart from their values.
+#[derive(Debug)]
+struct Ready {
+    keys: [u64; READY],
+    values: [Word; READY],
+}
+
+impl Ready {
+    #[inline(always)]
+    fn put(&mut self, at: usize, (key, value): (u64, Word)) {
+        (self.keys[at % READY], self.values[at % READY]) = (key, value);
+    }
+
+    #[inline(always)]
+    fn get(&self, at: usize) -> (u64, Word) {
+        (self.keys[at % READY], self.values[at % READY])
+    }
 }
 
 impl<'g, const UP: bool> Walk<'g, UP> {
@@ -210,9 +259,13 @@ impl<'g, const UP: bool> Walk<'g, UP> {
             rings: [Ring::NONE; 2],
             ring: 0,
             kept: 0,
-            ready: [(0, core::ptr::null_mut()); READY],
+            ready: Ready { keys: [0; READY], values: [core::ptr::null_mut(); READY] },
             taken: 0,
             len: 0,
+            before: 0,
+            groups: 0,
+            step: STEP,
+            budget: usize::MAX,
         }
     }
 
@@ -221,10 +274,17 @@ impl<'g, const UP: bool> Walk<'g, UP> {
     fn next<V>(&mut self, pinned: &'g Pinned<'g, V>) -> Option<(u64, Word)> {
         if self.taken == self.len {
             self.fill(pinned);
+            if self.len == 0 {
+                return None;
+            }
         }
-        let next = self.ready[..self.len].get(self.taken).copied();
         self.taken += 1;
-        next
+        Some(self.ready.get(self.taken - 1))
+    }
+
+    /// How many entries were handed out.
+    fn length(&self) -> usize {
+        self.before + self.taken
     }
 
     /// Reads some entries, if there are any.
@@ -232,8 +292,17 @@ impl<'g, const UP: bool> Walk<'g, UP> {
     fn fill<V>(&mut self, pinned: &'g Pinned<'g, V>) {
         let map = pinned.map;
         let mut backoff = Backoff::new();
+        self.before += self.len;
         (self.taken, self.len) = (0, 0);
-        while self.len < STEP {
+        // What is expected to come.
+        let expected = map.lengths.expected() * PIECE;
+        let left = expected.saturating_sub(self.before);
+        (self.step, self.budget) = match (left, self.before) {
+            (0, _) => (STEP, usize::MAX),
+            (left, 0) => (left.min(STEP), left),
+            (left, before) => (left.min(STEP), left * self.groups / before + SPARE),
+        };
+        while self.len < self.step {
             let Some(tables) = map.tables(&pinned.guard) else { break };
             let step = match self.state {
                 State::Done => break,
@@ -261,7 +330,8 @@ impl<'g, const UP: bool> Walk<'g, UP> {
     fn begin<V>(&mut self, map: &MlpIndex<V>, tables: Tables<'g>) -> Result<(), Again> {
         let ((key, included), start) = (self.from, self.len);
         let mut trail = Trail::new();
-        let (place, above) = map.approach(tables, &mut trail, key, (Self::WAY, AHEAD))?;
+        let ahead = self.budget.min(AHEAD);
+        let (place, above) = map.approach(tables, &mut trail, key, (Self::WAY, ahead))?;
         if !trail.holds() {
             return Err(Again);
         }
@@ -322,9 +392,12 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         let level = self.frames[top].depth + 1;
         let shift = 64 - 8 * level as u32;
         let has_values = const { MlpIndex::<V>::HAS_VALUES };
-        while self.len < STEP {
+        let kernel = if const { MlpIndex::<V>::HAS_VALUES } { map.kernel } else { None };
+        let wanted = leaves_of(level);
+        while self.len < self.step {
             let (frame, ring) = (&mut self.frames[top], &mut self.rings[self.ring % 2]);
-            while ring.waiting < AHEAD
+            let ahead = self.budget.clamp(1, AHEAD);
+            while ring.waiting < ahead
                 && let Some(byte) = frame.take::<UP>()
             {
                 let prefix = frame.prefix | u64::from(byte) << shift;
@@ -339,9 +412,15 @@ impl<'g, const UP: bool> Walk<'g, UP> {
             let Asked { prefix, hash, pair: Some(pair) } = *ring.at(0) else { return Err(Again) };
             let start = self.len;
             let at = (level, prefix);
-            if let Some(len) = read_quietly(&mut self.ready, start, (pair, hash), at, has_values) {
+            let read = match kernel {
+                Some(kernel) => {
+                    let of = (wanted, prefix);
+                    read_at_once::<UP>(kernel, &mut self.ready, start, (pair, hash), of)
+                }
+                None => read_quietly::<UP>(&mut self.ready, start, (pair, hash), at, has_values),
+            };
+            if let Some(len) = read {
                 self.len = len;
-                sort_few::<UP>(&mut self.ready, start, len);
             } else {
                 let Ok(node) = self.read_child(map, tables, (pair, hash), at) else {
                     self.len = start;
@@ -354,9 +433,11 @@ impl<'g, const UP: bool> Walk<'g, UP> {
                 }
             }
             self.from = (Self::end_of(prefix, level), false);
+            self.groups += 1;
+            self.budget = self.budget.saturating_sub(1);
             let ring = &mut self.rings[self.ring % 2];
             ring.take();
-            ring.look_ahead(tables, level, has_values);
+            ring.look_ahead(tables, level, has_values, kernel);
             if ring.is_node(NEAR) && ring.seen > NEAR {
                 let Asked { prefix, hash, .. } = *ring.at(NEAR);
                 map.ask_below(tables, hash, (level, prefix), Self::WAY);
@@ -407,7 +488,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
     /// Adds an entry to those that were read.
     #[inline(always)]
     fn add(&mut self, entry: (u64, Word)) {
-        self.ready[self.len] = entry;
+        self.ready.put(self.len, entry);
         self.len += 1;
     }
 
@@ -415,13 +496,13 @@ impl<'g, const UP: bool> Walk<'g, UP> {
     #[inline(always)]
     fn sort(&mut self, start: usize) {
         for last in start + 1..self.len {
-            let entry = self.ready[last];
+            let entry = self.ready.get(last);
             let mut at = last;
-            while at > start && Self::WAY.is_before(entry.0, self.ready[at - 1].0) {
-                self.ready[at] = self.ready[at - 1];
+            while at > start && Self::WAY.is_before(entry.0, self.ready.keys[(at - 1) % READY]) {
+                self.ready.put(at, self.ready.get(at - 1));
                 at -= 1;
             }
-            self.ready[at] = entry;
+            self.ready.put(at, entry);
         }
     }
 
@@ -462,11 +543,11 @@ impl<'g, const UP: bool> Walk<'g, UP> {
 ///
 /// No branch on how many there are, or which comes first.
 #[inline(always)]
-fn sort_few<const UP: bool>(ready: &mut [(u64, Word); READY], start: usize, len: usize) {
+fn sort_few<const UP: bool>(ready: &mut Ready, start: usize, len: usize) {
     let count = len - start;
     debug_assert!(count <= GROUP, "T2");
     let mut few: [(u64, Word); GROUP] = core::array::from_fn(|n| {
-        let (key, value) = ready[(start + n) % READY];
+        let (key, value) = ready.get(start + n);
         (select_unpredictable(n < count, place_of::<UP>(key), u64::MAX), value)
     });
     const { assert!(GROUP == 3, "a network for three") };
@@ -477,7 +558,7 @@ fn sort_few<const UP: bool>(ready: &mut [(u64, Word); READY], start: usize, len:
         few[b] = (select_unpredictable(turns, x.0, y.0), select_unpredictable(turns, x.1, y.1));
     }
     for (n, (place, value)) in few.into_iter().enumerate() {
-        ready[(start + n) % READY] = (place_of::<UP>(place), value);
+        ready.put(start + n, (place_of::<UP>(place), value));
     }
 }
 
@@ -501,13 +582,35 @@ impl<V> MlpIndex<V> {
     }
 }
 
-/// Adds the keys of a group to those that are `ready` from `start` on, in any order, and returns the new number of them;
-/// `None` if there is no group or a writer is in the way.
+/// Adds the keys of a group to those that are `ready` from `start` on, and returns the new number of them; `None` if there is no
+/// group or a writer is in the way.
 ///
-/// No branch on which slots have them: that cannot be guessed.
+/// No branch on which slots have them, nor on whether the second bucket is needed: that cannot be guessed.
 #[inline(always)]
-fn read_quietly(
-    ready: &mut [(u64, Word); READY],
+fn read_at_once<const UP: bool>(
+    kernel: Avx512,
+    ready: &mut Ready,
+    start: usize,
+    ([first, other], hash): ([&Bucket; 2], u64),
+    (wanted, prefix): (&Wanted, u64),
+) -> Option<usize> {
+    let seen = first.version.begin();
+    let is_away = first.kinds().may_be_away(hash);
+    let second = select_unpredictable(is_away, other, first);
+    let reads = [(&first.version, seen), (&second.version, second.version.begin())];
+    let keys = ready.keys.get_mut(start..)?.first_chunk_mut()?;
+    let values = ready.values.get_mut(start..)?.first_chunk_mut()?;
+    let lines = [first.line(), second.line()];
+    let count = kernel.gather::<UP>(wanted, lines, is_away, prefix, keys, values);
+    // Never more at one instant (T2).
+    let is_group = count.wrapping_sub(1) < GROUP;
+    (is_group && Version::hold(reads)).then_some(start + count)
+}
+
+/// As `read_at_once`, word by word.
+#[inline(always)]
+fn read_quietly<const UP: bool>(
+    ready: &mut Ready,
     start: usize,
     (pair, hash): ([&Bucket; 2], u64),
     (level, prefix): (usize, u64),
@@ -519,7 +622,7 @@ fn read_quietly(
         let words = Words::of(bucket);
         for slot in 0..if has_values { UNITS } else { SLOTS } {
             let number = words.number(slot);
-            ready[len % READY] = (number, words.value(slot, has_values));
+            ready.put(len, (number, words.value(slot, has_values)));
             let is_there = words.kinds.is_leaf_of(slot, level) & same_prefix(number, prefix, level);
             len += usize::from(is_there);
         }
@@ -539,6 +642,7 @@ fn read_quietly(
             }
         }
     }
+    sort_few::<UP>(ready, start, len);
     (len > start).then_some(len)
 }
 
@@ -577,6 +681,14 @@ impl<'g, V> Range<'g, V> {
             Bound::Excluded(end) => key < end,
             Bound::Unbounded => true,
         }
+    }
+}
+
+impl<V> Drop for Range<'_, V> {
+    #[inline]
+    fn drop(&mut self) {
+        let back = self.back.as_ref().map_or(0, |back| back.length());
+        self.pinned.map.lengths.note(self.front.length().max(back).div_ceil(PIECE));
     }
 }
 

@@ -46,6 +46,7 @@ use std::hash::{BuildHasher, RandomState};
 pub use crate::api::Ref;
 use crate::api::{InsertError, LoadError, MemoryUsage, Options, OwnsAndTakes};
 use crate::arch::Avx512;
+use crate::batch::lengths::Lengths;
 use crate::mem;
 use crate::mem::word;
 use crate::shards::Shards;
@@ -97,6 +98,7 @@ pub struct MlpIndex<V> {
     dense: AtomicU32,
     secret: Secret,
     kernel: Option<Avx512>,
+    lengths: Lengths<{ iter::LONG }>,
     /// Held by who changes a directory; the memory of segments that are no more.
     structure: Lock<Vec<Spare>>,
     /// How many of the counted keys are on each level.
@@ -121,6 +123,7 @@ impl<V> MlpIndex<V> {
             dense: AtomicU32::new(0),
             secret: Secret::new(seed),
             kernel: Avx512::detect(),
+            lengths: Lengths::new(),
             structure: Lock::new(Vec::new()),
             counts: [const { AtomicU64::new(0) }; LEVELS + 1],
             shards: Shards::new(),
