@@ -24,14 +24,15 @@ use core::hint::select_unpredictable;
 use super::MlpIndex;
 use super::edit::Trail;
 use super::layout::{
-    SLOTS, UNITS, Way, behind_prefix, byte_of, child_of, leaves_of, number_of, prefix_of, same_prefix,
+    SLOTS, UNITS, Way, behind_prefix, byte_of, child_of, leaves_of, number_of, prefix_of,
+    same_prefix,
 };
 use super::quick::{holds, look};
 use super::raw::{Bucket, Home, Tables};
 use super::search::Levels;
 use super::words::{FirstOf, Wide, place_of};
-use crate::arch::prefetch;
 use crate::arch::tagged::Tagged as _;
+use crate::arch::{prefetch, prefetch_many};
 use crate::mem::word::Word;
 use crate::sync::version::{Seen, Version};
 
@@ -87,10 +88,10 @@ impl<V> MlpIndex<V> {
             prefetch(bucket);
         }
         let own = tables.group(self.hash(level, key));
-        own.pair.into_iter().for_each(|bucket| prefetch(bucket));
+        own.pair.into_iter().for_each(|bucket| prefetch_many(bucket));
         // The next child, if nodes are dense: asked for before the node is known.
         let likely = child_of(prefix, level - 1, Wide::next::<UP>(byte));
-        prefetch(tables.group(self.hash(level, likely)).pair[0]);
+        prefetch_many(tables.group(self.hash(level, likely)).pair[0]);
         // The node above, and which of its children is next.
         let is_first = Wide::of(above[0]).has_prefix(prefix);
         let above = select_unpredictable(is_first, above[0], above[1]);

@@ -16,19 +16,22 @@
 
 use core::hint::select_unpredictable;
 use core::ops::Bound;
+use core::sync::atomic::Ordering::Relaxed;
 
 use super::edit::{Again, Trail, View};
 use super::layout::{
     Children, GROUP, LEVELS, Node, SLOTS, UNITS, Way, byte_of, leaves_of, same_prefix,
 };
-use super::raw::{Bucket, Home, Tables, read_value};
-use super::search::What;
+use super::raw::{Bucket, Tables, read_value};
+use super::search::{Secret, What};
 use super::words::{Member, Packed, Words, place_of};
 use super::{MlpIndex, Pinned, Ref};
 use crate::arch::tagged::{Tagged as _, Wanted};
-use crate::arch::{Avx512, prefetch};
+use crate::arch::{Avx512, prefetch, prefetch_many};
+use crate::batch::Bits;
 use crate::mem::word::Word;
 use crate::sync::backoff::Backoff;
+use crate::sync::shim::AtomicU32;
 use crate::sync::version::Version;
 
 /// Entries that a walk reads at a time, at least.
@@ -37,7 +40,9 @@ const STEP: usize = 16;
 /// How many children of a node are asked for ahead.
 ///
 /// A line each. Fewer leave the walk waiting, more fetch for nothing where a walk is short.
-const AHEAD: usize = 12;
+const AHEAD: usize = 16;
+/// How many of them are asked for, read and looked at in a row.
+const ROW: usize = AHEAD / 4;
 /// How far ahead the second bucket of a child is asked for, if one of its keys is away.
 ///
 /// Nearer, and it comes too late; further, and the first is not there yet. What is no group there is a node, whose lines are asked for.
@@ -113,7 +118,7 @@ struct Asked<'g> {
 struct Ring<'g> {
     asked: [Asked<'g>; RING],
     /// Which of these are likely to be nodes, a bit for each.
-    nodes: u32,
+    nodes: u16,
     /// Which of them is read next, how many there are, and of how many the first bucket was looked at.
     first: usize,
     waiting: usize,
@@ -135,25 +140,46 @@ impl<'g> Ring<'g> {
         &self.asked[(self.first + n) % RING]
     }
 
+    /// Asks for the next children of a node, until so many wait.
     #[inline(always)]
-    fn is_node(&self, n: usize) -> bool {
-        self.nodes >> ((self.first + n) % RING) & 1 != 0
+    fn ask<const UP: bool>(
+        &mut self,
+        frame: &mut Frame,
+        (tables, secret): (Tables<'g>, &Secret),
+        level: usize,
+        ahead: usize,
+    ) {
+        let shift = 64 - 8 * level as u32;
+        let (mut children, mut waiting) = (*frame, self.waiting);
+        while waiting < ahead
+            && let Some(byte) = children.take::<UP>()
+        {
+            let prefix = children.prefix | u64::from(byte) << shift;
+            let home = tables.group(secret.hash(level, prefix));
+            prefetch_many(home.pair[0]);
+            let at = (self.first + waiting) % RING;
+            self.asked[at] = Asked { prefix, hash: home.hash, pair: Some(home.pair) };
+            waiting += 1;
+        }
+        (frame.word, frame.bits) = (children.word, children.bits);
+        self.waiting = waiting;
     }
 
+    /// Takes the next ones out, fewer than there are places.
     #[inline(always)]
-    fn add(&mut self, prefix: u64, home: Home<'g>) {
-        let at = (self.first + self.waiting) % RING;
-        self.asked[at] = Asked { prefix, hash: home.hash, pair: Some(home.pair) };
-        self.waiting += 1;
+    fn take(&mut self, count: usize) {
+        self.nodes &= !(((1 << count) - 1_u16).rotate_left((self.first % RING) as u32));
+        self.first += count;
+        self.waiting -= count;
+        self.seen = self.seen.saturating_sub(count);
     }
 
-    /// Takes the next one out.
+    /// Those of the children from one to `NEAR` after the next that are likely to be nodes, a bit for each place behind the next;
+    /// `count` of them, the furthest.
     #[inline(always)]
-    fn take(&mut self) {
-        self.nodes &= !(1 << (self.first % RING));
-        self.first += 1;
-        self.waiting -= 1;
-        self.seen = self.seen.saturating_sub(1);
+    fn near_nodes(&self, count: usize) -> u16 {
+        let nodes = self.nodes.rotate_right((self.first % RING) as u32);
+        nodes & (((1 << count) - 1) << (NEAR + 1 - count))
     }
 
     /// Looks at the first buckets of some children further on, which have come by now: asks for the second one if somebody may be away
@@ -166,9 +192,10 @@ impl<'g> Ring<'g> {
         has_values: bool,
         kernel: Option<Avx512>,
     ) {
-        // Two at a time at most: right after the first were asked for, none has come.
-        let until = self.waiting.min(HALFWAY).min(self.seen + 2);
-        for n in self.seen..until {
+        // Few at a time: right after the first were asked for, none has come.
+        let (from, mut nodes) = (self.seen, self.nodes);
+        let until = self.waiting.min(HALFWAY).min(from + ROW + 1);
+        for n in from..until {
             let Asked { prefix, hash, pair: Some([first, second]) } = *self.at(n) else { return };
             let words = Words::of(first);
             let is_away = words.kinds.may_be_away(hash);
@@ -180,10 +207,10 @@ impl<'g> Ring<'g> {
             prefetch(select_unpredictable(is_away, second, first));
             if !(is_group | is_away) {
                 tables.node(hash).pair.into_iter().for_each(|bucket| prefetch(bucket));
-                self.nodes |= 1 << ((self.first + n) % RING);
+                nodes |= 1 << ((self.first + n) % RING);
             }
         }
-        self.seen = until;
+        (self.seen, self.nodes) = (until, nodes);
     }
 }
 
@@ -196,6 +223,35 @@ enum State {
     Under(u64, usize),
     /// It has seen everything.
     Done,
+}
+
+/// How many groups walks read for so many entries. In a line of its own, as walks store to it.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(super) struct Rate(AtomicU32);
+
+impl Rate {
+    const OF: usize = 64;
+
+    /// As if each group had one entry, until something is known.
+    pub(super) const fn new() -> Self {
+        Self(AtomicU32::new(Self::OF as u32))
+    }
+
+    fn groups(&self) -> usize {
+        // Relaxed, here and below: a guess.
+        self.0.load(Relaxed) as usize
+    }
+
+    /// Takes notice of a walk, if it was not a short one and had far less or more.
+    fn note(&self, groups: usize, entries: usize) {
+        if entries >= STEP / 2 {
+            let (now, before) = (groups * Self::OF / entries, self.groups());
+            if now.abs_diff(before) > before / 4 {
+                self.0.store(now as u32, Relaxed);
+            }
+        }
+    }
 }
 
 /// A walk in one direction.
@@ -299,7 +355,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         let left = expected.saturating_sub(self.before);
         (self.step, self.budget) = match (left, self.before) {
             (0, _) => (STEP, usize::MAX),
-            (left, 0) => (left.min(STEP), left),
+            (left, 0) => (left.min(STEP), left * map.rate.groups() / Rate::OF + SPARE),
             (left, before) => (left.min(STEP), left * self.groups / before + SPARE),
         };
         while self.len < self.step {
@@ -390,60 +446,79 @@ impl<'g, const UP: bool> Walk<'g, UP> {
     fn go_on<V>(&mut self, map: &MlpIndex<V>, tables: Tables<'g>) -> Result<(), Again> {
         let top = self.depth - 1;
         let level = self.frames[top].depth + 1;
-        let shift = 64 - 8 * level as u32;
         let has_values = const { MlpIndex::<V>::HAS_VALUES };
         let kernel = if const { MlpIndex::<V>::HAS_VALUES } { map.kernel } else { None };
         let wanted = leaves_of(level);
         while self.len < self.step {
             let (frame, ring) = (&mut self.frames[top], &mut self.rings[self.ring % 2]);
             let ahead = self.budget.clamp(1, AHEAD);
-            while ring.waiting < ahead
-                && let Some(byte) = frame.take::<UP>()
-            {
-                let prefix = frame.prefix | u64::from(byte) << shift;
-                let home = tables.group(map.secret.hash(level, prefix));
-                prefetch(home.pair[0]);
-                ring.add(prefix, home);
-            }
+            ring.ask::<UP>(frame, (tables, &map.secret), level, ahead);
             if ring.waiting == 0 {
                 self.pop();
                 return Ok(());
             }
-            let Asked { prefix, hash, pair: Some(pair) } = *ring.at(0) else { return Err(Again) };
-            let start = self.len;
-            let at = (level, prefix);
-            let read = match kernel {
-                Some(kernel) => {
-                    let of = (wanted, prefix);
-                    read_at_once::<UP>(kernel, &mut self.ready, start, (pair, hash), of)
-                }
-                None => read_quietly::<UP>(&mut self.ready, start, (pair, hash), at, has_values),
-            };
-            if let Some(len) = read {
-                self.len = len;
-            } else {
-                let Ok(node) = self.read_child(map, tables, (pair, hash), at) else {
-                    self.len = start;
+            // A row of groups, up to a child that is none.
+            let (mut count, mut len, row) = (0, self.len, ring.waiting.min(ROW));
+            let mut last = 0;
+            let mut is_row = true;
+            while count < row && len < self.step {
+                let Asked { prefix, hash, pair: Some(pair) } = *ring.at(count) else {
+                    return Err(Again);
+                };
+                let read = match kernel {
+                    Some(kernel) => {
+                        let of = (wanted, prefix);
+                        read_at_once::<UP>(kernel, &mut self.ready, len, (pair, hash), of)
+                    }
+                    None => {
+                        let at = (level, prefix);
+                        read_quietly::<UP>(&mut self.ready, len, (pair, hash), at, has_values)
+                    }
+                };
+                let Some(read) = read else {
+                    is_row = false;
+                    break;
+                };
+                (len, last, count) = (read, prefix, count + 1);
+            }
+            self.len = len;
+            if count > 0 {
+                self.have_read(last, level, count);
+            }
+            if !is_row {
+                count += 1;
+                let Asked { prefix, hash, pair: Some(pair) } = *self.rings[self.ring % 2].at(0)
+                else {
+                    return Err(Again);
+                };
+                let Ok(node) = self.read_child(map, tables, (pair, hash), (level, prefix)) else {
+                    self.len = len;
                     return Err(Again);
                 };
                 if let Some(node) = node {
-                    self.rings[self.ring % 2].take();
+                    self.rings[self.ring % 2].take(1);
                     self.push(&node, Self::WAY.before_all());
                     return Ok(());
                 }
+                self.have_read(prefix, level, 1);
             }
-            self.from = (Self::end_of(prefix, level), false);
-            self.groups += 1;
-            self.budget = self.budget.saturating_sub(1);
             let ring = &mut self.rings[self.ring % 2];
-            ring.take();
             ring.look_ahead(tables, level, has_values, kernel);
-            if ring.is_node(NEAR) && ring.seen > NEAR {
-                let Asked { prefix, hash, .. } = *ring.at(NEAR);
+            for n in Bits(ring.near_nodes(count.min(NEAR)).into()) {
+                let Asked { prefix, hash, .. } = *ring.at(n);
                 map.ask_below(tables, hash, (level, prefix), Self::WAY);
             }
         }
         Ok(())
+    }
+
+    /// Notes that so many children were read, up to that of a prefix.
+    #[inline(always)]
+    fn have_read(&mut self, last: u64, level: usize, count: usize) {
+        self.from = (Self::end_of(last, level), false);
+        self.groups += count;
+        self.budget = self.budget.saturating_sub(count);
+        self.rings[self.ring % 2].take(count);
     }
 
     /// Reads the group under a prefix, or returns the node under it.
@@ -687,8 +762,10 @@ impl<'g, V> Range<'g, V> {
 impl<V> Drop for Range<'_, V> {
     #[inline]
     fn drop(&mut self) {
+        let (map, front) = (self.pinned.map, &self.front);
         let back = self.back.as_ref().map_or(0, |back| back.length());
-        self.pinned.map.lengths.note(self.front.length().max(back).div_ceil(PIECE));
+        map.lengths.note(front.length().max(back).div_ceil(PIECE));
+        map.rate.note(front.groups, front.before + front.len);
     }
 }
 

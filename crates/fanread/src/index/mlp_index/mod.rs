@@ -99,6 +99,7 @@ pub struct MlpIndex<V> {
     secret: Secret,
     kernel: Option<Avx512>,
     lengths: Lengths<{ iter::LONG }>,
+    rate: iter::Rate,
     /// Held by who changes a directory; the memory of segments that are no more.
     structure: Lock<Vec<Spare>>,
     /// How many of the counted keys are on each level.
@@ -124,6 +125,7 @@ impl<V> MlpIndex<V> {
             secret: Secret::new(seed),
             kernel: Avx512::detect(),
             lengths: Lengths::new(),
+            rate: iter::Rate::new(),
             structure: Lock::new(Vec::new()),
             counts: [const { AtomicU64::new(0) }; LEVELS + 1],
             shards: Shards::new(),
