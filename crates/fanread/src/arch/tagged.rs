@@ -358,25 +358,27 @@ mod tests {
                 });
                 line
             };
-            let [a, b, c, mut d] = [line(start), line(start), line(next), line(next)];
+            let (own, mut beside) = ([line(start), line(start)], [line(next), line(next)]);
             if round % 3 == 0 {
                 // As where a line stands for another one.
-                d = c;
+                beside[1] = beside[0];
             }
             let from = start.wrapping_add(rng.next_u64() & wanted.length);
-            let shared = [a, b, c, d].map(|line| line.map(AtomicU64::new));
-            let [x, y, z, w] = shared.each_ref();
+            let shared = [own, beside].map(|pair| pair.map(|line| line.map(AtomicU64::new)));
+            let [near_lines, far_lines] = shared.each_ref().map(<[_; 2]>::each_ref);
             let of = |line, start| of(&wanted, line, start);
-            let own = [of(&a, start), of(&b, start)].concat();
+            let [first_own, second_own] = own.each_ref().map(|line| of(line, start));
+            let own = [&first_own[..], &second_own].concat();
             let near: Vec<_> = own
                 .iter()
                 .filter(|(number, _)| if UP { *number >= from } else { *number <= from })
                 .collect();
-            let far = [of(&c, next), of(&d, next)].concat();
+            let far = beside.each_ref().map(|line| of(line, next)).concat();
             let order = |number: u64| if UP { number } else { !number };
             // Intervals that begin anew behind the last number do not come behind each other.
             if if UP { next > start } else { next < start } {
-                let first = kernel.first::<UP>(&wanted, ([x, y], [z, w]), [start, next], from);
+                let first =
+                    kernel.first::<UP>(&wanted, (near_lines, far_lines), [start, next], from);
                 assert_eq!(first.any != 0, !own.is_empty(), "{round}");
                 assert_eq!(first.near != 0, !near.is_empty(), "{round}");
                 assert_eq!(first.far != 0, !far.is_empty(), "{round}");
@@ -388,12 +390,12 @@ mod tests {
                 }
             }
             for has_second in [false, true] {
-                let mut all = if has_second { own.clone() } else { of(&a, start) };
+                let mut all = if has_second { own.clone() } else { first_own.clone() };
                 all.sort_by_key(|(number, _)| order(*number));
                 let (mut numbers, mut partners) = ([0; 4], [core::ptr::null_mut(); 4]);
                 let count = kernel.gather::<UP>(
                     &wanted,
-                    [x, y],
+                    near_lines,
                     has_second,
                     start,
                     &mut numbers,
@@ -407,7 +409,7 @@ mod tests {
                     found[count] += 1;
                 }
             }
-            assert_eq!(kernel.has(&wanted, x, start), !of(&a, start).is_empty(), "{round}");
+            assert_eq!(kernel.has(&wanted, near_lines[0], start), !first_own.is_empty(), "{round}");
         }
         assert!(found.iter().all(|count| *count > 100), "{found:?}");
     }

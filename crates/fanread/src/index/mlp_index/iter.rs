@@ -18,16 +18,15 @@ use core::hint::select_unpredictable;
 use core::ops::Bound;
 use core::sync::atomic::Ordering::Relaxed;
 
+use super::children::{AHEAD, Asked, FIRST_CHILDREN, Frame, NEAR, ROW, Ring};
 use super::edit::{Again, Trail, View};
-use super::layout::{
-    Children, GROUP, LEVELS, Node, SLOTS, UNITS, Way, byte_of, leaves_of, same_prefix,
-};
+use super::layout::{GROUP, LEVELS, Node, SLOTS, UNITS, Way, byte_of, leaves_of, same_prefix};
 use super::raw::{Bucket, Tables, read_value};
-use super::search::{Secret, What};
+use super::search::What;
 use super::words::{Member, Packed, Words, place_of};
 use super::{MlpIndex, Pinned, Ref};
+use crate::arch::Avx512;
 use crate::arch::tagged::{Tagged as _, Wanted};
-use crate::arch::{Avx512, prefetch, prefetch_many};
 use crate::batch::Bits;
 use crate::mem::word::Word;
 use crate::sync::backoff::Backoff;
@@ -37,21 +36,6 @@ use crate::sync::version::Version;
 /// Entries that a walk reads at a time, at least.
 const STEP: usize = 16;
 
-/// How many children of a node are asked for ahead.
-///
-/// A line each. Fewer leave the walk waiting, more fetch for nothing where a walk is short.
-const AHEAD: usize = 16;
-/// How many of them are asked for, read and looked at in a row.
-const ROW: usize = AHEAD / 4;
-/// How far ahead the second bucket of a child is asked for, if one of its keys is away.
-///
-/// Nearer, and it comes too late; further, and the first is not there yet. What is no group there is a node, whose lines are asked for.
-const HALFWAY: usize = AHEAD / 2;
-/// How far ahead the children of such a node are asked for, and how many of them.
-const NEAR: usize = AHEAD / 4;
-const FIRST_CHILDREN: usize = 6;
-/// Places in the ring of these.
-const RING: usize = AHEAD.next_power_of_two();
 /// Entries of a piece, in which the lengths of walks are counted. Larger ones are read in vain at the end of a walk, with smaller ones it
 /// takes longer until walks are expected to be short after a long one.
 const PIECE: usize = 4;
@@ -62,157 +46,6 @@ const SPARE: usize = 2;
 
 /// Entries that a walk has room for: words that do not belong together may look like a key in every slot.
 const READY: usize = (STEP + 2 * SLOTS).next_power_of_two();
-
-/// A node on the way.
-#[derive(Clone, Copy, Debug)]
-struct Frame {
-    prefix: u64,
-    depth: usize,
-    children: Children,
-    /// The children that are still to be read: those of this word, and of the words behind it.
-    bits: u64,
-    word: usize,
-}
-
-impl Frame {
-    const NONE: Self = Self { prefix: 0, depth: 0, children: Children([0; 4]), bits: 0, word: 0 };
-
-    /// Has the children from a place on read next; places are those of [`Way`].
-    fn seek<const UP: bool>(&mut self, place: usize) {
-        let at = if UP { place.min(255) } else { place.saturating_sub(1) };
-        let (word, bit) = (at / 64, at % 64);
-        let rest = if UP { u64::MAX << bit } else { u64::MAX >> (63 - bit) };
-        let is_any = place != if UP { 256 } else { 0 };
-        let bits = self.children.0[word] & rest;
-        (self.word, self.bits) = (word, if is_any { bits } else { 0 });
-    }
-
-    /// The next child, which is not to be read again.
-    #[inline(always)]
-    fn take<const UP: bool>(&mut self) -> Option<u8> {
-        while self.bits == 0 {
-            self.word = if UP { self.word + 1 } else { self.word.wrapping_sub(1) };
-            let Some(bits) = self.children.0.get(self.word) else {
-                // As before.
-                self.word = if UP { 3 } else { 0 };
-                return None;
-            };
-            self.bits = *bits;
-        }
-        let bit = if UP { self.bits.trailing_zeros() } else { self.bits.ilog2() };
-        self.bits ^= 1 << bit;
-        Some((self.word * 64) as u8 | bit as u8)
-    }
-}
-
-/// A child that was asked for: what its keys share, and where they are.
-#[derive(Clone, Copy, Debug)]
-struct Asked<'g> {
-    prefix: u64,
-    hash: u64,
-    pair: Option<[&'g Bucket; 2]>,
-}
-
-/// Children of a node that were asked for.
-#[derive(Debug)]
-struct Ring<'g> {
-    asked: [Asked<'g>; RING],
-    /// Which of these are likely to be nodes, a bit for each.
-    nodes: u16,
-    /// Which of them is read next, how many there are, and of how many the first bucket was looked at.
-    first: usize,
-    waiting: usize,
-    seen: usize,
-}
-
-impl<'g> Ring<'g> {
-    const NONE: Self = Self {
-        asked: [Asked { prefix: 0, hash: 0, pair: None }; RING],
-        nodes: 0,
-        first: 0,
-        waiting: 0,
-        seen: 0,
-    };
-
-    /// The child that is read after `n` others.
-    #[inline(always)]
-    fn at(&self, n: usize) -> &Asked<'g> {
-        &self.asked[(self.first + n) % RING]
-    }
-
-    /// Asks for the next children of a node, until so many wait.
-    #[inline(always)]
-    fn ask<const UP: bool>(
-        &mut self,
-        frame: &mut Frame,
-        (tables, secret): (Tables<'g>, &Secret),
-        level: usize,
-        ahead: usize,
-    ) {
-        let shift = 64 - 8 * level as u32;
-        let (mut children, mut waiting) = (*frame, self.waiting);
-        while waiting < ahead
-            && let Some(byte) = children.take::<UP>()
-        {
-            let prefix = children.prefix | u64::from(byte) << shift;
-            let home = tables.group(secret.hash(level, prefix));
-            prefetch_many(home.pair[0]);
-            let at = (self.first + waiting) % RING;
-            self.asked[at] = Asked { prefix, hash: home.hash, pair: Some(home.pair) };
-            waiting += 1;
-        }
-        (frame.word, frame.bits) = (children.word, children.bits);
-        self.waiting = waiting;
-    }
-
-    /// Takes the next ones out, fewer than there are places.
-    #[inline(always)]
-    fn take(&mut self, count: usize) {
-        self.nodes &= !(((1 << count) - 1_u16).rotate_left((self.first % RING) as u32));
-        self.first += count;
-        self.waiting -= count;
-        self.seen = self.seen.saturating_sub(count);
-    }
-
-    /// Those of the children from one to `NEAR` after the next that are likely to be nodes, a bit for each place behind the next;
-    /// `count` of them, the furthest.
-    #[inline(always)]
-    fn near_nodes(&self, count: usize) -> u16 {
-        let nodes = self.nodes.rotate_right((self.first % RING) as u32);
-        nodes & (((1 << count) - 1) << (NEAR + 1 - count))
-    }
-
-    /// Looks at the first buckets of some children further on, which have come by now: asks for the second one if somebody may be away
-    /// there, and for a node if there is no group.
-    #[inline(always)]
-    fn look_ahead(
-        &mut self,
-        tables: Tables<'g>,
-        level: usize,
-        has_values: bool,
-        kernel: Option<Avx512>,
-    ) {
-        // Few at a time: right after the first were asked for, none has come.
-        let (from, mut nodes) = (self.seen, self.nodes);
-        let until = self.waiting.min(HALFWAY).min(from + ROW + 1);
-        for n in from..until {
-            let Asked { prefix, hash, pair: Some([first, second]) } = *self.at(n) else { return };
-            let words = Words::of(first);
-            let is_away = words.kinds.may_be_away(hash);
-            let is_group = match kernel {
-                Some(kernel) => kernel.has(leaves_of(level), first.line(), prefix),
-                None => words.has_group((level, prefix), has_values),
-            };
-            // No branch on who is away: that cannot be guessed. The first is there already.
-            prefetch(select_unpredictable(is_away, second, first));
-            if !(is_group | is_away) {
-                tables.node(hash).pair.into_iter().for_each(|bucket| prefetch(bucket));
-                nodes |= 1 << ((self.first + n) % RING);
-            }
-        }
-        (self.seen, self.nodes) = (until, nodes);
-    }
-}
 
 /// Where a walk is.
 #[derive(Clone, Copy, Debug)]
@@ -465,15 +298,12 @@ impl<'g, const UP: bool> Walk<'g, UP> {
                 let Asked { prefix, hash, pair: Some(pair) } = *ring.at(count) else {
                     return Err(Again);
                 };
-                let read = match kernel {
-                    Some(kernel) => {
-                        let of = (wanted, prefix);
-                        read_at_once::<UP>(kernel, &mut self.ready, len, (pair, hash), of)
-                    }
-                    None => {
-                        let at = (level, prefix);
-                        read_quietly::<UP>(&mut self.ready, len, (pair, hash), at, has_values)
-                    }
+                let read = if let Some(kernel) = kernel {
+                    let of = (wanted, prefix);
+                    read_at_once::<UP>(kernel, &mut self.ready, len, (pair, hash), of)
+                } else {
+                    let at = (level, prefix);
+                    read_quietly::<UP>(&mut self.ready, len, (pair, hash), at, has_values)
                 };
                 let Some(read) = read else {
                     is_row = false;
@@ -597,10 +427,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         }
         let ring = &mut self.rings[self.ring % 2];
         (ring.waiting, ring.seen, ring.nodes) = (0, 0, 0);
-        let &Node { prefix, depth, children, .. } = node;
-        let mut frame = Frame { prefix, depth, children, ..Frame::NONE };
-        frame.seek::<UP>(next);
-        self.frames[self.depth] = frame;
+        self.frames[self.depth] = Frame::of::<UP>(node, next);
         self.depth += 1;
     }
 
@@ -793,5 +620,44 @@ impl<V> DoubleEndedIterator for Range<'_, V> {
         }
         self.end = Bound::Excluded(key);
         Some((key, Ref::new(read_value(word))))
+    }
+}
+
+#[cfg(all(test, not(loom), not(shuttle), not(small_leaves), not(miri)))]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::MlpIndex;
+    use crate::hash::mix::stream;
+
+    /// Walks of many lengths through random keys, of which most lie on one level and some below nodes there.
+    #[test]
+    fn walks_of_any_length_among_dense_keys_are_those_of_a_btreemap() {
+        for has_kernel in [true, false] {
+            let mut map = MlpIndex::new();
+            if !has_kernel {
+                map.kernel = None;
+            }
+            let pinned = map.pin();
+            let keys = |n| if n % 8 == 0 { stream(3, n) >> 48 << 48 | n } else { stream(3, n) };
+            let model: BTreeMap<u64, u64> = (0..30_000).map(|n| (keys(n), n)).collect();
+            for (key, value) in &model {
+                assert!(pinned.insert(*key, *value).is_none());
+            }
+            let walks = [3, 100, 1, 17, 40, 0, 1000].into_iter().cycle();
+            for (n, length) in (0..3000).zip(walks) {
+                let from = if n % 2 == 0 { stream(4, n) } else { keys(n) };
+                // Many short ones, so that they are expected.
+                let length = if n < 1000 { length } else { length % 41 };
+                let up = pinned.range(from..).take(length).map(|(key, value)| (key, *value));
+                let next = model.range(from..).take(length).map(|(key, value)| (*key, *value));
+                assert!(up.eq(next), "{length} from {from:x}");
+                let down = pinned.range(..from).rev().take(length);
+                let next = model.range(..from).rev().take(length);
+                let next = next.map(|(key, value)| (*key, *value));
+                assert!(down.map(|(key, value)| (key, *value)).eq(next), "{length} to {from:x}");
+            }
+            assert!(pinned.iter().map(|(key, value)| (key, *value)).eq(model));
+        }
     }
 }

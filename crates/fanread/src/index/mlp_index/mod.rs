@@ -14,7 +14,7 @@
 //! | `quick.rs` | the simple ones of them |
 //! | `bound.rs` | the next key |
 //! | `resize.rs` | copies of segments |
-//! | `iter.rs` | walks |
+//! | `iter.rs`, `children.rs` | walks |
 //! | `check.rs` | the verifier |
 //!
 //! Invariants, the protocol and the budget of line fetches are in `docs/design/mlp-index.md`; B1 to B4 and T1 to T3 are tested
@@ -27,6 +27,7 @@
 
 mod bound;
 mod check;
+mod children;
 mod edit;
 mod insert;
 mod iter;
