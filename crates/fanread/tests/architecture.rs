@@ -76,6 +76,8 @@ const EXTRA_FILES: &[&str] = &[
     "index/mlp_index/quick.rs",
     // The next key, which is mostly found without a branch, apart from the key itself.
     "index/mlp_index/bound.rs",
+    // What a walk has asked for and reads next, apart from how it finds its way.
+    "index/mlp_index/children.rs",
     // Keys of any type, versions and snapshots, which no other index has; a scan along towers, a directory of tall nodes,
     // and the methods that other maps get from a macro for their kind of keys.
     "index/skip_list/key.rs",

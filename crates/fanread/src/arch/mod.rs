@@ -29,6 +29,11 @@ mod flush;
     allow(dead_code, reason = "there it defines what the twins in use have to return")
 )]
 mod portable;
+#[cfg_attr(
+    not(all(target_arch = "x86_64", not(any(miri, loom, shuttle, fanread_tsan)))),
+    allow(dead_code, reason = "other processors have no such kernels yet")
+)]
+pub(crate) mod tagged;
 mod words;
 #[cfg(all(target_arch = "x86_64", not(any(miri, loom, shuttle, fanread_tsan))))]
 mod x86_64;

@@ -9,6 +9,8 @@
 
 #![allow(clippy::inline_always, reason = "the driver is to become part of the search it drives")]
 
+pub(crate) mod lengths;
+
 /// How many searches a batched call keeps in flight.
 ///
 /// Each waits for one to four lines at a time, and current cores track 10 to 50 outstanding misses: fewer searches

@@ -24,13 +24,15 @@ use core::hint::select_unpredictable;
 use super::MlpIndex;
 use super::edit::Trail;
 use super::layout::{
-    SLOTS, UNITS, Way, behind_prefix, byte_of, child_of, number_of, prefix_of, same_prefix,
+    SLOTS, UNITS, Way, behind_prefix, byte_of, child_of, leaves_of, number_of, prefix_of,
+    same_prefix,
 };
 use super::quick::{holds, look};
 use super::raw::{Bucket, Home, Tables};
 use super::search::Levels;
 use super::words::{FirstOf, Wide, place_of};
-use crate::arch::prefetch;
+use crate::arch::tagged::Tagged as _;
+use crate::arch::{prefetch, prefetch_many};
 use crate::mem::word::Word;
 use crate::sync::version::{Seen, Version};
 
@@ -86,10 +88,10 @@ impl<V> MlpIndex<V> {
             prefetch(bucket);
         }
         let own = tables.group(self.hash(level, key));
-        own.pair.into_iter().for_each(|bucket| prefetch(bucket));
+        own.pair.into_iter().for_each(|bucket| prefetch_many(bucket));
         // The next child, if nodes are dense: asked for before the node is known.
         let likely = child_of(prefix, level - 1, Wide::next::<UP>(byte));
-        prefetch(tables.group(self.hash(level, likely)).pair[0]);
+        prefetch_many(tables.group(self.hash(level, likely)).pair[0]);
         // The node above, and which of its children is next.
         let is_first = Wide::of(above[0]).has_prefix(prefix);
         let above = select_unpredictable(is_first, above[0], above[1]);
@@ -98,6 +100,25 @@ impl<V> MlpIndex<V> {
         let (is_child, next) = Wide::of(above).child_beside::<UP>(byte)?;
         let next_prefix = child_of(prefix, level - 1, next);
         let beside = tables.group(self.hash(level, next_prefix));
+        if const { Self::HAS_VALUES }
+            && let Some(kernel) = self.kernel
+        {
+            // The own group's second bucket has been asked for anyway; the other's is read only if it is needed.
+            let [a, b, c] = [own.pair[0], own.pair[1], beside.pair[0]];
+            let reads = [node_read, begin(a), begin(b), begin(c)];
+            let is_away = c.kinds().may_be_away(beside.hash);
+            let d = select_unpredictable(is_away, beside.pair[1], c);
+            let last = begin(d);
+            let lines = ([a.line(), b.line()], [c.line(), d.line()]);
+            let starts = [prefix_of(key, level), next_prefix];
+            let first = kernel.first::<UP>(leaves_of(level), lines, starts, key);
+            // Of a child without a group there is a node.
+            let is_far = is_node & (is_child == (first.any != 0)) & (first.far != 0);
+            let is_found = (first.near != 0) | is_far;
+            let [node_read, a, b, c] = reads;
+            let holds = Version::hold([node_read, a, b, c, last]);
+            return (is_found & holds).then_some((first.number, first.partner));
+        }
         // Both groups' first entries, counted from where these begin.
         let behind = behind_prefix(level);
         let (start, skipped) =

@@ -9,159 +9,43 @@
 //! lines that have come: whether a second bucket is needed, or the child is a node, whose own children are asked for then. While such
 //! a node is read, the children that wait above it are kept.
 //!
+//! Which entry is the last one a walk is not told, but most are as long as others before it: up to there it reads and asks ahead, and
+//! behind that only when it comes there.
+//!
 //! PAPER: section 4.2; the paper has no scans, only repeated lower bounds.
 
 use core::hint::select_unpredictable;
 use core::ops::Bound;
+use core::sync::atomic::Ordering::Relaxed;
 
+use super::children::{AHEAD, Asked, FIRST_CHILDREN, Frame, NEAR, ROW, Ring};
 use super::edit::{Again, Trail, View};
-use super::layout::{Children, GROUP, LEVELS, Node, SLOTS, UNITS, Way, byte_of, same_prefix};
-use super::raw::{Bucket, Home, Tables, read_value};
+use super::layout::{GROUP, LEVELS, Node, SLOTS, UNITS, Way, byte_of, leaves_of, same_prefix};
+use super::raw::{Bucket, Tables, read_value};
 use super::search::What;
 use super::words::{Member, Packed, Words, place_of};
 use super::{MlpIndex, Pinned, Ref};
-use crate::arch::prefetch;
+use crate::arch::Avx512;
+use crate::arch::tagged::{Tagged as _, Wanted};
+use crate::batch::Bits;
 use crate::mem::word::Word;
 use crate::sync::backoff::Backoff;
+use crate::sync::shim::AtomicU32;
+use crate::sync::version::Version;
 
 /// Entries that a walk reads at a time, at least.
 const STEP: usize = 16;
 
-/// How many children of a node are asked for ahead.
-///
-/// A line each. Fewer leave the walk waiting, more fetch for nothing where a walk is short.
-const AHEAD: usize = 12;
-/// How far ahead the second bucket of a child is asked for, if one of its keys is away.
-///
-/// Nearer, and it comes too late; further, and the first is not there yet. What is no group there is a node, whose lines are asked for.
-const HALFWAY: usize = AHEAD / 2;
-/// How far ahead the children of such a node are asked for, and how many of them.
-const NEAR: usize = AHEAD / 4;
-const FIRST_CHILDREN: usize = 6;
-/// Places in the ring of these.
-const RING: usize = AHEAD.next_power_of_two();
+/// Entries of a piece, in which the lengths of walks are counted. Larger ones are read in vain at the end of a walk, with smaller ones it
+/// takes longer until walks are expected to be short after a long one.
+const PIECE: usize = 4;
+/// Pieces of a walk that is taken for one without an end.
+pub(super) const LONG: u32 = 64;
+/// Children that are asked for beyond those that the rest of a walk takes at the rate of its beginning.
+const SPARE: usize = 2;
+
 /// Entries that a walk has room for: words that do not belong together may look like a key in every slot.
 const READY: usize = (STEP + 2 * SLOTS).next_power_of_two();
-
-/// A node on the way.
-#[derive(Clone, Copy, Debug)]
-struct Frame {
-    prefix: u64,
-    depth: usize,
-    children: Children,
-    /// The children that are still to be read: those of this word, and of the words behind it.
-    bits: u64,
-    word: usize,
-}
-
-impl Frame {
-    const NONE: Self = Self { prefix: 0, depth: 0, children: Children([0; 4]), bits: 0, word: 0 };
-
-    /// Has the children from a place on read next; places are those of [`Way`].
-    fn seek<const UP: bool>(&mut self, place: usize) {
-        let at = if UP { place.min(255) } else { place.saturating_sub(1) };
-        let (word, bit) = (at / 64, at % 64);
-        let rest = if UP { u64::MAX << bit } else { u64::MAX >> (63 - bit) };
-        let is_any = place != if UP { 256 } else { 0 };
-        let bits = self.children.0[word] & rest;
-        (self.word, self.bits) = (word, if is_any { bits } else { 0 });
-    }
-
-    /// The next child, which is not to be read again.
-    #[inline(always)]
-    fn take<const UP: bool>(&mut self) -> Option<u8> {
-        while self.bits == 0 {
-            self.word = if UP { self.word + 1 } else { self.word.wrapping_sub(1) };
-            let Some(bits) = self.children.0.get(self.word) else {
-                // As before.
-                self.word = if UP { 3 } else { 0 };
-                return None;
-            };
-            self.bits = *bits;
-        }
-        let bit = if UP { self.bits.trailing_zeros() } else { self.bits.ilog2() };
-        self.bits ^= 1 << bit;
-        Some((self.word * 64) as u8 | bit as u8)
-    }
-}
-
-/// A child that was asked for: what its keys share, and where they are.
-#[derive(Clone, Copy, Debug)]
-struct Asked<'g> {
-    prefix: u64,
-    hash: u64,
-    pair: Option<[&'g Bucket; 2]>,
-}
-
-/// Children of a node that were asked for.
-#[derive(Debug)]
-struct Ring<'g> {
-    asked: [Asked<'g>; RING],
-    /// Which of these are likely to be nodes, a bit for each.
-    nodes: u32,
-    /// Which of them is read next, how many there are, and of how many the first bucket was looked at.
-    first: usize,
-    waiting: usize,
-    seen: usize,
-}
-
-impl<'g> Ring<'g> {
-    const NONE: Self = Self {
-        asked: [Asked { prefix: 0, hash: 0, pair: None }; RING],
-        nodes: 0,
-        first: 0,
-        waiting: 0,
-        seen: 0,
-    };
-
-    /// The child that is read after `n` others.
-    #[inline(always)]
-    fn at(&self, n: usize) -> &Asked<'g> {
-        &self.asked[(self.first + n) % RING]
-    }
-
-    #[inline(always)]
-    fn is_node(&self, n: usize) -> bool {
-        self.nodes >> ((self.first + n) % RING) & 1 != 0
-    }
-
-    #[inline(always)]
-    fn add(&mut self, prefix: u64, home: Home<'g>) {
-        let at = (self.first + self.waiting) % RING;
-        self.asked[at] = Asked { prefix, hash: home.hash, pair: Some(home.pair) };
-        self.waiting += 1;
-    }
-
-    /// Takes the next one out.
-    #[inline(always)]
-    fn take(&mut self) {
-        self.nodes &= !(1 << (self.first % RING));
-        self.first += 1;
-        self.waiting -= 1;
-        self.seen = self.seen.saturating_sub(1);
-    }
-
-    /// Looks at the first buckets of some children further on, which have come by now: asks for the second one if somebody may be away
-    /// there, and for a node if there is no group.
-    #[inline(always)]
-    fn look_ahead(&mut self, tables: Tables<'g>, level: usize, has_values: bool) {
-        // Two at a time at most: right after the first were asked for, none has come.
-        let until = self.waiting.min(HALFWAY).min(self.seen + 2);
-        for n in self.seen..until {
-            let Asked { prefix, hash, pair: Some([first, second]) } = *self.at(n) else { return };
-            let words = Words::of(first);
-            let (is_away, is_group) =
-                (words.kinds.may_be_away(hash), words.has_group((level, prefix), has_values));
-            // No branch on who is away: that cannot be guessed. The first is there already.
-            prefetch(select_unpredictable(is_away, second, first));
-            if !(is_group | is_away) {
-                tables.node(hash).pair.into_iter().for_each(|bucket| prefetch(bucket));
-                self.nodes |= 1 << ((self.first + n) % RING);
-            }
-        }
-        self.seen = until;
-    }
-}
 
 /// Where a walk is.
 #[derive(Clone, Copy, Debug)]
@@ -172,6 +56,35 @@ enum State {
     Under(u64, usize),
     /// It has seen everything.
     Done,
+}
+
+/// How many groups walks read for so many entries. In a line of its own, as walks store to it.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(super) struct Rate(AtomicU32);
+
+impl Rate {
+    const OF: usize = 64;
+
+    /// As if each group had one entry, until something is known.
+    pub(super) const fn new() -> Self {
+        Self(AtomicU32::new(Self::OF as u32))
+    }
+
+    fn groups(&self) -> usize {
+        // Relaxed, here and below: a guess.
+        self.0.load(Relaxed) as usize
+    }
+
+    /// Takes notice of a walk, if it was not a short one and had far less or more.
+    fn note(&self, groups: usize, entries: usize) {
+        if entries >= STEP / 2 {
+            let (now, before) = (groups * Self::OF / entries, self.groups());
+            if now.abs_diff(before) > before / 4 {
+                self.0.store(now as u32, Relaxed);
+            }
+        }
+    }
 }
 
 /// A walk in one direction.
@@ -188,9 +101,34 @@ struct Walk<'g, const UP: bool> {
     /// How many nodes there are down to the one whose children wait, 0 if there is none.
     kept: usize,
     /// Entries that were read, from `taken` on.
-    ready: [(u64, Word); READY],
+    ready: Ready,
     taken: usize,
     len: usize,
+    /// How many entries were read before these, and of how many children.
+    before: usize,
+    groups: usize,
+    /// How many entries are read now at least, and how many children may be asked for.
+    step: usize,
+    budget: usize,
+}
+
+/// Entries, their keys apart from their values.
+#[derive(Debug)]
+struct Ready {
+    keys: [u64; READY],
+    values: [Word; READY],
+}
+
+impl Ready {
+    #[inline(always)]
+    fn put(&mut self, at: usize, (key, value): (u64, Word)) {
+        (self.keys[at % READY], self.values[at % READY]) = (key, value);
+    }
+
+    #[inline(always)]
+    fn get(&self, at: usize) -> (u64, Word) {
+        (self.keys[at % READY], self.values[at % READY])
+    }
 }
 
 impl<'g, const UP: bool> Walk<'g, UP> {
@@ -210,9 +148,13 @@ impl<'g, const UP: bool> Walk<'g, UP> {
             rings: [Ring::NONE; 2],
             ring: 0,
             kept: 0,
-            ready: [(0, core::ptr::null_mut()); READY],
+            ready: Ready { keys: [0; READY], values: [core::ptr::null_mut(); READY] },
             taken: 0,
             len: 0,
+            before: 0,
+            groups: 0,
+            step: STEP,
+            budget: usize::MAX,
         }
     }
 
@@ -221,10 +163,17 @@ impl<'g, const UP: bool> Walk<'g, UP> {
     fn next<V>(&mut self, pinned: &'g Pinned<'g, V>) -> Option<(u64, Word)> {
         if self.taken == self.len {
             self.fill(pinned);
+            if self.len == 0 {
+                return None;
+            }
         }
-        let next = self.ready[..self.len].get(self.taken).copied();
         self.taken += 1;
-        next
+        Some(self.ready.get(self.taken - 1))
+    }
+
+    /// How many entries were handed out.
+    fn length(&self) -> usize {
+        self.before + self.taken
     }
 
     /// Reads some entries, if there are any.
@@ -232,8 +181,17 @@ impl<'g, const UP: bool> Walk<'g, UP> {
     fn fill<V>(&mut self, pinned: &'g Pinned<'g, V>) {
         let map = pinned.map;
         let mut backoff = Backoff::new();
+        self.before += self.len;
         (self.taken, self.len) = (0, 0);
-        while self.len < STEP {
+        // What is expected to come.
+        let expected = map.lengths.expected() * PIECE;
+        let left = expected.saturating_sub(self.before);
+        (self.step, self.budget) = match (left, self.before) {
+            (0, _) => (STEP, usize::MAX),
+            (left, 0) => (left.min(STEP), left * map.rate.groups() / Rate::OF + SPARE),
+            (left, before) => (left.min(STEP), left * self.groups / before + SPARE),
+        };
+        while self.len < self.step {
             let Some(tables) = map.tables(&pinned.guard) else { break };
             let step = match self.state {
                 State::Done => break,
@@ -261,7 +219,8 @@ impl<'g, const UP: bool> Walk<'g, UP> {
     fn begin<V>(&mut self, map: &MlpIndex<V>, tables: Tables<'g>) -> Result<(), Again> {
         let ((key, included), start) = (self.from, self.len);
         let mut trail = Trail::new();
-        let (place, above) = map.approach(tables, &mut trail, key, (Self::WAY, AHEAD))?;
+        let ahead = self.budget.min(AHEAD);
+        let (place, above) = map.approach(tables, &mut trail, key, (Self::WAY, ahead))?;
         if !trail.holds() {
             return Err(Again);
         }
@@ -320,49 +279,76 @@ impl<'g, const UP: bool> Walk<'g, UP> {
     fn go_on<V>(&mut self, map: &MlpIndex<V>, tables: Tables<'g>) -> Result<(), Again> {
         let top = self.depth - 1;
         let level = self.frames[top].depth + 1;
-        let shift = 64 - 8 * level as u32;
         let has_values = const { MlpIndex::<V>::HAS_VALUES };
-        while self.len < STEP {
+        let kernel = if const { MlpIndex::<V>::HAS_VALUES } { map.kernel } else { None };
+        let wanted = leaves_of(level);
+        while self.len < self.step {
             let (frame, ring) = (&mut self.frames[top], &mut self.rings[self.ring % 2]);
-            while ring.waiting < AHEAD
-                && let Some(byte) = frame.take::<UP>()
-            {
-                let prefix = frame.prefix | u64::from(byte) << shift;
-                let home = tables.group(map.secret.hash(level, prefix));
-                prefetch(home.pair[0]);
-                ring.add(prefix, home);
-            }
+            let ahead = self.budget.clamp(1, AHEAD);
+            ring.ask::<UP>(frame, (tables, &map.secret), level, ahead);
             if ring.waiting == 0 {
                 self.pop();
                 return Ok(());
             }
-            let Asked { prefix, hash, pair: Some(pair) } = *ring.at(0) else { return Err(Again) };
-            let start = self.len;
-            let at = (level, prefix);
-            if let Some(len) = read_quietly(&mut self.ready, start, (pair, hash), at, has_values) {
-                self.len = len;
-                sort_few::<UP>(&mut self.ready, start, len);
-            } else {
-                let Ok(node) = self.read_child(map, tables, (pair, hash), at) else {
-                    self.len = start;
+            // A row of groups, up to a child that is none.
+            let (mut count, mut len, row) = (0, self.len, ring.waiting.min(ROW));
+            let mut last = 0;
+            let mut is_row = true;
+            while count < row && len < self.step {
+                let Asked { prefix, hash, pair: Some(pair) } = *ring.at(count) else {
+                    return Err(Again);
+                };
+                let read = if let Some(kernel) = kernel {
+                    let of = (wanted, prefix);
+                    read_at_once::<UP>(kernel, &mut self.ready, len, (pair, hash), of)
+                } else {
+                    let at = (level, prefix);
+                    read_quietly::<UP>(&mut self.ready, len, (pair, hash), at, has_values)
+                };
+                let Some(read) = read else {
+                    is_row = false;
+                    break;
+                };
+                (len, last, count) = (read, prefix, count + 1);
+            }
+            self.len = len;
+            if count > 0 {
+                self.have_read(last, level, count);
+            }
+            if !is_row {
+                count += 1;
+                let Asked { prefix, hash, pair: Some(pair) } = *self.rings[self.ring % 2].at(0)
+                else {
+                    return Err(Again);
+                };
+                let Ok(node) = self.read_child(map, tables, (pair, hash), (level, prefix)) else {
+                    self.len = len;
                     return Err(Again);
                 };
                 if let Some(node) = node {
-                    self.rings[self.ring % 2].take();
+                    self.rings[self.ring % 2].take(1);
                     self.push(&node, Self::WAY.before_all());
                     return Ok(());
                 }
+                self.have_read(prefix, level, 1);
             }
-            self.from = (Self::end_of(prefix, level), false);
             let ring = &mut self.rings[self.ring % 2];
-            ring.take();
-            ring.look_ahead(tables, level, has_values);
-            if ring.is_node(NEAR) && ring.seen > NEAR {
-                let Asked { prefix, hash, .. } = *ring.at(NEAR);
+            ring.look_ahead(tables, level, has_values, kernel);
+            for n in Bits(ring.near_nodes(count.min(NEAR)).into()) {
+                let Asked { prefix, hash, .. } = *ring.at(n);
                 map.ask_below(tables, hash, (level, prefix), Self::WAY);
             }
         }
         Ok(())
+    }
+
+    /// Notes that so many children were read, up to that of a prefix.
+    #[inline(always)]
+    fn have_read(&mut self, last: u64, level: usize, count: usize) {
+        self.from = (Self::end_of(last, level), false);
+        self.groups += count;
+        self.budget = self.budget.saturating_sub(count);
+        self.rings[self.ring % 2].take(count);
     }
 
     /// Reads the group under a prefix, or returns the node under it.
@@ -407,7 +393,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
     /// Adds an entry to those that were read.
     #[inline(always)]
     fn add(&mut self, entry: (u64, Word)) {
-        self.ready[self.len] = entry;
+        self.ready.put(self.len, entry);
         self.len += 1;
     }
 
@@ -415,13 +401,13 @@ impl<'g, const UP: bool> Walk<'g, UP> {
     #[inline(always)]
     fn sort(&mut self, start: usize) {
         for last in start + 1..self.len {
-            let entry = self.ready[last];
+            let entry = self.ready.get(last);
             let mut at = last;
-            while at > start && Self::WAY.is_before(entry.0, self.ready[at - 1].0) {
-                self.ready[at] = self.ready[at - 1];
+            while at > start && Self::WAY.is_before(entry.0, self.ready.keys[(at - 1) % READY]) {
+                self.ready.put(at, self.ready.get(at - 1));
                 at -= 1;
             }
-            self.ready[at] = entry;
+            self.ready.put(at, entry);
         }
     }
 
@@ -441,10 +427,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         }
         let ring = &mut self.rings[self.ring % 2];
         (ring.waiting, ring.seen, ring.nodes) = (0, 0, 0);
-        let &Node { prefix, depth, children, .. } = node;
-        let mut frame = Frame { prefix, depth, children, ..Frame::NONE };
-        frame.seek::<UP>(next);
-        self.frames[self.depth] = frame;
+        self.frames[self.depth] = Frame::of::<UP>(node, next);
         self.depth += 1;
     }
 
@@ -462,11 +445,11 @@ impl<'g, const UP: bool> Walk<'g, UP> {
 ///
 /// No branch on how many there are, or which comes first.
 #[inline(always)]
-fn sort_few<const UP: bool>(ready: &mut [(u64, Word); READY], start: usize, len: usize) {
+fn sort_few<const UP: bool>(ready: &mut Ready, start: usize, len: usize) {
     let count = len - start;
     debug_assert!(count <= GROUP, "T2");
     let mut few: [(u64, Word); GROUP] = core::array::from_fn(|n| {
-        let (key, value) = ready[(start + n) % READY];
+        let (key, value) = ready.get(start + n);
         (select_unpredictable(n < count, place_of::<UP>(key), u64::MAX), value)
     });
     const { assert!(GROUP == 3, "a network for three") };
@@ -477,7 +460,7 @@ fn sort_few<const UP: bool>(ready: &mut [(u64, Word); READY], start: usize, len:
         few[b] = (select_unpredictable(turns, x.0, y.0), select_unpredictable(turns, x.1, y.1));
     }
     for (n, (place, value)) in few.into_iter().enumerate() {
-        ready[(start + n) % READY] = (place_of::<UP>(place), value);
+        ready.put(start + n, (place_of::<UP>(place), value));
     }
 }
 
@@ -501,13 +484,35 @@ impl<V> MlpIndex<V> {
     }
 }
 
-/// Adds the keys of a group to those that are `ready` from `start` on, in any order, and returns the new number of them;
-/// `None` if there is no group or a writer is in the way.
+/// Adds the keys of a group to those that are `ready` from `start` on, and returns the new number of them; `None` if there is no
+/// group or a writer is in the way.
 ///
-/// No branch on which slots have them: that cannot be guessed.
+/// No branch on which slots have them, nor on whether the second bucket is needed: that cannot be guessed.
 #[inline(always)]
-fn read_quietly(
-    ready: &mut [(u64, Word); READY],
+fn read_at_once<const UP: bool>(
+    kernel: Avx512,
+    ready: &mut Ready,
+    start: usize,
+    ([first, other], hash): ([&Bucket; 2], u64),
+    (wanted, prefix): (&Wanted, u64),
+) -> Option<usize> {
+    let seen = first.version.begin();
+    let is_away = first.kinds().may_be_away(hash);
+    let second = select_unpredictable(is_away, other, first);
+    let reads = [(&first.version, seen), (&second.version, second.version.begin())];
+    let keys = ready.keys.get_mut(start..)?.first_chunk_mut()?;
+    let values = ready.values.get_mut(start..)?.first_chunk_mut()?;
+    let lines = [first.line(), second.line()];
+    let count = kernel.gather::<UP>(wanted, lines, is_away, prefix, keys, values);
+    // Never more at one instant (T2).
+    let is_group = count.wrapping_sub(1) < GROUP;
+    (is_group && Version::hold(reads)).then_some(start + count)
+}
+
+/// As `read_at_once`, word by word.
+#[inline(always)]
+fn read_quietly<const UP: bool>(
+    ready: &mut Ready,
     start: usize,
     (pair, hash): ([&Bucket; 2], u64),
     (level, prefix): (usize, u64),
@@ -519,7 +524,7 @@ fn read_quietly(
         let words = Words::of(bucket);
         for slot in 0..if has_values { UNITS } else { SLOTS } {
             let number = words.number(slot);
-            ready[len % READY] = (number, words.value(slot, has_values));
+            ready.put(len, (number, words.value(slot, has_values)));
             let is_there = words.kinds.is_leaf_of(slot, level) & same_prefix(number, prefix, level);
             len += usize::from(is_there);
         }
@@ -539,6 +544,7 @@ fn read_quietly(
             }
         }
     }
+    sort_few::<UP>(ready, start, len);
     (len > start).then_some(len)
 }
 
@@ -580,6 +586,16 @@ impl<'g, V> Range<'g, V> {
     }
 }
 
+impl<V> Drop for Range<'_, V> {
+    #[inline]
+    fn drop(&mut self) {
+        let (map, front) = (self.pinned.map, &self.front);
+        let back = self.back.as_ref().map_or(0, |back| back.length());
+        map.lengths.note(front.length().max(back).div_ceil(PIECE));
+        map.rate.note(front.groups, front.before + front.len);
+    }
+}
+
 impl<'g, V> Iterator for Range<'g, V> {
     type Item = (u64, Ref<'g, V>);
 
@@ -604,5 +620,44 @@ impl<V> DoubleEndedIterator for Range<'_, V> {
         }
         self.end = Bound::Excluded(key);
         Some((key, Ref::new(read_value(word))))
+    }
+}
+
+#[cfg(all(test, not(loom), not(shuttle), not(small_leaves), not(miri)))]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::MlpIndex;
+    use crate::hash::mix::stream;
+
+    /// Walks of many lengths through random keys, of which most lie on one level and some below nodes there.
+    #[test]
+    fn walks_of_any_length_among_dense_keys_are_those_of_a_btreemap() {
+        for has_kernel in [true, false] {
+            let mut map = MlpIndex::new();
+            if !has_kernel {
+                map.kernel = None;
+            }
+            let pinned = map.pin();
+            let keys = |n| if n % 8 == 0 { stream(3, n) >> 48 << 48 | n } else { stream(3, n) };
+            let model: BTreeMap<u64, u64> = (0..30_000).map(|n| (keys(n), n)).collect();
+            for (key, value) in &model {
+                assert!(pinned.insert(*key, *value).is_none());
+            }
+            let walks = [3, 100, 1, 17, 40, 0, 1000].into_iter().cycle();
+            for (n, length) in (0..3000).zip(walks) {
+                let from = if n % 2 == 0 { stream(4, n) } else { keys(n) };
+                // Many short ones, so that they are expected.
+                let length = if n < 1000 { length } else { length % 41 };
+                let up = pinned.range(from..).take(length).map(|(key, value)| (key, *value));
+                let next = model.range(from..).take(length).map(|(key, value)| (*key, *value));
+                assert!(up.eq(next), "{length} from {from:x}");
+                let down = pinned.range(..from).rev().take(length);
+                let next = model.range(..from).rev().take(length);
+                let next = next.map(|(key, value)| (*key, *value));
+                assert!(down.map(|(key, value)| (key, *value)).eq(next), "{length} to {from:x}");
+            }
+            assert!(pinned.iter().map(|(key, value)| (key, *value)).eq(model));
+        }
     }
 }

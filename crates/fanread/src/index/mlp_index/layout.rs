@@ -31,6 +31,7 @@
 
 use super::raw::Table;
 use super::words::Words;
+use crate::arch::tagged::Wanted;
 use crate::mem::word::Word;
 
 /// Slots of a bucket.
@@ -89,6 +90,22 @@ const PREFIXES: [u64; 16] = {
     }
     masks
 };
+
+/// The leaves of a level and a prefix, as kernels look for them.
+#[inline(always)]
+pub(super) fn leaves_of(level: usize) -> &'static Wanted {
+    const LEAVES: [Wanted; 16] = {
+        let mut leaves = [Wanted { tag: 0, length: 0 }; 16];
+        let mut level = 0;
+        while level <= LEVELS {
+            leaves[level] = Wanted { tag: Kinds::LEAF | level as u64, length: !PREFIXES[level] };
+            level += 1;
+        }
+        leaves
+    };
+    debug_assert!(level <= LEVELS);
+    &LEAVES[level % LEAVES.len()]
+}
 
 /// Whether two keys share their first `level` bytes.
 #[inline(always)]

@@ -14,7 +14,7 @@
 //! | `quick.rs` | the simple ones of them |
 //! | `bound.rs` | the next key |
 //! | `resize.rs` | copies of segments |
-//! | `iter.rs` | walks |
+//! | `iter.rs`, `children.rs` | walks |
 //! | `check.rs` | the verifier |
 //!
 //! Invariants, the protocol and the budget of line fetches are in `docs/design/mlp-index.md`; B1 to B4 and T1 to T3 are tested
@@ -27,6 +27,7 @@
 
 mod bound;
 mod check;
+mod children;
 mod edit;
 mod insert;
 mod iter;
@@ -45,6 +46,8 @@ use std::hash::{BuildHasher, RandomState};
 
 pub use crate::api::Ref;
 use crate::api::{InsertError, LoadError, MemoryUsage, Options, OwnsAndTakes};
+use crate::arch::Avx512;
+use crate::batch::lengths::Lengths;
 use crate::mem;
 use crate::mem::word;
 use crate::shards::Shards;
@@ -95,6 +98,9 @@ pub struct MlpIndex<V> {
     /// The same if nearly all keys are there; else 0.
     dense: AtomicU32,
     secret: Secret,
+    kernel: Option<Avx512>,
+    lengths: Lengths<{ iter::LONG }>,
+    rate: iter::Rate,
     /// Held by who changes a directory; the memory of segments that are no more.
     structure: Lock<Vec<Spare>>,
     /// How many of the counted keys are on each level.
@@ -118,6 +124,9 @@ impl<V> MlpIndex<V> {
             most: AtomicU32::new(0),
             dense: AtomicU32::new(0),
             secret: Secret::new(seed),
+            kernel: Avx512::detect(),
+            lengths: Lengths::new(),
+            rate: iter::Rate::new(),
             structure: Lock::new(Vec::new()),
             counts: [const { AtomicU64::new(0) }; LEVELS + 1],
             shards: Shards::new(),
@@ -294,7 +303,7 @@ crate::api::u64_map_methods! {
     insert: "The line fetches of [`get`](Self::get) for an absent key. A full bucket moves another entry to its other bucket, \
              which is one more wait; one insertion in many copies a segment of the table to make room.",
     range: "The fetches of [`lower_bound`](Self::lower_bound) to begin; then a line, seldom two, for each group of keys that \
-            share a prefix, those of the next twelve groups asked for ahead. Each group is seen as it was at one instant.",
+            share a prefix, those of the next sixteen groups asked for ahead. Each group is seen as it was at one instant.",
     bound: "The nodes above the key, mostly cached; then the lines of the keys that share its longest prefix, and of the next \
             ones, asked for at once: one wait, seldom two. Takes effect at one instant.",
 }

@@ -65,6 +65,14 @@ impl Bucket {
         self.slots[slot].store(word, Relaxed);
     }
 
+    /// Its words, as kernels take them.
+    #[inline(always)]
+    pub(super) fn line(&self) -> &[core::sync::atomic::AtomicU64; SLOTS + 2] {
+        // SAFETY: a bucket is a line of eight atomics of eight bytes, core's or transparent wrappers of these, of which kernels take the
+        // slots for words, too: they only copy them.
+        unsafe { &*ptr::from_ref(self).cast() }
+    }
+
     /// Waits until the bucket is not being changed, which is a matter of some ten stores, and begins a read.
     #[inline(always)]
     pub(super) fn begin(&self) -> Seen {

@@ -26,7 +26,7 @@ use super::{Pinned, Ref};
 use crate::arch::{Avx512, Eights, prefetch};
 use crate::mem::word::Word;
 use crate::sync::epoch::Guard;
-use crate::sync::shim::{self, AtomicU32, AtomicU64};
+use crate::sync::shim::{self, AtomicU64};
 
 /// Pieces that are on their way at most, with the one that is handed out next.
 ///
@@ -41,52 +41,10 @@ const FIRST: usize = 3;
 const LOOKED: usize = 1;
 
 /// Pieces of a walk that is taken for one without an end: what it asks for in vain is little beside what it takes.
-const LONG: u32 = 32;
-
-/// How many of the walks that are shorter than those before it takes to expect one piece less.
-///
-/// With 4, one in ten of walks of one to a hundred entries came to the end of what was expected and waited there; such walks were a
-/// twentieth slower. With 64 it would be one in 300. With more it takes longer until walks are expected to be short again after a
-/// long one.
-const PATIENCE: u32 = 64;
+pub(super) const LONG: u32 = 32;
 
 /// Places of pieces: a power of two.
 const RING: usize = AHEAD.next_power_of_two();
-
-/// How long walks were lately: as long as the longest of the last ones, nearly. In a line of its own, as walks store to it.
-#[derive(Debug)]
-#[repr(align(64))]
-pub(super) struct Lengths(AtomicU32);
-
-impl Lengths {
-    pub(super) const fn new() -> Self {
-        Self(AtomicU32::new(0))
-    }
-
-    /// How many pieces a walk is likely to take at most; 0 or `LONG` says nothing.
-    #[inline(always)]
-    fn expected(&self) -> usize {
-        // Relaxed, here and below: a guess; if one walk is not noted, another will be.
-        match self.0.load(Relaxed).div_ceil(PATIENCE) {
-            LONG => 0,
-            pieces => pieces as usize,
-        }
-    }
-
-    /// Takes notice of a walk.
-    #[inline(always)]
-    fn note(&self, pieces: usize) {
-        if pieces == 0 {
-            return;
-        }
-        let expected = self.0.load(Relaxed);
-        let new = (pieces.min(LONG as usize) as u32 * PATIENCE).max(expected.saturating_sub(1));
-        // Walks of one length have nothing to store.
-        if new != expected {
-            self.0.store(new, Relaxed);
-        }
-    }
-}
 
 /// Keys that are looked for together.
 #[derive(Clone, Copy, Debug)]
@@ -566,27 +524,5 @@ impl<V> DoubleEndedIterator for Range<'_, V> {
         }
         self.from_back = Some(key);
         Some((key, Ref::new(read_value(word))))
-    }
-}
-
-#[cfg(all(test, not(loom), not(shuttle)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_longest_of_the_last_walks_is_expected() {
-        let lengths = Lengths::new();
-        assert_eq!(lengths.expected(), 0);
-        lengths.note(13);
-        for pieces in (0..PATIENCE).map(|i| if i == 5 { 0 } else { 5 }) {
-            lengths.note(pieces as usize);
-            assert_eq!(lengths.expected(), 13);
-        }
-        lengths.note(5);
-        assert_eq!(lengths.expected(), 12);
-        (0..13 * PATIENCE).for_each(|_| lengths.note(5));
-        assert_eq!(lengths.expected(), 5);
-        lengths.note(1000);
-        assert_eq!(lengths.expected(), 0);
     }
 }

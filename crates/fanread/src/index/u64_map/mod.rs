@@ -44,13 +44,13 @@ use std::hash::{BuildHasher, RandomState};
 pub use crate::api::{Broken, Ref};
 use crate::api::{LoadError, MemoryUsage, Options, OwnsAndTakes};
 use crate::arch::Avx512;
+use crate::batch::lengths::Lengths;
 use crate::hash::permute::Scrambler;
 use crate::mem;
 use crate::mem::word;
 use crate::shards::Shards;
 use crate::sync::epoch::{self, Guard};
 
-use iter::Lengths;
 pub use iter::Range;
 use layout::SLOTS;
 use order::{Builder, Order};
@@ -84,7 +84,7 @@ pub struct U64Map<V> {
     spelling: Scrambler,
     kernel: Option<Avx512>,
     order: Order,
-    lengths: Lengths,
+    lengths: Lengths<{ iter::LONG }>,
     shards: Shards<(), Garbage<V>>,
     values: PhantomData<OwnsAndTakes<V>>,
 }
