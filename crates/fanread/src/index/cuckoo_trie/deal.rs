@@ -20,6 +20,8 @@
 //!
 //! PAPER: not there.
 
+use core::ops::Range;
+
 use super::build::{LEVELS, Levels, Plan};
 use super::draft::Draft;
 use super::layout::{
@@ -56,6 +58,8 @@ pub(super) struct Deal<'a> {
     trie: Trie<'a>,
     secret: &'a Secret,
     bins: Vec<Bin>,
+    /// The bins that have leaves are among these.
+    used: Range<usize>,
     leaves: usize,
     /// The key of a leaf.
     some_key: u64,
@@ -133,12 +137,15 @@ impl<'a> Deal<'a> {
         }
         let (mut bins, mut is_plain) = (vec![[0; _]; BINS], true);
         let (mut leaves, mut odd, mut some_key) = (0, 0, 0);
+        let (mut first, mut last) = (BINS, 0);
         for number in 0..trie.buckets() {
             let bucket = trie.bucket(number);
             let (shorts, mut others) = bucket.sorts();
             for slot in 0..shorts {
                 let key = bucket.body(slot);
-                let bin: &mut Bin = &mut bins[bin_of(key, trie.skip_bits()) as usize];
+                let at = bin_of(key, trie.skip_bits()) as usize;
+                (first, last) = (first.min(at), last.max(at));
+                let bin: &mut Bin = &mut bins[at];
                 let name = secret.short_name(trie.state(number, bucket.head(slot)));
                 bin[name.map_or(LONG, |name| Name(name).level()) % bin.len()] += 1;
                 some_key = key;
@@ -155,9 +162,10 @@ impl<'a> Deal<'a> {
                 is_plain &= is_jump | (head.kind() as u32 == Kind::Regular as u32);
             }
         }
-        odd += bins.iter().map(|bin| usize::from(bin[LONG])).sum::<usize>();
+        let used = first..last + 1;
+        odd += bins[used.clone()].iter().map(|bin| usize::from(bin[LONG])).sum::<usize>();
         let is_plain = is_plain && leaves == trie.keys() && odd * ODD_ONES <= leaves;
-        is_plain.then_some(Self { trie, secret, bins, leaves, some_key })
+        is_plain.then_some(Self { trie, secret, bins, used, leaves, some_key })
     }
 
     /// Where to cut: of the places near the middle the one with the shortest border, and the nearest to the middle of those, as
@@ -168,7 +176,8 @@ impl<'a> Deal<'a> {
         // The bin behind, bits shared with the one before, keys before; by their rank.
         let mut places = Vec::new();
         let (mut before, mut last) = (0, None);
-        for (bin, counts) in self.bins.iter().enumerate() {
+        for bin in self.used.clone() {
+            let counts = &self.bins[bin];
             let count: usize = counts[INNER + 1..].iter().map(|count| usize::from(*count)).sum();
             if count == 0 {
                 continue;
@@ -238,8 +247,8 @@ impl<'a> Deal<'a> {
         plans: &[Plan<'_>; 2],
         border: &Border,
     ) -> Result<Option<[Trie<'g>; 2]>, AllocError> {
-        let left = self.start(memory, free, &plans[0], &self.bins[..border.bin as usize])?;
-        let right = match self.start(memory, free, &plans[1], &self.bins[border.bin as usize..]) {
+        let left = self.start(memory, free, &plans[0], self.used.start..border.bin as usize)?;
+        let right = match self.start(memory, free, &plans[1], border.bin as usize..self.used.end) {
             Ok(right) => right,
             Err(error) => {
                 memory.free(free, left.draft.trie().name());
@@ -265,10 +274,10 @@ impl<'a> Deal<'a> {
         memory: &'g Memory,
         free: &mut FreeLines,
         plan: &Plan<'_>,
-        bins: &[Bin],
+        bins: Range<usize>,
     ) -> Result<Half<'g>, AllocError> {
         let mut counts = [0; LONG + 1];
-        for bin in bins {
+        for bin in &self.bins[bins] {
             counts.iter_mut().zip(bin).for_each(|(sum, count)| *sum += usize::from(*count));
         }
         let skipped = (plan.skip_bits() - self.trie.skip_bits()) / SYMBOL_BITS;

@@ -55,7 +55,8 @@ struct Spots<'s> {
     level: u32,
     upper: Home,
     lower: Home,
-    behind: Home,
+    /// If a name there is short.
+    behind: Option<Home>,
 }
 
 /// Where the path of a new key ends.
@@ -76,21 +77,24 @@ enum End {
 }
 
 impl Trie<'_> {
-    /// Asks for the nodes of a key around the leaf level. `None` if there is no such level, or not all of their names are short.
+    /// Asks for the nodes of a key around the leaf level. `None` if there is no such level, or the names on it are not short.
     #[inline(always)]
     fn ask_around(self, secret: &Secret, key: u64) -> Option<Spots<'_>> {
         let (level, skip_bits) = (self.leaf_level() as u32, self.skip_bits());
         // The nodes behind the lower level are named by whole symbols of the key.
-        let is_short = level > 0 && level + 2 <= SHORT_NAME_SYMBOLS as u32;
+        let is_short = level > 0 && level < SHORT_NAME_SYMBOLS as u32;
         if !is_short || skip_bits + SYMBOL_BITS * (level + 2) > u64::BITS {
             return None;
         }
         let (window, round) = (key << skip_bits, self.round());
         let home = |level| self.home(secret.state_of(ShortName::start(round, window, level)));
-        let (upper, lower, behind) = (home(level), home(level + 1), home(level + 2));
+        let (upper, lower) = (home(level), home(level + 1));
         self.prefetch(upper);
         self.prefetch(lower);
-        self.prefetch_bucket(behind.first);
+        let behind = (level + 2 <= SHORT_NAME_SYMBOLS as u32).then(|| home(level + 2));
+        if let Some(behind) = behind {
+            self.prefetch_bucket(behind.first);
+        }
         Some(Spots { secret, window, round, level, upper, lower, behind })
     }
 }
@@ -140,12 +144,12 @@ impl Spots<'_> {
         Some(Stop { level, place, end })
     }
 
-    /// Where the node of the key is on a level, or would be.
+    /// Where the node of the key is on a level, or would be. `None` if its name is not short.
     #[inline(always)]
-    fn home(&self, level: u32) -> Home {
+    fn home(&self, level: u32) -> Option<Home> {
         match level.wrapping_sub(self.level) {
-            0 => self.upper,
-            1 => self.lower,
+            0 => Some(self.upper),
+            1 => Some(self.lower),
             _ => self.behind,
         }
     }
@@ -155,7 +159,7 @@ impl Spots<'_> {
     fn insert(&self, trie: Trie<'_>, lanes: impl Lanes, stop: Stop, leaf: Leaf) -> bool {
         let Stop { level, place, end } = stop;
         let head = trie.head(place);
-        let home = self.home(level + 1);
+        let Some(home) = self.home(level + 1) else { return false };
         let symbol = Self::symbol(self.window, level);
         let mut weight = trie.weight() + leaf.weight() as usize;
         let form = Node::Leaf(leaf).encode();
@@ -203,10 +207,10 @@ impl Spots<'_> {
     /// The buckets of the key's node on the level where its path ended.
     #[inline(always)]
     fn home_of_stop(&self, trie: Trie<'_>, level: u32) -> Home {
-        if level < self.level {
-            trie.home(self.state(self.window, level))
-        } else {
-            self.home(level)
+        match level.wrapping_sub(self.level) {
+            0 => self.upper,
+            1 => self.lower,
+            _ => trie.home(self.state(self.window, level)),
         }
     }
 }
