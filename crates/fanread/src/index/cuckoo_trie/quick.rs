@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! level   above     upper      lower      behind        upper: the leaf level
-//! asked   first     both       both       first
+//! asked   -         both       both       -
 //! path    ------------>xx                               ends here: the new leaf is on the lower level,
 //!                                                       and so is the other key's, if a leaf was here
 //! ```
@@ -77,7 +77,8 @@ enum End {
 }
 
 impl Trie<'_> {
-    /// Asks for the nodes of a key around the leaf level. `None` if there is no such level, or the names on it are not short.
+    /// Asks for the nodes of a key on the leaf level and the next. `None` if there is no such level, or the names on it are not
+    /// short.
     #[inline(always)]
     fn ask_around(self, secret: &Secret, key: u64) -> Option<Spots<'_>> {
         let (level, skip_bits) = (self.leaf_level() as u32, self.skip_bits());
@@ -89,12 +90,10 @@ impl Trie<'_> {
         let (window, round) = (key << skip_bits, self.round());
         let home = |level| self.home(secret.state_of(ShortName::start(round, window, level)));
         let (upper, lower) = (home(level), home(level + 1));
+        // A line more costs more than a wait for the level behind, where few paths end.
         self.prefetch(upper);
         self.prefetch(lower);
         let behind = (level + 2 <= SHORT_NAME_SYMBOLS as u32).then(|| home(level + 2));
-        if let Some(behind) = behind {
-            self.prefetch_bucket(behind.first);
-        }
         Some(Spots { secret, window, round, level, upper, lower, behind })
     }
 }
@@ -112,8 +111,8 @@ impl Spots<'_> {
         Symbol((window << (SYMBOL_BITS * level) >> (u64::BITS - SYMBOL_BITS)) as u8)
     }
 
-    /// Where the path of the key ends; `None` if it is not one of those ends that are usual, or the key is there. The caller holds
-    /// the lock.
+    /// Where the path of the key ends; `None` if it is not one of those ends that are usual, or the key is there. It counts if the
+    /// caller holds the lock.
     #[inline(always)]
     fn stop(&self, trie: Trie<'_>, lanes: impl Lanes) -> Option<Stop> {
         let mut level = self.level;
@@ -142,6 +141,20 @@ impl Spots<'_> {
             _ => return None,
         };
         Some(Stop { level, place, end })
+    }
+
+    /// Asks for where the new leaf goes, and the other key's, if one is in the way. The trie is not locked, so this may be wrong.
+    #[inline(always)]
+    fn ask_for_new(&self, trie: Trie<'_>, lanes: impl Lanes) {
+        let Some(Stop { level, end, .. }) = self.stop(trie, lanes) else { return };
+        if let Some(home) = self.home(level + 1)
+            && level > self.level
+        {
+            trie.prefetch(home);
+        }
+        if let End::Leaf(Leaf::Short { key, .. }, _) = end {
+            trie.prefetch(trie.home(self.state(key << trie.skip_bits(), level + 1)));
+        }
     }
 
     /// Where the node of the key is on a level, or would be. `None` if its name is not short.
@@ -249,20 +262,94 @@ impl<V> CuckooTrie<V> {
         let trie = self.trie_of_eight(kernel, guard, key)?;
         trie.prefetch_whole_header();
         let spots = trie.ask_around(&self.secret, key)?;
+        let inserted = self.insert_at(kernel, thread, trie, spots, leaf);
+        inserted.then(|| Memory::short_value(value))
+    }
+
+    /// Inserts a key whose lines were asked for. Returns whether it did.
+    #[inline(always)]
+    fn insert_at(
+        &self,
+        kernel: impl Lanes,
+        thread: usize,
+        trie: Trie<'_>,
+        spots: Spots<'_>,
+        leaf: Leaf,
+    ) -> bool {
+        let Leaf::Short { key, .. } = leaf else { return false };
         if trie.place_of(&key.to_be_bytes(), &self.memory) != Order::Equal {
-            return None;
+            return false;
         }
         let mut locked = trie.version().lock();
         if locked.is_dead() || Self::is_full(trie) {
-            return None;
+            return false;
         }
-        let stop = spots.stop(trie, kernel)?;
+        let Some(stop) = spots.stop(trie, kernel) else { return false };
         if !locked.change(|| spots.insert(trie, kernel, stop, leaf)) {
-            return None;
+            return false;
         }
         drop(locked);
         self.shards.added(thread, 1);
-        Some(Memory::short_value(value))
+        true
+    }
+}
+
+/// An insertion whose lines were asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'g> {
+    trie: Trie<'g>,
+    spots: Spots<'g>,
+    leaf: Leaf,
+}
+
+impl<V> CuckooTrie<V> {
+    /// Asks for the lines of those of some keys that may be inserted quickly: for all headers first, then for all buckets, then for
+    /// where the other keys of forks go.
+    pub(super) fn ask_quickly<'g, const N: usize>(
+        &'g self,
+        guard: &'g Guard,
+        entries: &[Option<(&[u8], V)>; N],
+    ) -> [Option<Asked<'g>>; N] {
+        match self.avx512 {
+            _ if !const { word::is_inline::<V>() } => [None; N],
+            Some(kernel) => self.ask_quickly_with(kernel, guard, entries),
+            None => self.ask_quickly_with(Baseline, guard, entries),
+        }
+    }
+
+    #[inline(always)]
+    fn ask_quickly_with<'g, const N: usize>(
+        &'g self,
+        kernel: impl Lanes,
+        guard: &'g Guard,
+        entries: &[Option<(&[u8], V)>; N],
+    ) -> [Option<Asked<'g>>; N] {
+        let tries = entries.each_ref().map(|entry| {
+            let (key, value) = entry.as_ref()?;
+            let leaf = Memory::short_leaf(key, value)?;
+            let Leaf::Short { key, .. } = leaf else { return None };
+            let trie = self.trie_of_eight(kernel, guard, key)?;
+            trie.prefetch_whole_header();
+            Some((trie, leaf, key))
+        });
+        let asked = tries.map(|found| {
+            let (trie, leaf, key) = found?;
+            Some(Asked { trie, leaf, spots: trie.ask_around(&self.secret, key)? })
+        });
+        for Asked { trie, spots, .. } in asked.iter().flatten() {
+            spots.ask_for_new(*trie, kernel);
+        }
+        asked
+    }
+
+    /// Inserts a key whose lines were asked for, as `insert_quickly`.
+    #[inline(always)]
+    pub(super) fn insert_asked(&self, thread: usize, asked: Asked<'_>) -> bool {
+        let Asked { trie, spots, leaf } = asked;
+        match self.avx512 {
+            Some(kernel) => self.insert_at(kernel, thread, trie, spots, leaf),
+            None => self.insert_at(Baseline, thread, trie, spots, leaf),
+        }
     }
 }
 
