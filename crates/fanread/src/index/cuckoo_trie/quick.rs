@@ -2,8 +2,8 @@
 //!
 //! Where most leaves are on two levels (`leaf_level.rs`), the paths of nearly all new keys end on those or on the level above: at a
 //! regular node that has no child for the key, or at the short leaf of a key that parts from this one right behind it. The names of
-//! all the nodes that such an insertion reads or places follow from the key, but for the other key's new leaf, so their lines are
-//! asked for before the trie is locked.
+//! all the nodes that such an insertion reads or places follow from the key, but for the other key's new leaf, so the lines of the
+//! two levels are asked for before the trie is locked.
 //!
 //! ```text
 //! level   above     upper      lower      behind        upper: the leaf level
