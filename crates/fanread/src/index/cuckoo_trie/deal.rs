@@ -155,11 +155,11 @@ impl<'a> Deal<'a> {
                 let slot = others.trailing_zeros();
                 others &= others - 1;
                 let head = bucket.head(slot);
-                let Some(name) = secret.short_name(trie.state(number, head)) else { return None };
+                let name = secret.short_name(trie.state(number, head))?;
                 bins[Name(name).bin() as usize % BINS][INNER] += 1;
                 let is_jump = matches!(bucket.node(slot), Node::Jump(_));
                 odd += usize::from(is_jump);
-                is_plain &= is_jump | (head.kind() as u32 == Kind::Regular as u32);
+                is_plain &= is_jump || head.kind() as u32 == Kind::Regular as u32;
             }
         }
         let used = first..last + 1;

@@ -31,11 +31,8 @@ fn split(bench: &mut Bench, keys: &[&Vec<u8>], plan: Plan<'_>) -> usize {
     let count = keys.len();
     let trie = run.build::<u64>(memory, secret, free, &plan, 0..count).unwrap();
     let (name, secret) = (trie.name(), secret.clone());
-    let deal = Deal::of(&secret, bench.memory.trie(name));
-    let Some((deal, border)) = deal.and_then(|deal| {
-        let border = deal.cut(&plan)?;
-        Some((deal, border))
-    }) else {
+    let found = Deal::of(&secret, bench.memory.trie(name)).and_then(|deal| deal.cut(&plan));
+    let Some(border) = found else {
         bench.memory.free(&mut bench.free, name);
         return 0;
     };
@@ -44,10 +41,11 @@ fn split(bench: &mut Bench, keys: &[&Vec<u8>], plan: Plan<'_>) -> usize {
     assert!(*keys[border.before - 1] < anchor && anchor <= *keys[border.before]);
     let shorter = &anchor[..anchor.len() - 1];
     assert!(shorter <= &keys[border.before - 1][..], "the shortest border");
-    let unit = 1;
+    let unit = bench.border(&anchor);
     let plans =
         [Plan { high: Some((unit, &anchor)), ..plan }, Plan { low: (unit, &anchor), ..plan }];
     let mut free = FreeLines::new();
+    let deal = Deal::of(&secret, bench.memory.trie(name)).unwrap();
     let built = deal.build(&bench.memory, &mut free, &plans, &border).unwrap();
     let halves = built.expect("no two states are the same").map(Trie::name);
     let mut splits = 1;
@@ -89,7 +87,8 @@ fn halves_are_what_their_keys_would_be_built_into() {
             let mut bench = Bench::new(seed);
             let (keys, [low, high]) = keys(&mut rng, shared, 6_000);
             let keys: Vec<_> = keys.iter().collect();
-            let plan = Plan { low: (1, &low), high: Some((1, &high)), round: 0 };
+            let borders = [&low, &high].map(|border| (bench.border(border), &border[..]));
+            let plan = Plan { low: borders[0], high: Some(borders[1]), round: 0 };
             let splits = split(&mut bench, &keys, plan);
             assert!(splits > 0, "{shared} bits shared, seed {seed:#x}");
         }
