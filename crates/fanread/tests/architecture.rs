@@ -99,6 +99,10 @@ const EXTRA_FILES: &[&str] = &[
     "index/cuckoo_trie/walk.rs",
     "index/cuckoo_trie/build.rs",
     "index/cuckoo_trie/split.rs",
+    // Splits of tries of short leaves without a walk, and tables that are filled before anybody sees them.
+    "index/cuckoo_trie/deal.rs",
+    "index/cuckoo_trie/draft.rs",
+    "index/cuckoo_trie/deal_tests.rs",
     // Which nodes are in their second bucket: marks of a bucket, and the stores that set them.
     "index/cuckoo_trie/away.rs",
     "index/cuckoo_trie/borders.rs",

@@ -125,6 +125,13 @@ impl Trie<'_> {
         }
     }
 
+    /// Marks a node that was stored into its second bucket. The caller has not published the trie.
+    #[inline]
+    pub(super) fn mark_away(self, home: Home) {
+        let first: &Bucket = self.bucket(home.first);
+        first.set_away(first.away().with(home.tag));
+    }
+
     /// Changes what the first bucket knows of a node that is in its second.
     #[inline]
     fn change_away(self, second: u32, head: Head, change: impl FnOnce(Away) -> Away) {

@@ -319,6 +319,36 @@ impl<W: Word> Bucket<W> {
         self.words[VERSION_WORD].store(word & ((1 << VERSION_AT) - 1), Relaxed);
     }
 
+    /// Stores a short leaf behind so many others, without a new version. The caller has not published the trie, the bucket has
+    /// room, and was only filled so.
+    #[inline(always)]
+    pub(super) fn draw_short(&self, shorts: u32, head: Head, key: u64, value: u64) {
+        debug_assert!(self.census().crowd().with(true).fits() && self.census().shorts == shorts);
+        let at = shorts as usize;
+        // Relaxed, all: whoever publishes the trie stores its name by Release.
+        self.words[BODIES_AT + at].store(key, Relaxed);
+        if at < 2 {
+            self.words[BODIES_AT + SLOTS - 1 - at].store(value, Relaxed);
+            let heads = self.words[0].load(Relaxed);
+            self.words[0].store(heads | u64::from(head.0) << (32 * at), Relaxed);
+        } else {
+            self.words[1].store(value >> 32 << 32 | u64::from(head.0), Relaxed);
+            let last = self.words[VERSION_WORD].load(Relaxed);
+            self.words[VERSION_WORD].store(last | value & 0xffff_ffff, Relaxed);
+        }
+    }
+
+    /// The same with a node that is not short, behind so many of its sort.
+    #[inline(always)]
+    pub(super) fn draw_other(&self, others: u32, head: Head, body: u64) {
+        let slot = FROM_THE_MIDDLE[others as usize % SLOTS];
+        debug_assert!(self.census().crowd().with(false).fits() && self.head(slot).is_free());
+        // Relaxed, all: as above.
+        self.words[BODIES_AT + slot as usize].store(body, Relaxed);
+        let pair = &self.words[slot as usize / 2];
+        pair.store(pair.load(Relaxed) | u64::from(head.0) << (32 * (slot % 2)), Relaxed);
+    }
+
     /// Changes one slot. The caller holds the trie's lock, or has not published the trie.
     #[inline]
     fn change(&self, slot: u32, head: Head, body: u64) -> Version {
@@ -542,6 +572,19 @@ impl Bucket {
     #[inline]
     pub(super) fn put(&self, name: u32, form: Form) -> Option<Version> {
         self.add(self.quick_census(), name, form)
+    }
+
+    /// How many short leaves there are, in the first slots, and the slots of the other nodes, a bit for each.
+    #[inline(always)]
+    pub(super) fn sorts(&self) -> (u32, u32) {
+        let Census { shorts, free } = self.quick_census();
+        (shorts, Census::BETWEEN[shorts as usize % 4] & !free)
+    }
+
+    /// The value of the short leaf in a slot.
+    #[inline(always)]
+    pub(super) fn short_value(&self, slot: u32) -> u64 {
+        self.value(slot)
     }
 
     /// How many nodes there are.

@@ -23,6 +23,7 @@
 use core::ops::Range;
 
 use super::bucket::Find;
+use super::draft::Draft;
 use super::layout::{
     Children, EXACT_BUCKETS, Form, HINTED_BUCKETS, HINTED_LEVELS, Head, Home, INNER_WEIGHT, Kind,
     LABEL_SYMBOLS, Leaf, NoRoom, Node, Place, STATE_BITS, SYMBOL_BITS, Symbol, TAG_BITS,
@@ -566,33 +567,28 @@ pub(super) fn copy<'g>(
     new.copy_hints(old);
     new.copy_uneven(old);
     new.set_keys(old.keys());
-    new.start();
     new.set_weight(old.weight());
     Ok(new)
 }
 
-/// Copies all nodes, first those that lie in the first bucket of their state: they come in the order of the new buckets.
+/// Copies all nodes, in the order of the old buckets: those that lie in the first bucket of their state come in that of the new ones.
 fn copy_nodes(old: Trie<'_>, new: Trie<'_>) -> Result<(), NoRoom> {
-    let mut others = Vec::with_capacity(old.weight() / 8);
+    let mut draft = Draft::new(new, old.weight() / INNER_WEIGHT);
     for number in 0..old.buckets() {
         let bucket = old.bucket(number);
-        for (slot, head) in bucket.nodes() {
-            if !head.is_second() {
-                let home = new.home(old.state(number, head));
-                let name = Head::first(home.tag);
-                if new.put(home.first, name, bucket.form(slot)) {
-                    continue;
-                }
-            }
-            others.push(Place { bucket: number, slot });
+        let (shorts, mut others) = bucket.sorts();
+        for slot in 0..shorts {
+            let state = old.state(number, bucket.head(slot));
+            draft.add_short(state, bucket.body(slot), bucket.short_value(slot));
+        }
+        while others != 0 {
+            let slot = others.trailing_zeros();
+            others &= others - 1;
+            let head = bucket.head(slot);
+            draft.add_other(old.state(number, head), head.kind(), bucket.body(slot));
         }
     }
-    let mut queue = Queue::new(new);
-    for at in others {
-        let form = old.bucket(at.bucket).form(at.slot);
-        queue.add_other(old.state(at.bucket, old.head(at)), form)?;
-    }
-    queue.flush()
+    draft.finish()
 }
 
 #[cfg(test)]

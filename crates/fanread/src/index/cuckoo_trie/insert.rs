@@ -376,20 +376,24 @@ impl<V: Send + Sync> Pinned<'_, V> {
     /// assert_eq!(pinned.len(), 2);
     /// ```
     pub fn insert_batch<'k>(&self, entries: impl IntoIterator<Item = (&'k [u8], V)>) {
-        let map = self.map;
+        let (map, guard) = (self.map, &self.guard);
         let mut entries = entries.into_iter().fuse();
         loop {
-            let mut batch: [Option<(&[u8], V)>; DEPTH] = core::array::from_fn(|_| entries.next());
-            let hints = batch.each_ref().map(|entry| {
-                let (key, _) = entry.as_ref()?;
-                let hint = map.hint(key, &self.guard)?;
-                hint.trie.ask(&map.secret, key);
-                Some(hint)
-            });
-            for (entry, hint) in batch.iter_mut().zip(hints) {
-                let Some((key, value)) = entry.take() else { return };
-                let (guard, thread) = (&self.guard, self.thread);
-                if map.insert_quickly(guard, thread, key, &value, Rule::Always).is_some() {
+            let batch: [Option<(&[u8], V)>; DEPTH] = core::array::from_fn(|_| entries.next());
+            let asked = map.ask_quickly(guard, &batch);
+            let hints: [Option<Hint<'_>>; DEPTH] =
+                core::array::from_fn(|i| match (&batch[i], &asked[i]) {
+                    (Some((key, _)), None) => {
+                        let hint = map.hint(key, guard)?;
+                        hint.trie.ask(&map.secret, key);
+                        Some(hint)
+                    }
+                    _ => None,
+                });
+            for ((entry, asked), hint) in batch.into_iter().zip(asked).zip(hints) {
+                let Some((key, value)) = entry else { return };
+                if asked.is_some_and(|asked| map.insert_asked(self.thread, asked)) {
+                    // Its bits are the leaf's now, and an inline value has nothing to drop.
                     continue;
                 }
                 if let Err(error) = map.write_from(self, hint, key, value, Rule::Always) {

@@ -361,7 +361,7 @@ pub(super) enum Leaf {
 impl Leaf {
     /// What it weighs in a table.
     #[inline(always)]
-    pub(super) fn weight(self) -> u32 {
+    pub(super) const fn weight(self) -> u32 {
         if let Self::Short { .. } = self { SHORT_WEIGHT } else { SLOT_WEIGHT }
     }
 

@@ -2,12 +2,12 @@
 //!
 //! Where most leaves are on two levels (`leaf_level.rs`), the paths of nearly all new keys end on those or on the level above: at a
 //! regular node that has no child for the key, or at the short leaf of a key that parts from this one right behind it. The names of
-//! all the nodes that such an insertion reads or places follow from the key, but for the other key's new leaf, so their lines are
-//! asked for before the trie is locked.
+//! all the nodes that such an insertion reads or places follow from the key, but for the other key's new leaf, so the lines of the
+//! two levels are asked for before the trie is locked.
 //!
 //! ```text
 //! level   above     upper      lower      behind        upper: the leaf level
-//! asked   first     both       both       first
+//! asked   -         both       both       -
 //! path    ------------>xx                               ends here: the new leaf is on the lower level,
 //!                                                       and so is the other key's, if a leaf was here
 //! ```
@@ -55,7 +55,8 @@ struct Spots<'s> {
     level: u32,
     upper: Home,
     lower: Home,
-    behind: Home,
+    /// If a name there is short.
+    behind: Option<Home>,
 }
 
 /// Where the path of a new key ends.
@@ -76,21 +77,23 @@ enum End {
 }
 
 impl Trie<'_> {
-    /// Asks for the nodes of a key around the leaf level. `None` if there is no such level, or not all of their names are short.
+    /// Asks for the nodes of a key on the leaf level and the next. `None` if there is no such level, or the names on it are not
+    /// short.
     #[inline(always)]
     fn ask_around(self, secret: &Secret, key: u64) -> Option<Spots<'_>> {
         let (level, skip_bits) = (self.leaf_level() as u32, self.skip_bits());
         // The nodes behind the lower level are named by whole symbols of the key.
-        let is_short = level > 0 && level + 2 <= SHORT_NAME_SYMBOLS as u32;
+        let is_short = level > 0 && level < SHORT_NAME_SYMBOLS as u32;
         if !is_short || skip_bits + SYMBOL_BITS * (level + 2) > u64::BITS {
             return None;
         }
         let (window, round) = (key << skip_bits, self.round());
         let home = |level| self.home(secret.state_of(ShortName::start(round, window, level)));
-        let (upper, lower, behind) = (home(level), home(level + 1), home(level + 2));
+        let (upper, lower) = (home(level), home(level + 1));
+        // A line more costs more than a wait for the level behind, where few paths end.
         self.prefetch(upper);
         self.prefetch(lower);
-        self.prefetch_bucket(behind.first);
+        let behind = (level + 2 <= SHORT_NAME_SYMBOLS as u32).then(|| home(level + 2));
         Some(Spots { secret, window, round, level, upper, lower, behind })
     }
 }
@@ -108,8 +111,8 @@ impl Spots<'_> {
         Symbol((window << (SYMBOL_BITS * level) >> (u64::BITS - SYMBOL_BITS)) as u8)
     }
 
-    /// Where the path of the key ends; `None` if it is not one of those ends that are usual, or the key is there. The caller holds
-    /// the lock.
+    /// Where the path of the key ends; `None` if it is not one of those ends that are usual, or the key is there. It counts if the
+    /// caller holds the lock.
     #[inline(always)]
     fn stop(&self, trie: Trie<'_>, lanes: impl Lanes) -> Option<Stop> {
         let mut level = self.level;
@@ -140,12 +143,26 @@ impl Spots<'_> {
         Some(Stop { level, place, end })
     }
 
-    /// Where the node of the key is on a level, or would be.
+    /// Asks for where the new leaf goes, and the other key's, if one is in the way. The trie is not locked, so this may be wrong.
     #[inline(always)]
-    fn home(&self, level: u32) -> Home {
+    fn ask_for_new(&self, trie: Trie<'_>, lanes: impl Lanes) {
+        let Some(Stop { level, end, .. }) = self.stop(trie, lanes) else { return };
+        if let Some(home) = self.home(level + 1)
+            && level > self.level
+        {
+            trie.prefetch(home);
+        }
+        if let End::Leaf(Leaf::Short { key, .. }, _) = end {
+            trie.prefetch(trie.home(self.state(key << trie.skip_bits(), level + 1)));
+        }
+    }
+
+    /// Where the node of the key is on a level, or would be. `None` if its name is not short.
+    #[inline(always)]
+    fn home(&self, level: u32) -> Option<Home> {
         match level.wrapping_sub(self.level) {
-            0 => self.upper,
-            1 => self.lower,
+            0 => Some(self.upper),
+            1 => Some(self.lower),
             _ => self.behind,
         }
     }
@@ -155,7 +172,7 @@ impl Spots<'_> {
     fn insert(&self, trie: Trie<'_>, lanes: impl Lanes, stop: Stop, leaf: Leaf) -> bool {
         let Stop { level, place, end } = stop;
         let head = trie.head(place);
-        let home = self.home(level + 1);
+        let Some(home) = self.home(level + 1) else { return false };
         let symbol = Self::symbol(self.window, level);
         let mut weight = trie.weight() + leaf.weight() as usize;
         let form = Node::Leaf(leaf).encode();
@@ -203,10 +220,10 @@ impl Spots<'_> {
     /// The buckets of the key's node on the level where its path ended.
     #[inline(always)]
     fn home_of_stop(&self, trie: Trie<'_>, level: u32) -> Home {
-        if level < self.level {
-            trie.home(self.state(self.window, level))
-        } else {
-            self.home(level)
+        match level.wrapping_sub(self.level) {
+            0 => self.upper,
+            1 => self.lower,
+            _ => trie.home(self.state(self.window, level)),
         }
     }
 }
@@ -245,20 +262,94 @@ impl<V> CuckooTrie<V> {
         let trie = self.trie_of_eight(kernel, guard, key)?;
         trie.prefetch_whole_header();
         let spots = trie.ask_around(&self.secret, key)?;
+        let inserted = self.insert_at(kernel, thread, trie, spots, leaf);
+        inserted.then(|| Memory::short_value(value))
+    }
+
+    /// Inserts a key whose lines were asked for. Returns whether it did.
+    #[inline(always)]
+    fn insert_at(
+        &self,
+        kernel: impl Lanes,
+        thread: usize,
+        trie: Trie<'_>,
+        spots: Spots<'_>,
+        leaf: Leaf,
+    ) -> bool {
+        let Leaf::Short { key, .. } = leaf else { return false };
         if trie.place_of(&key.to_be_bytes(), &self.memory) != Order::Equal {
-            return None;
+            return false;
         }
         let mut locked = trie.version().lock();
         if locked.is_dead() || Self::is_full(trie) {
-            return None;
+            return false;
         }
-        let stop = spots.stop(trie, kernel)?;
+        let Some(stop) = spots.stop(trie, kernel) else { return false };
         if !locked.change(|| spots.insert(trie, kernel, stop, leaf)) {
-            return None;
+            return false;
         }
         drop(locked);
         self.shards.added(thread, 1);
-        Some(Memory::short_value(value))
+        true
+    }
+}
+
+/// An insertion whose lines were asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'g> {
+    trie: Trie<'g>,
+    spots: Spots<'g>,
+    leaf: Leaf,
+}
+
+impl<V> CuckooTrie<V> {
+    /// Asks for the lines of those of some keys that may be inserted quickly: for all headers first, then for all buckets, then for
+    /// where the other keys of forks go.
+    pub(super) fn ask_quickly<'g, const N: usize>(
+        &'g self,
+        guard: &'g Guard,
+        entries: &[Option<(&[u8], V)>; N],
+    ) -> [Option<Asked<'g>>; N] {
+        match self.avx512 {
+            _ if !const { word::is_inline::<V>() } => [None; N],
+            Some(kernel) => self.ask_quickly_with(kernel, guard, entries),
+            None => self.ask_quickly_with(Baseline, guard, entries),
+        }
+    }
+
+    #[inline(always)]
+    fn ask_quickly_with<'g, const N: usize>(
+        &'g self,
+        kernel: impl Lanes,
+        guard: &'g Guard,
+        entries: &[Option<(&[u8], V)>; N],
+    ) -> [Option<Asked<'g>>; N] {
+        let tries = entries.each_ref().map(|entry| {
+            let (key, value) = entry.as_ref()?;
+            let leaf = Memory::short_leaf(key, value)?;
+            let Leaf::Short { key, .. } = leaf else { return None };
+            let trie = self.trie_of_eight(kernel, guard, key)?;
+            trie.prefetch_whole_header();
+            Some((trie, leaf, key))
+        });
+        let asked = tries.map(|found| {
+            let (trie, leaf, key) = found?;
+            Some(Asked { trie, leaf, spots: trie.ask_around(&self.secret, key)? })
+        });
+        for Asked { trie, spots, .. } in asked.iter().flatten() {
+            spots.ask_for_new(*trie, kernel);
+        }
+        asked
+    }
+
+    /// Inserts a key whose lines were asked for, as `insert_quickly`.
+    #[inline(always)]
+    pub(super) fn insert_asked(&self, thread: usize, asked: Asked<'_>) -> bool {
+        let Asked { trie, spots, leaf } = asked;
+        match self.avx512 {
+            Some(kernel) => self.insert_at(kernel, thread, trie, spots, leaf),
+            None => self.insert_at(Baseline, thread, trie, spots, leaf),
+        }
     }
 }
 

@@ -11,6 +11,7 @@
 use core::ops::Range;
 
 use super::build::{BuildError, Plan, Run, can_copy, copy};
+use super::deal::{Border, Deal};
 use super::layout::{
     BLOCK_BUCKETS, BUCKET_WEIGHT, FULL_WEIGHT, INNER_WEIGHT, MAX_BUCKETS, NoRoom, buckets_for,
     larger,
@@ -255,6 +256,14 @@ impl<V> CuckooTrie<V> {
         key: &[u8],
     ) -> Result<(), AllocError> {
         let plan = self.plan(old);
+        if plan.high.is_some()
+            && let Some(deal) = Deal::of(&self.secret, old)
+            && let Some(border) = deal.cut(&plan)
+        {
+            return self.split_at(pinned, (old, locked), border.anchor(), |plans| {
+                self.dealt(pinned, old, &deal, &border, plans)
+            });
+        }
         let nodes = match self.avx512 {
             Some(kernel) => Nodes::of(kernel, &self.secret, old),
             None => Nodes::of(Baseline, &self.secret, old),
@@ -282,6 +291,28 @@ impl<V> CuckooTrie<V> {
             };
             self.both(pinned.thread, || build(0), || build(1))
         })
+    }
+
+    /// Makes both halves of a trie bucket by bucket; or from its keys, if that cannot be.
+    fn dealt(
+        &self,
+        pinned: &Pinned<'_, V>,
+        old: Trie<'_>,
+        deal: &Deal<'_>,
+        border: &Border,
+        plans: [Plan<'_>; 2],
+    ) -> Result<(Trie<'_>, Trie<'_>), AllocError> {
+        let mut free = core::mem::take(&mut self.shards.lock(pinned.thread).free);
+        let built = deal.build(&self.memory, &mut free, &plans, border);
+        self.shards.lock(pinned.thread).free.absorb(&self.memory.lines, &mut free);
+        if let Some([left, right]) = built? {
+            return Ok((left, right));
+        }
+        let run = self.run_of(old);
+        let (cut, count, thread) = (border.before, run.entries().len(), pinned.thread);
+        let build = |plan, part| self.build(thread, &run, plan, part);
+        let [left, right] = plans;
+        self.both(thread, || build(left, 0..cut), || build(right, cut..count))
     }
 
     /// Splits a trie of one key, which shares more with another key than a table holds: each has its own trie.

@@ -153,6 +153,18 @@ impl Secret {
         Some(ShortName(self.unmix(state.0) >> ABOVE_NUMBER))
     }
 
+    /// A one and the symbols of a state's name, if that is short.
+    #[inline(always)]
+    pub(super) fn short_name(&self, state: State) -> Option<u64> {
+        self.name_of(state).map(|name| name.0 >> ROUND_BITS)
+    }
+
+    /// The state of a short name: a one and its symbols.
+    #[inline(always)]
+    pub(super) fn state_under(&self, round: u32, name: u64) -> State {
+        self.state_of(ShortName(name << ROUND_BITS | u64::from(round % (1 << ROUND_BITS))))
+    }
+
     /// The state of the name that is one symbol longer, and not short.
     #[inline(always)]
     pub(super) fn step_on(&self, state: State, symbol: Symbol) -> State {

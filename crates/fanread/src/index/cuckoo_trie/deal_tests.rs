@@ -1,0 +1,142 @@
+use super::*;
+use crate::index::cuckoo_trie::CuckooTrie;
+use crate::index::cuckoo_trie::build::tests::Bench;
+use std::collections::{BTreeMap, BTreeSet};
+use testkit::Rng;
+
+/// Whether tables are too small here to know the states of their nodes, or tests too slow for such that are not.
+const TOO_SMALL: bool = cfg!(any(miri, shuttle, small_leaves));
+
+/// Random numbers that share so many bits, with some pairs that share five symbols more.
+fn keys(rng: &mut Rng, shared: u32, count: usize) -> (BTreeSet<Vec<u8>>, [Vec<u8>; 2]) {
+    let low = rng.next_u64() & !(u64::MAX >> shared);
+    let mut keys = BTreeSet::new();
+    while keys.len() < count {
+        let key = low | rng.next_u64() >> shared;
+        keys.insert(key);
+        if keys.len() % 400 == 0 {
+            let skip_bits = shared / SYMBOL_BITS * SYMBOL_BITS;
+            keys.insert(key ^ 1 << (u64::BITS - skip_bits - 6 * SYMBOL_BITS));
+        }
+    }
+    let high = low | u64::MAX >> shared;
+    let bytes = |key: u64| key.to_be_bytes().to_vec();
+    (keys.into_iter().map(bytes).collect(), [bytes(low), bytes(high)])
+}
+
+/// Splits the trie of `keys`, and its halves again. Returns how many were split.
+fn split(bench: &mut Bench, keys: &[&Vec<u8>], plan: Plan<'_>) -> usize {
+    let run = bench.run(keys.iter().copied());
+    let Bench { memory, secret, free, .. } = &mut *bench;
+    let count = keys.len();
+    let trie = run.build::<u64>(memory, secret, free, &plan, 0..count).unwrap();
+    let (name, secret) = (trie.name(), secret.clone());
+    let found = Deal::of(&secret, bench.memory.trie(name)).and_then(|deal| deal.cut(&plan));
+    let Some(border) = found else {
+        bench.memory.free(&mut bench.free, name);
+        return 0;
+    };
+    let anchor = border.anchor().to_vec();
+    assert!(middle(count).contains(&border.before), "{} of {count}", border.before);
+    assert!(*keys[border.before - 1] < anchor && anchor <= *keys[border.before]);
+    let shorter = &anchor[..anchor.len() - 1];
+    assert!(shorter <= &keys[border.before - 1][..], "the shortest border");
+    let unit = bench.border(&anchor);
+    let plans =
+        [Plan { high: Some((unit, &anchor)), ..plan }, Plan { low: (unit, &anchor), ..plan }];
+    let mut free = FreeLines::new();
+    let deal = Deal::of(&secret, bench.memory.trie(name)).unwrap();
+    let built = deal.build(&bench.memory, &mut free, &plans, &border).unwrap();
+    let halves = built.expect("no two states are the same").map(Trie::name);
+    let mut splits = 1;
+    for (half, (plan, part)) in
+        halves.into_iter().zip(plans.into_iter().zip([0..border.before, border.before..count]))
+    {
+        let half = bench.memory.trie(half);
+        let buckets = half.buckets();
+        bench.verify(half, &run.entries()[part.clone()]);
+        assert_eq!(half.keys(), part.len());
+        assert_eq!(half.weight(), run.count_weight(part.clone(), plan.skip_bits()));
+        assert_eq!(half.skip_bits(), plan.skip_bits());
+        let (level, entry, is_uneven) = (half.leaf_level(), half.entry(), half.is_uneven());
+        let Bench { memory, secret, free, .. } = &mut *bench;
+        let other = run.build::<u64>(memory, secret, free, &plan, part.clone()).unwrap();
+        if other.buckets() == buckets {
+            assert_eq!((other.leaf_level(), other.entry()), (level, entry));
+            assert_eq!(other.is_uneven(), is_uneven);
+        }
+        let other = other.name();
+        bench.memory.free(&mut bench.free, other);
+        splits += split(bench, &keys[part], plan);
+    }
+    for half in halves {
+        bench.memory.free(&mut free, half);
+    }
+    bench.memory.free(&mut bench.free, name);
+    splits
+}
+
+#[test]
+fn halves_are_what_their_keys_would_be_built_into() {
+    if TOO_SMALL {
+        return;
+    }
+    for seed in testkit::seeds().take(2) {
+        let mut rng = Rng::new(seed);
+        for shared in [0, 2, 5, 6, 8, 11, 13] {
+            let mut bench = Bench::new(seed);
+            let (keys, [low, high]) = keys(&mut rng, shared, 6_000);
+            let keys: Vec<_> = keys.iter().collect();
+            let borders = [&low, &high].map(|border| (bench.border(border), &border[..]));
+            let plan = Plan { low: borders[0], high: Some(borders[1]), round: 0 };
+            let splits = split(&mut bench, &keys, plan);
+            assert!(splits > 0, "{shared} bits shared, seed {seed:#x}");
+        }
+    }
+}
+
+#[test]
+fn what_does_not_tell_where_it_belongs_is_left_to_a_walk() {
+    if TOO_SMALL {
+        return;
+    }
+    let numbers = |step: u64| (0..6_000).map(move |i: u64| (i * step).to_be_bytes().to_vec());
+    let mut rng = Rng::new(1);
+    let mut mixed = keys(&mut rng, 0, 6_000).0;
+    mixed.insert(vec![1; 9]);
+    let sets: [BTreeSet<Vec<u8>>; 3] = [numbers(1).collect(), numbers(1 << 20).collect(), mixed];
+    for keys in sets {
+        let mut bench = Bench::new(1);
+        let run = bench.run(&keys);
+        let Bench { memory, secret, free, .. } = &mut bench;
+        let plan = Plan { low: (0, &[]), high: None, round: 0 };
+        let trie = run.build::<u64>(memory, secret, free, &plan, 0..keys.len()).unwrap();
+        assert!(Deal::of(secret, trie).is_none());
+    }
+}
+
+#[test]
+fn a_map_whose_tries_are_dealt_out_agrees_with_a_btreemap() {
+    if TOO_SMALL {
+        return;
+    }
+    let (map, mut model, mut rng) = (CuckooTrie::new(), BTreeMap::new(), Rng::new(7));
+    let mut pinned = map.pin();
+    for i in 0..60_000_u64 {
+        // Some keys are close to others: their leaves are further down, behind jumps.
+        let near = i % 500 == 0 && !model.is_empty();
+        let key = if near { rng.next_u64() >> 40 | 5 << 60 } else { rng.next_u64() };
+        let key = key.to_be_bytes();
+        assert_eq!(pinned.insert(&key, i).map(|old| *old), model.insert(key, i));
+        if i % 1024 == 0 {
+            pinned.repin();
+        }
+    }
+    pinned.check().unwrap();
+    assert!(
+        pinned
+            .iter()
+            .map(|(key, value)| (key.to_vec(), *value))
+            .eq(model.iter().map(|(key, value)| (key.to_vec(), *value)))
+    );
+}
