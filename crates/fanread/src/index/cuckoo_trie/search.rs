@@ -508,7 +508,7 @@ impl<V> Pinned<'_, V> {
     ///
     /// # Cost
     ///
-    /// The line fetches of as many `get`s, up to 16 keys' at a time, up to 32 keys' if all have eight bytes and values have no
+    /// The line fetches of as many `get`s, up to 16 keys' at a time, up to 64 keys' if all have eight bytes and values have no
     /// records. Allocates nothing.
     ///
     /// # Concurrency
