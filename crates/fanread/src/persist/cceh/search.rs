@@ -1,15 +1,18 @@
 //! Looking for a key.
 
+use core::ops::ControlFlow;
+
 use super::Map;
 use super::layout::{Block, SLOTS};
 use super::shadow::{STRIPES, Stripes};
+use crate::batch::Bits;
 use crate::persist::medium::{LineAt, LineRef, Medium};
 use crate::sync::backoff::Backoff;
 use crate::sync::shim::Ordering::Relaxed;
 
 /// How many keys of a batch have their lines fetched at once.
 ///
-/// A core has some 10 to 16 fetches under way; each key asks for two lines. Fewer leave some idle, more push each other out.
+/// Each key asks for two lines. Fewer leave requests into the second-level cache idle; as many as a word has bits.
 pub(super) const BATCH: usize = if cfg!(any(loom, shuttle, miri)) { 2 } else { 64 };
 
 /// A slot of a bucket.
@@ -72,11 +75,20 @@ impl<M: Medium> Map<M> {
     }
 
     /// Looks for the value of a hash.
+    #[inline(always)]
+    pub(super) fn get_hash(&self, hash: u64, wanted: &impl Wanted) -> Option<u64> {
+        match self.get_at_home(hash, wanted) {
+            ControlFlow::Break(found) => found,
+            ControlFlow::Continue(_) => self.get_around(hash, wanted),
+        }
+    }
+
+    /// Looks for the value of a hash in its own bucket; goes on in its block if that does not tell.
     ///
     /// Mostly its own bucket says all, and the version of that bucket's stripe is enough: where no entry of the bucket is elsewhere (N3), a
     /// hash that is not in it was nowhere when that was read, since none goes from one bucket to another but in a change of all stripes.
     #[inline(always)]
-    pub(super) fn get_hash(&self, hash: u64, wanted: &impl Wanted) -> Option<u64> {
+    fn get_at_home(&self, hash: u64, wanted: &impl Wanted) -> ControlFlow<Option<u64>, Block> {
         let bucket = self.geometry.bucket(hash);
         let mut backoff = None;
         loop {
@@ -91,12 +103,12 @@ impl<M: Medium> Map<M> {
                 let found = match slot_of(home, hash, wanted) {
                     Some(at) => Some(home.load(SLOTS + at, Relaxed)),
                     None if shadow.may_be_away(bucket, self.geometry.bits) => {
-                        return self.get_around(hash, wanted);
+                        return ControlFlow::Continue(block);
                     }
                     None => None,
                 };
                 if version.end(seen).is_some() {
-                    return found;
+                    return ControlFlow::Break(found);
                 }
             }
             backoff.get_or_insert_with(Backoff::new).wait();
@@ -201,8 +213,19 @@ impl<M: Medium> Map<M> {
                 *hash = self.spelling.hash(*key);
                 self.prefetch(*hash);
             }
-            for (value, hash) in values.iter_mut().zip(hashes) {
-                *value = self.get_hash(hash, &Only);
+            // Those that may be behind their own buckets, whose lines come while the others are looked at.
+            let mut late = 0;
+            for (i, (value, hash)) in values.iter_mut().zip(hashes).enumerate() {
+                match self.get_at_home(hash, &Only) {
+                    ControlFlow::Break(found) => *value = found,
+                    ControlFlow::Continue(block) => {
+                        self.prefetch_behind(block, self.geometry.bucket(hash));
+                        late |= 1 << i;
+                    }
+                }
+            }
+            for i in Bits(late) {
+                values[i] = self.get_around(hashes[i], &Only);
             }
         }
     }
