@@ -54,6 +54,7 @@ const EXTRA_FILES: &[&str] = &[
     // What who has that map for himself can do with it.
     "index/ordered_map/alone.rs",
     // Its records that were written lately, which only a map that somebody has for himself can use.
+    "index/ordered_map/guides.rs",
     "index/ordered_map/recent.rs",
     // A bucket of its directory, which takes no unsafe code.
     "index/ordered_map/bucket.rs",

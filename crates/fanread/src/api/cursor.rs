@@ -19,6 +19,15 @@ impl Edge {
         }
     }
 
+    /// The bound that it was made of.
+    pub(crate) fn bound(&self) -> Bound<&[u8]> {
+        match self {
+            Self::Open => Bound::Unbounded,
+            Self::Included(key) => Bound::Included(key),
+            Self::Excluded(key) => Bound::Excluded(key),
+        }
+    }
+
     /// The end of the keys that start with `prefix`.
     pub(crate) fn behind(prefix: &[u8]) -> Self {
         let mut end = prefix.to_vec();
@@ -48,6 +57,37 @@ impl Edge {
             Self::Included(edge) => *key < **edge,
             Self::Excluded(edge) => *key <= **edge,
         }
+    }
+}
+
+/// The keys that are below the place where a walk comes in, between two of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Below<'e> {
+    pub(crate) edge: &'e [u8],
+    /// Whether the edge itself is.
+    with_edge: bool,
+}
+
+impl<'e> Below<'e> {
+    /// Those below `edge`.
+    pub(crate) fn key(edge: &'e [u8]) -> Self {
+        Self { edge, with_edge: false }
+    }
+
+    /// Those below where a walk from a bound comes in, on the way up or down; `None` if it has no edge.
+    #[inline(always)]
+    pub(crate) fn bound<const UP: bool>(bound: Bound<&'e [u8]>) -> Option<Self> {
+        // An edge that belongs to the walk is not below a walk up, and below one down.
+        match bound {
+            Bound::Unbounded => None,
+            Bound::Included(edge) => Some(Self { edge, with_edge: !UP }),
+            Bound::Excluded(edge) => Some(Self { edge, with_edge: UP }),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn has(self, key: &[u8]) -> bool {
+        if self.with_edge { key <= self.edge } else { key < self.edge }
     }
 }
 

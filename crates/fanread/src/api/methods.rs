@@ -71,15 +71,15 @@ pub(crate) type OwnsAndTakes<V> = (V, fn(V) -> V);
 
 /// Writes the methods of `Pinned` that are the same for every ordered map on byte strings, and the owned iterator.
 ///
-/// The module it is used in has `Pinned` (with fields `map`, `guard` and `thread`), `Range` (with `new`, which takes two
-/// edges and whether they are inverted), `MAX_KEY_BYTES`, and the map, with `shards`, `with_options`, `memory_usage` and `write`.
+/// The module it is used in has `Pinned` (with fields `map`, `guard` and `thread`, and with `first_from` and `last_up_to`,
+/// which take a bound and return the entry next to it), `Range` (with `new`, which takes two edges and whether they are inverted), `MAX_KEY_BYTES`, and the map, with `shards`, `with_options`, `memory_usage` and `write`.
 macro_rules! ordered_map_methods {
-    ($map:ident, insert: $insert_cost:expr, range: $range_cost:expr $(,)?) => {
+    ($map:ident, insert: $insert_cost:expr, range: $range_cost:expr, bound: $bound_cost:expr $(,)?) => {
         $crate::api::map_methods! {
             $map,
             insert: $insert_cost,
             range: $range_cost,
-            bound: "As [`range`](Self::range), for one entry.",
+            bound: $bound_cost,
             key: &[u8],
             found: $crate::api::Key<'_>, 'g $crate::api::Key<'g>, lent by [&],
             bounds: ['k] &'k [u8],
@@ -105,14 +105,6 @@ macro_rules! ordered_map_methods {
         impl<V> Pinned<'_, V> {
             fn between(&self, start: core::ops::Bound<&[u8]>, end: core::ops::Bound<&[u8]>) -> Range<'_, V> {
                 Range::new(self, $crate::api::Edge::of(start), $crate::api::Edge::of(end), $crate::api::inverted(start, end))
-            }
-
-            fn first_from(&self, bound: core::ops::Bound<&[u8]>) -> Option<($crate::api::Key<'_>, $crate::api::Ref<'_, V>)> {
-                self.between(bound, core::ops::Bound::Unbounded).next()
-            }
-
-            fn last_up_to(&self, bound: core::ops::Bound<&[u8]>) -> Option<($crate::api::Key<'_>, $crate::api::Ref<'_, V>)> {
-                self.between(core::ops::Bound::Unbounded, bound).next_back()
             }
 
             /// Returns the entries whose keys start with `prefix`, in key order; see [`range`](Self::range).

@@ -8,7 +8,7 @@ mod error;
 mod methods;
 mod options;
 
-pub(crate) use cursor::{Edge, inverted};
+pub(crate) use cursor::{Below, Edge, inverted};
 pub(crate) use entry::SHORT_KEY_BYTES;
 pub use entry::{Key, Ref};
 pub use error::{Broken, InsertError, LoadError};

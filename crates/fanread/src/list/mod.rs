@@ -19,10 +19,12 @@
 #![allow(clippy::missing_errors_doc, reason = "inside, the error is that there is no memory")]
 
 mod borders;
+mod rank;
 
 use core::cmp::Ordering as Order;
 
 pub(crate) use borders::{Border, Header, Limits, slice_at};
+pub(crate) use rank::{ROUND, rank, share};
 
 use crate::mem::AllocError;
 use crate::prefix::{self, LeafRef, PrefixTable, Probe};

@@ -12,6 +12,7 @@
 //! once. A range that lost its key there skipped one; here the key only marks a place.
 
 use core::iter::FusedIterator;
+use core::ops::Bound;
 
 use super::layout::Leaf;
 use super::raw::{Memory, Trie};
@@ -33,6 +34,8 @@ const LEFT: usize = if cfg!(any(shuttle, small_leaves)) { 1 } else { 8 };
 /// One end of a range.
 struct Side<'g> {
     walk: Walk,
+    /// Entries of the first piece.
+    first_piece: usize,
     /// The next entries, from `at` on.
     ahead: Vec<Leaf>,
     at: usize,
@@ -49,9 +52,10 @@ struct Side<'g> {
 }
 
 impl<'g> Side<'g> {
-    fn new() -> Self {
+    fn new(first_piece: usize) -> Self {
         Self {
             walk: Walk::default(),
+            first_piece,
             ahead: Vec::new(),
             at: 0,
             last: None,
@@ -147,8 +151,9 @@ impl<'g> Side<'g> {
         let ground = Ground { memory: &map.memory, secret: &map.secret, trie, reach_bytes };
         let Self { walk, ahead, .. } = self;
         if let Some(start) = start {
-            ahead.reserve(3 * FIRST_PIECE);
-            return walk.collect::<V>(&ground, lanes, direction, start, FIRST_PIECE, ahead);
+            let limit = self.first_piece;
+            ahead.reserve(3 * limit);
+            return walk.collect::<V>(&ground, lanes, direction, start, limit, ahead);
         }
         // A range that goes on will most likely go on again.
         walk.look_ahead(PIECE);
@@ -202,6 +207,25 @@ impl<'g> Side<'g> {
     }
 }
 
+impl<V> Pinned<'_, V> {
+    /// The first entry from a bound on.
+    pub(super) fn first_from(&self, bound: Bound<&[u8]>) -> Option<(Key<'_>, Ref<'_, V>)> {
+        self.beside(Direction::Up, bound)
+    }
+
+    /// The last entry up to a bound.
+    pub(super) fn last_up_to(&self, bound: Bound<&[u8]>) -> Option<(Key<'_>, Ref<'_, V>)> {
+        self.beside(Direction::Down, bound)
+    }
+
+    /// The entry next to a bound: what a range comes to first that is not expected to go on.
+    fn beside(&self, direction: Direction, bound: Bound<&[u8]>) -> Option<(Key<'_>, Ref<'_, V>)> {
+        let (map, edge) = (self.map, Edge::of(bound));
+        let leaf = Side::new(1).take(map, &self.guard, direction, &edge)?;
+        Some((map.memory.key::<V>(leaf), Ref::new(map.memory.value(leaf))))
+    }
+}
+
 /// The entries of a range of keys, in order; see [`Pinned::range`].
 pub struct Range<'g, V> {
     map: &'g CuckooTrie<V>,
@@ -215,7 +239,7 @@ pub struct Range<'g, V> {
 
 impl<'g, V> Range<'g, V> {
     pub(super) fn new(pinned: &'g Pinned<'_, V>, start: Edge, end: Edge, ended: bool) -> Self {
-        let (front, back) = (Side::new(), Side::new());
+        let (front, back) = (Side::new(FIRST_PIECE), Side::new(FIRST_PIECE));
         Self { map: pinned.map, guard: &pinned.guard, start, end, front, back, ended }
     }
 

@@ -314,6 +314,7 @@ crate::api::ordered_map_methods! {
              stay readable meanwhile, all others writable.",
     range: "A `get`'s fetches to find the first key; then two lines for each node, all children of a node at once, and one \
             or two for each record, ahead of its turn.",
+    bound: "As [`range`](Self::range), for one entry.",
 }
 
 #[cfg(test)]

@@ -49,9 +49,9 @@ use super::state::{Secret, State, Symbols};
 use crate::arch::Lanes;
 use crate::sync::version::Seen;
 
-/// Items, and nodes beside the path, that a new walk has room for: those of a range of a hundred entries.
-const ITEMS: usize = 192;
-const ROOM: usize = 64;
+/// Items, and nodes beside the path, that a new walk has room for: those of a range of a hundred entries, and of one entry.
+const ITEMS: [usize; 2] = [192, 16];
+const ROOM: [usize; 2] = [64, 8];
 
 /// Nodes that each pass reads where paths are long, whatever waits at its front: with less to do, the next pass would wait for
 /// the lines of this one, and a long path is in the way of what is behind it for many passes. A third of the usual levels, but
@@ -253,6 +253,7 @@ impl Walk {
         let is_careful = core::mem::take(&mut self.is_careful) || seen.is_changing();
         self.quiet = (!is_careful).then_some(seen);
         self.busy = (ground.trie.levels().count_ones() as usize / 3).min(BUSY);
+        self.make_room(limit);
         if let Some((key, inclusive)) = self.begin(ground, lanes, direction, start)? {
             // The leaf where the bound's path ends can be on either side of the bound. While its record is on the way:
             let wanted = limit + self.ahead + 1;
@@ -346,6 +347,16 @@ impl Walk {
         if self.has_changed(ground) { Err(Disturbed) } else { Ok(()) }
     }
 
+    /// Makes room for a walk, once and not in steps: it is often made for one range.
+    fn make_room(&mut self, limit: usize) {
+        let (items, room) = (ITEMS[usize::from(limit == 1)], ROOM[usize::from(limit == 1)]);
+        self.list.reserve(items);
+        self.next.reserve(items);
+        self.rest.reserve(room);
+        self.parents.reserve(room);
+        self.counts.reserve(room);
+    }
+
     /// Goes where a walk starts. Returns the bound if the list begins with a leaf that may not be beyond it.
     #[inline]
     fn begin<'k>(
@@ -362,12 +373,6 @@ impl Walk {
         (self.front, self.expected, self.guessed, self.found) = (0, 0, 0, 0);
         self.nodes = 0;
         self.is_disturbed = false;
-        // Once, and not in steps: a walk is often made for one range.
-        self.list.reserve(ITEMS);
-        self.next.reserve(ITEMS);
-        self.rest.reserve(ROOM);
-        self.parents.reserve(ROOM);
-        self.counts.reserve(ROOM);
         if let Start::Key { key, inclusive } = start {
             return match self.descend(ground, lanes, direction, key) {
                 Ok(is_leaf) => Ok(is_leaf.then_some((key, inclusive))),

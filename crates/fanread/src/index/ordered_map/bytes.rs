@@ -314,12 +314,12 @@ impl Pinned<'_> {
 
     /// Returns the first entry at or above the bound: `Included(key)` includes `key` itself. Costs what [`range`](Self::range) does.
     pub fn lower_bound(&self, bound: Bound<&[u8]>) -> Option<(Key<'_>, Ref<'_, [u8]>)> {
-        self.between(bound, Bound::Unbounded).next()
+        self.any.first_from(bound)
     }
 
     /// Returns the last entry at or below the bound: `Included(key)` includes `key` itself. Costs what [`range`](Self::range) does.
     pub fn upper_bound(&self, bound: Bound<&[u8]>) -> Option<(Key<'_>, Ref<'_, [u8]>)> {
-        self.between(Bound::Unbounded, bound).next_back()
+        self.any.last_up_to(bound)
     }
 
     /// Writes a value if the rule allows it.

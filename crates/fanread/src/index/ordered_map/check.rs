@@ -3,13 +3,14 @@
 use core::cmp::Ordering as Order;
 use std::collections::HashSet;
 
+use super::guides::{Guided, Guides};
 use super::layout::{MOST_SORTED, State, tag_of};
 use super::raw::{Leaf, Number, Stored};
 use super::recent::Recent;
 use super::{OrderedMap, Pinned};
 use crate::api::Broken;
 use crate::directory::{Bucket as _, Spelling};
-use crate::list::{Leaf as _, Leaves as _};
+use crate::list::{Leaf as _, Leaves as _, slice_at};
 
 impl<V: ?Sized + Stored> Pinned<'_, V> {
     /// Verifies the structure of the map, for tests. No writer may be active.
@@ -133,6 +134,16 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         let at = |what: &str| format!("leaf {number}: {what}");
         if leaf.sorted() > 2 * MOST_SORTED {
             return Err(Broken::new("O3", at("too many entries")));
+        }
+        let prefix_bytes = leaf.header().prefix_bytes();
+        let slice = |at| slice_at(self.record(leaf.sorted_at(at)).key(), prefix_bytes);
+        if let Some(Guided { guides, codes, limits }) = leaf.guided() {
+            if *guides != Guides::of(leaf.sorted(), slice) {
+                return Err(Broken::new("O5", at("a guide is not its key's")));
+            }
+            if !guides.codes(leaf.sorted(), limits, slice).eq(codes.iter().copied()) {
+                return Err(Broken::new("O6", at("a code is not its key's")));
+            }
         }
         let mut last: Option<&[u8]> = None;
         for place in 0..leaf.sorted() + leaf.fresh() {

@@ -266,7 +266,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
     #[cold]
     fn start_list(&self, pinned: &Pinned<'_, V>) -> Result<(), AllocError> {
         let limits = Limits { low: (0, &[]), high: None };
-        let leaf = self.new_leaf(pinned.thread, limits, &[] as &[Number])?;
+        let leaf = self.new_leaf_of_numbers(pinned.thread, limits, 0, |_| 0)?;
         if !self.list.start(leaf) {
             self.discard_leaf(pinned.thread, leaf);
         }
@@ -400,7 +400,8 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         }
         let limits =
             Limits { low: (low.0, &low.1), high: (high.0 != 0).then_some((high.0, &high.1)) };
-        let leaf = self.new_leaf(pinned.thread, limits, &ahead.numbers[..count])?;
+        let leaf =
+            self.new_leaf_of_numbers(pinned.thread, limits, count, |at| ahead.numbers[at])?;
         let piece = self.list.append(&self.memory, last, leaf);
         // The leaf's from here on.
         let numbers: Vec<Number> = ahead.numbers.drain(..count).collect();

@@ -13,29 +13,21 @@
 //!   another has taken its place since, the directory has that.
 
 use core::iter::FusedIterator;
+use core::ops::Bound;
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::layout::{FEW_FRESH, LINE_NUMBERS};
 use super::raw::{Leaf, Number, Record, Stored, read_value};
 use super::{OrderedMap, Pinned, State};
-use crate::api::{Edge, Key, Ref};
-use crate::list::{Leaf as _, Leaves as _};
+use crate::api::{Below, Edge, Key, Ref};
+use crate::list::{self, Leaf as _, Leaves as _, slice_at};
 use crate::sync::shim::AtomicU32;
 
 /// Records asked for ahead: at first, more with each entry, at most. Whoever wants one entry is not to pay for many.
 const AHEAD: (usize, usize, usize) = (2, 3, 18);
 
-/// Records that a search in a leaf looks at in one round.
-const ROUND: usize = 8;
-
-/// What is known of the place where a walk comes into a leaf.
-enum Known {
-    /// It begins with the first entry, or on the way down with the last.
-    Whole,
-    /// It begins at this number, if that is there, and right behind it if that is below.
-    At(Number),
-    Nothing,
-}
+/// Sorted entries before the end of a leaf at which a walk asks for the first lines of the next one.
+const NEAR_END: usize = 2 * AHEAD.2;
 
 /// A walk in one direction.
 #[derive(Debug)]
@@ -47,8 +39,9 @@ struct Walk<'g, const UP: bool> {
     next: Option<Leaf<'g>>,
     /// How many sorted numbers are before the walk, or, on the way down, are still to come.
     at: usize,
-    /// How many sorted entries ahead have been asked for.
+    /// How many sorted entries ahead have been asked for, and are at most.
     asked: usize,
+    reach: usize,
     /// Fresh numbers that are to come, the next one last.
     fresh: Vec<Number>,
     /// The key that was met last, in a map where a key can have two records.
@@ -56,23 +49,21 @@ struct Walk<'g, const UP: bool> {
 }
 
 impl<'g, const UP: bool> Walk<'g, UP> {
-    /// A walk from an edge on.
-    fn new<V: ?Sized + Stored>(pinned: &'g Pinned<'_, V>, edge: &Edge) -> Option<Self> {
+    /// A walk from an edge on, which asks for so many records ahead at first, and at most.
+    fn new<V: ?Sized + Stored>(
+        pinned: &'g Pinned<'_, V>,
+        edge: Bound<&[u8]>,
+        (asked, reach): (usize, usize),
+    ) -> Option<Self> {
         let map = pinned.map;
-        let (leaf, known) = match edge {
-            Edge::Open if UP => (map.list.first(&map.memory)?, Known::Whole),
-            Edge::Open => (map.list.last(&map.memory, &pinned.guard)?, Known::Whole),
-            Edge::Included(key) | Edge::Excluded(key) => {
-                let probe = map.list.table.probe(key, &pinned.guard);
-                let hash = probe.full_hash();
-                map.ask(hash, &pinned.guard);
-                let hint = map.hint(key, probe)?;
-                hint.leaf.ask();
-                // If the key is there, its number tells the place, and no other key has to be read.
-                let segment = map.table.segment(hash, &pinned.guard)?;
-                let found = map.find_record(segment, hash, key);
-                let known = found.map_or(Known::Nothing, |(number, _)| Known::At(number));
-                (map.list.leaf_of(&map.memory, key, hint), known)
+        let below = Below::bound::<UP>(edge);
+        let leaf = match below {
+            None if UP => map.list.first(&map.memory)?,
+            None => map.list.last(&map.memory, &pinned.guard)?,
+            Some(Below { edge, .. }) => {
+                let hint = map.hint(edge, map.list.table.probe(edge, &pinned.guard))?;
+                hint.leaf.ask_guides();
+                map.list.leaf_of(&map.memory, edge, hint)
             }
         };
         let mut walk = Self {
@@ -81,39 +72,22 @@ impl<'g, const UP: bool> Walk<'g, UP> {
             ahead: &[],
             next: None,
             at: 0,
-            asked: 0,
+            asked,
+            reach,
             fresh: Vec::new(),
             last: None,
         };
-        // Whether a key is before the walk; on the way down, whether it is still to come.
-        let is_below = |key: &[u8]| match edge {
-            Edge::Open => !UP,
-            Edge::Included(edge) => {
-                if UP {
-                    *key < **edge
-                } else {
-                    *key <= **edge
-                }
-            }
-            Edge::Excluded(edge) => {
-                if UP {
-                    *key <= **edge
-                } else {
-                    *key < **edge
-                }
-            }
-        };
-        walk.enter(pinned, leaf, &known, is_below);
+        walk.enter(pinned, leaf, below);
         Some(walk)
     }
 
-    /// Comes into a leaf, to where `is_below` says.
+    /// Comes into a leaf: behind the keys that are below, or in front of them on the way down; without them, with its first entry,
+    /// or its last.
     fn enter<V: ?Sized + Stored>(
         &mut self,
         pinned: &'g Pinned<'_, V>,
         mut leaf: Leaf<'g>,
-        known: &Known,
-        is_below: impl Fn(&[u8]) -> bool,
+        below: Option<Below<'_>>,
     ) {
         let map = pinned.map;
         let mut count = leaf.fresh();
@@ -127,28 +101,41 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         let header = leaf.header();
         self.next =
             if UP { header.next() } else { header.prev() }.map(|next| map.memory.leaf(next));
-        let place = match *known {
-            Known::Whole => Some(if UP { 0 } else { leaf.sorted() }),
-            Known::At(number) => {
-                leaf.position(number).map(|at| at + usize::from(is_below(map.record(number).key())))
-            }
-            Known::Nothing => None,
+        map.ask_fresh(leaf, count);
+        self.at = match below {
+            Some(below) => rank(map, leaf, below),
+            None if UP => 0,
+            None => leaf.sorted(),
         };
-        self.at = place.unwrap_or_else(|| rank(map, leaf, &is_below));
         self.fresh.clear();
         if count > 0 {
             let fresh = map.fresh_entries(leaf, count).into_iter().map(|entry| entry.number);
-            self.fresh.extend(fresh.filter(|number| is_below(map.record(*number).key()) != UP));
+            let is_to_come = |number: &Number| {
+                below.is_none_or(|below| below.has(map.record(*number).key()) != UP)
+            };
+            self.fresh.extend(fresh.filter(is_to_come));
             if UP {
                 self.fresh.reverse();
             }
         }
-        if let Some(next) = self.next {
-            next.ask_start();
+        if self.left() <= NEAR_END {
+            self.ask_next();
         }
-        let ahead = self.asked.max(AHEAD.0);
-        (0..ahead).for_each(|ahead| self.ask(map, ahead));
-        self.asked = ahead;
+        (0..self.asked).for_each(|ahead| self.ask(map, ahead));
+    }
+
+    /// How many sorted numbers are to come in this leaf.
+    #[inline(always)]
+    fn left(&self) -> usize {
+        if UP { self.sorted.len() - self.at } else { self.at }
+    }
+
+    /// Asks for the lines of the next leaf that are needed first.
+    #[cold]
+    fn ask_next(&self) {
+        if let Some(next) = self.next {
+            next.ask_guides();
+        }
     }
 
     /// Asks for the record that is so many sorted entries ahead, in the next leaf if need be.
@@ -168,9 +155,11 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         let Some(next) = self.next else { return };
         if self.ahead.is_empty() {
             self.ahead = next.sorted_numbers();
+            for at in (0..AHEAD.2).step_by(LINE_NUMBERS) {
+                next.ask_sorted(if UP { at } else { self.ahead.len().saturating_sub(1 + at) });
+            }
         }
-        let left = if UP { self.sorted.len() - self.at } else { self.at };
-        let there = ahead - left;
+        let there = ahead - self.left();
         let place = if UP { there } else { self.ahead.len().wrapping_sub(1 + there) };
         if let Some(number) = self.ahead.get(place) {
             // Relaxed: as above.
@@ -204,10 +193,13 @@ impl<'g, const UP: bool> Walk<'g, UP> {
                 }
             };
             if sorted == Some(number) {
-                let more = (self.asked + AHEAD.1).min(AHEAD.2);
+                let more = (self.asked + AHEAD.1).min(self.reach);
                 (self.asked..more).for_each(|ahead| self.ask(map, ahead));
                 self.asked = more - 1;
                 self.at = if UP { self.at + 1 } else { self.at - 1 };
+                if self.left() == NEAR_END {
+                    self.ask_next();
+                }
             } else {
                 self.fresh.pop();
             }
@@ -261,43 +253,44 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         let there = next.border();
         // If not, a merge has put entries there that have been yielded already.
         let is_whole = border == if UP { there.low } else { there.high };
-        let known = if is_whole { Known::Whole } else { Known::Nothing };
-        self.enter(pinned, next, &known, |key| key < bytes);
+        self.enter(pinned, next, (!is_whole).then_some(Below::key(bytes)));
         true
     }
 }
 
 /// How many sorted keys of a leaf are below.
-fn rank<V: ?Sized + Stored>(
-    map: &OrderedMap<V>,
-    leaf: Leaf<'_>,
-    is_below: impl Fn(&[u8]) -> bool,
-) -> usize {
-    let (mut from, mut to) = (0, leaf.sorted());
-    for at in (0..to).step_by(LINE_NUMBERS) {
-        leaf.ask_sorted(at);
-    }
-    let record = |at: usize| map.record(leaf.sorted_at(at));
-    // All before `from` are below, none from `to` on is; a round looks at some between the two at once.
-    while from < to {
-        let (start, count) = (from, to - from);
-        let looks = count.min(ROUND);
-        let place = |look: usize| start + (look + 1) * count / (looks + 1);
-        (0..looks).for_each(|look| record(place(look)).ask(8));
-        for look in 0..looks {
-            let at = place(look);
-            if is_below(record(at).key()) {
-                from = at + 1;
-            } else {
-                to = at;
-                break;
+fn rank<V: ?Sized + Stored>(map: &OrderedMap<V>, leaf: Leaf<'_>, below: Below<'_>) -> usize {
+    let slice = slice_at(below.edge, leaf.header().prefix_bytes());
+    let places = match leaf.guided() {
+        Some(guided) => {
+            let near = guided.near(slice);
+            for at in [near.start, near.end] {
+                leaf.ask_code(at);
+                leaf.ask_sorted(at);
             }
+            guided.around(slice)
         }
-    }
-    to
+        None => 0..leaf.sorted(),
+    };
+    let record = |at: usize| map.record(leaf.sorted_at(at));
+    let ask = |places: &[usize]| places.iter().for_each(|at| record(*at).ask(8));
+    let end = places.end;
+    list::rank(places, None, ask, |at| Some(below.has(record(at).key()))).unwrap_or(end)
 }
 
 impl<V: ?Sized + Stored> Pinned<'_, V> {
+    /// The first entry from a bound on.
+    pub(super) fn first_from(&self, bound: Bound<&[u8]>) -> Option<(Key<'_>, Ref<'_, V>)> {
+        let (key, value) = Walk::<true>::new(self, bound, (1, 1))?.next(self)?;
+        Some((Key::long(key), value))
+    }
+
+    /// The last entry up to a bound.
+    pub(super) fn last_up_to(&self, bound: Bound<&[u8]>) -> Option<(Key<'_>, Ref<'_, V>)> {
+        let (key, value) = Walk::<false>::new(self, bound, (1, 1))?.next(self)?;
+        Some((Key::long(key), value))
+    }
+
     /// Brings the fresh entries of a leaf into order for all, if nobody else is at work there and there is memory. Returns
     /// the leaf that has them.
     #[cold]
@@ -361,7 +354,7 @@ impl<'g, V: ?Sized + Stored> Iterator for Range<'g, V> {
             return None;
         }
         if self.front.is_none() {
-            self.front = Walk::new(self.pinned, &self.start);
+            self.front = Walk::new(self.pinned, self.start.bound(), (AHEAD.0, AHEAD.2));
         }
         let next = self.front.as_mut().and_then(|front| front.next(self.pinned));
         if let Some((key, value)) = next
@@ -382,7 +375,7 @@ impl<V: ?Sized + Stored> DoubleEndedIterator for Range<'_, V> {
             return None;
         }
         if self.back.is_none() {
-            self.back = Walk::new(self.pinned, &self.end).map(Box::new);
+            self.back = Walk::new(self.pinned, self.end.bound(), (AHEAD.0, AHEAD.2)).map(Box::new);
         }
         let next = self.back.as_mut().and_then(|back| back.next(self.pinned));
         if let Some((key, value)) = next

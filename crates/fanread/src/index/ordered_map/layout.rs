@@ -9,9 +9,9 @@
 //!          +---------+---------------------------------------+-----------+-----------------+
 //!  or of strings     | length 16, state 3, apart 1, spare 12 | key       | length 4, value |
 //!                    +---------------------------------------+-----------+-----------------+
-//! leaf     +--------+--------+----------------------+-----------------------+
-//!          | line 0 | line 1 | fresh numbers        | sorted numbers        |
-//!          +--------+--------+----------------------+-----------------------+
+//! leaf     +--------+--------+----------------+---------------+-----------------------+-------+
+//!          | line 0 | line 1 | guides, 2 lines| fresh numbers | sorted numbers        | codes |
+//!          +--------+--------+----------------+---------------+-----------------------+-------+
 //! ```
 //!
 //! * A *tag* is 0 if its slot is free, 1 if it is gone, else a byte of the key's hash. The *passers* are a filter of 32 bits of the
@@ -20,10 +20,11 @@
 //! * The value of a record is the word of an inline value, or the address of a box; values without bytes take none. Byte strings
 //!   are in the record, behind the key; long ones *apart*, with their address there. *Spare* are units that the record has beyond
 //!   what it needs.
-//! * A leaf's sorted numbers never change. New ones are *fresh*: they are added as they come, right behind the lines that
+//! * A leaf's sorted numbers, and guides and codes (`guides.rs`), which small leaves do not have, never change. New numbers are *fresh*: they are added as they come, right behind the lines that
 //!   a writer reads anyway. Lines 0 and 1 are those of every list of leaves (`list`); `counts` of line 0 has the number of
 //!   fresh ones in its lower half, and in the upper one how many records were removed since the leaf was made.
 
+use super::guides::{GUIDE_LINES, LEAST_GUIDED};
 use crate::list::Header;
 use crate::mem::arena::Arena;
 use crate::mem::pages::FROM_ALLOCATOR;
@@ -150,8 +151,11 @@ pub(super) const FEW_FRESH: usize = if SMALL { 1 } else { 6 };
 /// Numbers in a line.
 pub(super) const LINE_NUMBERS: usize = 16;
 
-/// Lines before the numbers.
+/// Lines at the start of every leaf.
 pub(super) const FIXED_LINES: usize = 2;
+
+/// Lines before the numbers of a leaf with guides, as most leaves of a map that is not small.
+pub(super) const NUMBERS_AT: usize = FIXED_LINES + GUIDE_LINES;
 
 /// What never changes in a leaf's life, beside its borders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -169,16 +173,34 @@ impl Shape {
     /// That of a leaf of so many sorted entries.
     pub(super) fn of(sorted: usize) -> Self {
         let numbers = sorted + sorted.clamp(FRESH[0], FRESH[1]);
-        Self { sorted: sorted as u16, fresh: 0, lines: 0 }
-            .in_lines(numbers.div_ceil(LINE_NUMBERS) + FIXED_LINES)
+        let shape = Self { sorted: sorted as u16, fresh: 0, lines: 0 };
+        shape.in_lines(numbers.div_ceil(LINE_NUMBERS) + shape.other_lines())
     }
 
     /// The same in a leaf of so many lines, which are enough.
     pub(super) fn in_lines(self, lines: usize) -> Self {
-        let room = (lines - FIXED_LINES) * LINE_NUMBERS - usize::from(self.sorted);
+        let room = (lines - self.other_lines()) * LINE_NUMBERS - usize::from(self.sorted);
         let fresh = if SMALL { FRESH[1] } else { room };
         debug_assert!(fresh >= FRESH[0] && fresh <= room);
         Self { fresh: fresh as u8, lines: lines as u8, ..self }
+    }
+
+    /// Lines that have no numbers.
+    fn other_lines(self) -> usize {
+        let codes = if self.is_guided() { usize::from(self.sorted) } else { 0 };
+        self.numbers_at() + codes.div_ceil(LINE_BYTES)
+    }
+
+    /// Whether there are guides and codes.
+    #[inline(always)]
+    pub(super) fn is_guided(self) -> bool {
+        usize::from(self.sorted) > LEAST_GUIDED
+    }
+
+    /// Lines before the numbers.
+    #[inline(always)]
+    pub(super) fn numbers_at(self) -> usize {
+        if self.is_guided() { NUMBERS_AT } else { FIXED_LINES }
     }
 
     pub(super) fn numbers(self) -> usize {

@@ -12,7 +12,7 @@
 //! | `search.rs` | points |
 //! | `insert.rs`, `remove.rs` | writes |
 //! | `resize.rs` | new leaves, splits and merges; growth of the directory |
-//! | `iter.rs` | ranges |
+//! | `iter.rs`, `guides.rs` | ranges, and where they begin |
 //! | `check.rs` | the verifier |
 //! | `bytes.rs` | the map whose values are byte strings in the records |
 //! | `alone.rs`, `recent.rs` | what who has it for himself can do; records that were written lately, found without the directory |
@@ -26,6 +26,7 @@ mod alone;
 mod bucket;
 pub mod bytes;
 mod check;
+mod guides;
 mod insert;
 mod iter;
 mod layout;
@@ -321,6 +322,9 @@ crate::api::ordered_map_methods! {
     insert: "The line of the key's bucket; of the key's leaf, which waits for a node of the prefix table that is mostly cached, \
              four lines, at the same time: one to two waits. One insertion in some dozens copies a leaf, and reads its \
              records.",
-    range: "The fetches of a [`get`](Self::get) and of the key's leaf to begin, or, if the first key is absent, two to three \
-            rounds of records; then a record for each entry, those of the next 16 asked for ahead, and a line for 16 entries.",
+    range: "The fetches of [`lower_bound`](Self::lower_bound) to begin; then a record for each entry, those of the next 16 asked for \
+            ahead, and a line for 16 entries.",
+    bound: "Four waits: a node of the prefix table, mostly cached; four lines of a leaf; one or two of its numbers; and up to eight \
+            records at once, among which the entry most likely is. If it is not, as where many keys of a leaf share the eight bytes \
+            behind what all share, one or two more of up to eight records each.",
 }

@@ -5,7 +5,7 @@
 //! * **M1** The number of a record is found in a bucket or a leaf only after the record was written, and the record is not freed
 //!   while the finder is pinned. Length and key never change.
 //! * **M2** A leaf is formatted before its name is found, and not freed while the finder is pinned (`list` L8). It has as
-//!   many numbers as its shape says.
+//!   many numbers, guides and codes as its shape says.
 //! * **M3** A value word of a map whose values are not inline is the address of a box, or of a byte string, which is in its record
 //!   or, if that says so, apart; the word is taken out of the map once, and box or string freed when nobody can be reading it.
 
@@ -15,9 +15,10 @@
 use core::marker::PhantomData;
 
 use super::bucket::Bucket;
+use super::guides::{Guided, Guides};
 use super::layout::{
-    FILLED, FIXED_LINES, FREE, GONE, LINE_NUMBERS, MOST_BLOCKS, SLOTS, Shape, State, Units, passer,
-    tag_of,
+    FILLED, FIXED_LINES, FREE, GONE, LINE_NUMBERS, MOST_BLOCKS, NUMBERS_AT, SLOTS, Shape, State,
+    Units, passer, tag_of,
 };
 use crate::api::OwnsAndTakes;
 use crate::arch::{prefetch, prefetch_many};
@@ -152,26 +153,38 @@ impl Memory {
         unsafe { record::Record::write(self.units.at(unit), border, ()) };
     }
 
-    /// Fills fresh or reused lines with a leaf of sorted numbers, without neighbours.
+    /// Fills fresh or reused lines with a leaf of sorted numbers, without neighbours. `slice` is that of each sorted key.
     pub(super) fn format(
         &self,
         name: LeafRef,
         shape: Shape,
         limits: Limits<'_>,
-        sorted: impl Iterator<Item = Number>,
+        number: impl Fn(usize) -> Number,
+        slice: impl Fn(usize) -> u64,
     ) -> Leaf<'_> {
         let leaf = list::Leaves::leaf(self, name);
         let (header, border) = Header::new(limits, shape);
-        // SAFETY: the leaf's lines are the caller's alone until it is published: fresh, or freed by the epochs.
+        let slices = (header.low_slice, header.high_slice);
+        let (sorted, numbers_at) = (usize::from(shape.sorted), shape.numbers_at() * LINE_BYTES);
+        // SAFETY: the leaf's lines are the caller's alone until it is published: fresh, or freed by the epochs. Its shape has room
+        // for all parts.
         unsafe {
             leaf.at.cast::<Header<Shape>>().write(header);
             leaf.at.add(LINE_BYTES).cast::<Border>().write(border);
-            let rest = shape.lines() - FIXED_LINES;
-            leaf.at.add(FIXED_LINES * LINE_BYTES).write_bytes(0, rest * LINE_BYTES);
+            leaf.at.add(numbers_at).write_bytes(0, shape.lines() * LINE_BYTES - numbers_at);
+            if shape.is_guided() {
+                let guides = Guides::of(sorted, &slice);
+                let codes = leaf.at.add(leaf.codes_at());
+                for (at, code) in guides.codes(sorted, slices, &slice).enumerate() {
+                    codes.add(at).write(code);
+                }
+                leaf.at.add(FIXED_LINES * LINE_BYTES).cast::<Guides>().write(guides);
+            }
         }
-        for (place, number) in leaf.numbers()[usize::from(shape.fresh)..].iter().zip(sorted) {
+        let places = leaf.numbers()[usize::from(shape.fresh)..].iter();
+        for (at, place) in places.take(sorted).enumerate() {
             // Relaxed: published with the leaf.
-            place.store(number, Relaxed);
+            place.store(number(at), Relaxed);
         }
         leaf
     }
@@ -611,13 +624,36 @@ impl<'g> Leaf<'g> {
     /// Fresh numbers, then sorted ones.
     #[inline(always)]
     fn numbers(self) -> &'g [AtomicU32] {
-        // SAFETY: a leaf has as many numbers behind its first two lines as its shape says (M2), only touched as atomics.
+        let shape = self.shape();
+        // SAFETY: a leaf has as many numbers, from there on, as its shape says (M2), only touched as atomics.
         unsafe {
             core::slice::from_raw_parts(
-                self.at.add(FIXED_LINES * LINE_BYTES).cast::<AtomicU32>(),
-                self.shape().numbers(),
+                self.at.add(shape.numbers_at() * LINE_BYTES).cast::<AtomicU32>(),
+                shape.numbers(),
             )
         }
+    }
+
+    /// Where the codes are, in bytes.
+    #[inline(always)]
+    fn codes_at(self) -> usize {
+        let shape = self.shape();
+        shape.numbers_at() * LINE_BYTES + shape.numbers() * size_of::<Number>()
+    }
+
+    /// What the leaf says of its sorted keys, if it has guides and codes.
+    #[inline(always)]
+    pub(super) fn guided(self) -> Option<Guided<'g>> {
+        let header = list::Leaf::header(self);
+        // SAFETY: the shape says that guides and a code for each sorted number were written there (M2); they never change.
+        header.shape.is_guided().then(|| unsafe {
+            let codes = self.at.add(self.codes_at());
+            Guided {
+                guides: &*self.at.add(FIXED_LINES * LINE_BYTES).cast::<Guides>(),
+                codes: core::slice::from_raw_parts(codes, usize::from(header.shape.sorted)),
+                limits: (header.low_slice, header.high_slice),
+            }
+        })
     }
 
     /// How many numbers are sorted.
@@ -684,28 +720,34 @@ impl<'g> Leaf<'g> {
     /// Asks for the lines that an insertion needs: the header, and those of fresh numbers.
     #[inline(always)]
     pub(super) fn ask(self) {
-        for line in [0, FIXED_LINES, FIXED_LINES + 1, FIXED_LINES + 2] {
+        self.ask_lines([0, NUMBERS_AT, NUMBERS_AT + 1, NUMBERS_AT + 2]);
+    }
+
+    /// Asks for the lines that a walk needs first: the header, guides, and the first of the fresh numbers.
+    #[inline(always)]
+    pub(super) fn ask_guides(self) {
+        self.ask_lines([0, FIXED_LINES, FIXED_LINES + 1, NUMBERS_AT]);
+    }
+
+    #[inline(always)]
+    fn ask_lines(self, lines: [usize; 4]) {
+        for line in lines {
             prefetch(self.at.wrapping_add(line * LINE_BYTES));
         }
     }
 
-    /// Asks for the lines that a walk needs that comes in at the start of a large leaf.
-    pub(super) fn ask_start(self) {
-        self.ask();
-        prefetch(self.at.wrapping_add((FIXED_LINES + 3) * LINE_BYTES));
-    }
-
-    /// Asks for the sorted number and the fifteen behind it.
+    /// Asks for the line of a sorted number.
     #[inline(always)]
     pub(super) fn ask_sorted(self, at: usize) {
-        let number = usize::from(self.shape().fresh) + at;
-        prefetch(self.at.wrapping_add((FIXED_LINES + number / LINE_NUMBERS) * LINE_BYTES));
+        let shape = self.shape();
+        let number = usize::from(shape.fresh) + at;
+        prefetch(self.at.wrapping_add((shape.numbers_at() + number / LINE_NUMBERS) * LINE_BYTES));
     }
 
-    /// Where a number is among the sorted ones.
-    pub(super) fn position(self, number: Number) -> Option<usize> {
-        // Relaxed: published with the leaf.
-        self.sorted_numbers().iter().position(|place| place.load(Relaxed) == number)
+    /// Asks for the line of a sorted key's code.
+    #[inline(always)]
+    pub(super) fn ask_code(self, at: usize) {
+        prefetch(self.at.wrapping_add(self.codes_at() + at));
     }
 }
 

@@ -65,6 +65,13 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         entries
     }
 
+    /// Asks for the keys of the fresh entries of a leaf, as far as the slice that they are sorted by.
+    #[inline]
+    pub(super) fn ask_fresh(&self, leaf: Leaf<'_>, count: usize) {
+        let key_bytes = leaf.header().prefix_bytes() + 8;
+        (0..count).for_each(|at| self.record(leaf.fresh_at(at)).ask_key(key_bytes));
+    }
+
     /// The fresh entries of a leaf, the first `count` of them, sorted.
     pub(super) fn fresh_entries(&self, leaf: Leaf<'_>, count: usize) -> Vec<Entry> {
         let at = leaf.header().prefix_bytes();
@@ -106,14 +113,41 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         all
     }
 
-    /// Makes a leaf of sorted numbers that nobody else can see.
-    pub(super) fn new_leaf(
+    /// Makes a leaf of sorted entries, which come from a leaf with such a prefix; nobody else can see it.
+    fn new_leaf(
         &self,
         thread: usize,
         limits: Limits<'_>,
-        sorted: &[impl Copy + Into<Number>],
+        (prefix_bytes, sorted): (usize, &[Entry]),
     ) -> Result<Leaf<'_>, AllocError> {
-        let mut shape = Shape::of(sorted.len());
+        let number = |at: usize| sorted[at].number;
+        if limits.prefix_bytes() == prefix_bytes {
+            return self.new_leaf_of(thread, limits, (sorted.len(), number), |at| sorted[at].slice);
+        }
+        self.new_leaf_of_numbers(thread, limits, sorted.len(), number)
+    }
+
+    /// Makes a leaf of so many sorted numbers; as [`new_leaf`](Self::new_leaf).
+    pub(super) fn new_leaf_of_numbers(
+        &self,
+        thread: usize,
+        limits: Limits<'_>,
+        sorted: usize,
+        number: impl Fn(usize) -> Number + Copy,
+    ) -> Result<Leaf<'_>, AllocError> {
+        let prefix_bytes = limits.prefix_bytes();
+        let slice = |at| slice_at(self.record(number(at)).key(), prefix_bytes);
+        self.new_leaf_of(thread, limits, (sorted, number), slice)
+    }
+
+    fn new_leaf_of(
+        &self,
+        thread: usize,
+        limits: Limits<'_>,
+        (sorted, number): (usize, impl Fn(usize) -> Number),
+        slice: impl Fn(usize) -> u64,
+    ) -> Result<Leaf<'_>, AllocError> {
+        let mut shape = Shape::of(sorted);
         let mut shard = self.shards.lock(thread);
         let mut lines = shape.lines();
         let unit = if let Some((unit, found)) = shard.free.pop(lines) {
@@ -128,7 +162,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         shape = shape.in_lines(lines);
         let bytes = lines * crate::mem::LINE_BYTES;
         let name = Memory::name(unit).ok_or(AllocError { bytes })?;
-        Ok(self.memory.format(name, shape, limits, sorted.iter().map(|number| (*number).into())))
+        Ok(self.memory.format(name, shape, limits, number, slice))
     }
 
     /// Gives back a leaf that nobody else has seen.
@@ -166,7 +200,8 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         let all = self.all_entries(leaf, &mut unnamed);
         let limits = self.memory.limits(leaf);
         if all.len() <= MOST_SORTED {
-            let new = self.new_leaf(pinned.thread, limits, &all)?;
+            let before = leaf.header().prefix_bytes();
+            let new = self.new_leaf(pinned.thread, limits, (before, &all))?;
             self.list.renew(&self.memory, (leaf, locked), new);
         } else {
             self.split(pinned, (leaf, locked), &all, garbage)?;
@@ -193,8 +228,9 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         let halves = || {
             let left = Limits { high: Some((border, anchor)), ..limits };
             let right = Limits { low: (border, anchor), ..limits };
-            let left = self.new_leaf(thread, left, &all[..cut])?;
-            let right = self.new_leaf(thread, right, &all[cut..]);
+            let before = leaf.header().prefix_bytes();
+            let left = self.new_leaf(thread, left, (before, &all[..cut]))?;
+            let right = self.new_leaf(thread, right, (before, &all[cut..]));
             right.map(|right| (left, right)).inspect_err(|_| self.discard_leaf(thread, left))
         };
         let piece = halves().and_then(|(left, right)| {
@@ -292,7 +328,9 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         if all.len() > MOST_SORTED {
             return;
         }
-        let Ok(merged) = self.new_leaf(pinned.thread, limits, &all) else { return };
+        let number = |at: usize| all[at].number;
+        let merged = self.new_leaf_of_numbers(pinned.thread, limits, all.len(), number);
+        let Ok(merged) = merged else { return };
         let leaves = [left.0, right.0];
         let piece = self.list.merge(&self.memory, left, right, merged);
         garbage.extend(piece.map(Garbage::Prefixes));
@@ -350,12 +388,6 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
             taken &= taken.wrapping_sub(1);
             (slot < SLOTS).then(|| bucket.number(slot))
         })
-    }
-}
-
-impl From<Entry> for Number {
-    fn from(entry: Entry) -> Self {
-        entry.number
     }
 }
 

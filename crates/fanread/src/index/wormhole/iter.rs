@@ -17,13 +17,14 @@
 use core::cmp::Ordering as Order;
 use core::iter::FusedIterator;
 use core::marker::PhantomData;
+use core::ops::Bound;
 
 use super::layout::{LINE_WORDS, SLOTS, SORT_TIE, Tag, Word, sort_number};
 use super::raw::{Leaf, ShortPrefix, read_inline};
 use super::{Pinned, Wormhole};
-use crate::api::{Edge, Key, Ref};
+use crate::api::{Below, Edge, Key, Ref};
 use crate::arch;
-use crate::list::{Leaf as _, Leaves as _};
+use crate::list::{self, Leaf as _, Leaves as _, slice_at};
 use crate::mem::word;
 use crate::sync::epoch::Guard;
 use crate::sync::version::Seen;
@@ -68,9 +69,9 @@ pub(super) struct View<'g, V> {
 }
 
 impl<'g, V> View<'g, V> {
-    /// Makes a view of a leaf; `None` if the leaf is dead.
-    fn of(map: &'g Wormhole<V>, leaf: Leaf<'g>) -> Option<Box<Self>> {
-        let mut view = Box::new(Self {
+    /// A view of nothing yet, before it [`enter`](Self::enter)s the leaf.
+    fn before(leaf: Leaf<'g>) -> Self {
+        Self {
             leaf,
             prefix: leaf.short_prefix(),
             seen: leaf.header().version.begin(),
@@ -84,7 +85,12 @@ impl<'g, V> View<'g, V> {
             pause: 0,
             came_at: None,
             values: PhantomData,
-        });
+        }
+    }
+
+    /// Makes a view of a leaf; `None` if the leaf is dead.
+    fn of(map: &'g Wormhole<V>, leaf: Leaf<'g>) -> Option<Box<Self>> {
+        let mut view = Box::new(Self::before(leaf));
         view.enter(map, leaf).then_some(view)
     }
 
@@ -255,25 +261,44 @@ impl<'g, V> View<'g, V> {
         }
     }
 
-    /// The first place whose key `before` does not accept, or `None` if the order no longer stands.
-    fn seek(&self, map: &'g Wormhole<V>, before: impl Fn(&[u8]) -> bool) -> Option<usize> {
-        let (mut low, mut high) = (0, self.count);
-        while low < high {
-            let middle = low.midpoint(high);
-            let word = self.leaf.word::<V>(slot_in(self.leaf, self.order[middle]));
-            if word.is_free() {
-                return None;
+    /// The first place whose key is not below, or `None` if the order no longer stands.
+    fn seek(&self, map: &'g Wormhole<V>, below: Below<'_>) -> Option<usize> {
+        let (leaf, header) = (self.leaf, self.leaf.header());
+        let slot = |at: usize| slot_in(leaf, self.order[at]);
+        // Short keys are mostly numbers.
+        let guess = header.shape.inline.then(|| {
+            let slice = slice_at(below.edge, header.prefix_bytes());
+            let reach = header.high_slice.saturating_sub(header.low_slice);
+            list::share(slice.saturating_sub(header.low_slice), reach, self.count)
+        });
+        let ask = |places: &[usize]| {
+            // Among the last few places the entry is, with its value.
+            let has_values = header.shape.inline && Leaf::has_values::<V>();
+            let is_last = places.len() < list::ROUND;
+            for at in places {
+                leaf.prefetch_slot(slot(*at), has_values, is_last);
             }
-            if before(&map.key_of(&self.prefix, word)) {
-                low = middle + 1;
-            } else {
-                high = middle;
+            if !header.shape.inline {
+                places.iter().for_each(|at| map.prefetch_entry(leaf.word::<V>(slot(*at))));
             }
-        }
-        self.still_stands().then_some(low)
+        };
+        let is_below = |at| {
+            let word = leaf.word::<V>(slot(at));
+            (!word.is_free()).then(|| below.has(&map.key_of(&self.prefix, word)))
+        };
+        let place = list::rank(0..self.count, guess, ask, is_below)?;
+        self.still_stands().then_some(place)
     }
 
-    /// The place of `key` by its hash, if it is there: no other key's record has to be read.
+    /// As [`seek`](Self::seek), by the edge's hash if it is a key of the leaf: then no other key's record has to be read.
+    fn place(&self, map: &'g Wormhole<V>, tag: Tag, below: Below<'_>) -> Option<usize> {
+        match self.place_of(map, below.edge, tag) {
+            Some(at) => Some(at + usize::from(below.has(below.edge))),
+            None => self.seek(map, below),
+        }
+    }
+
+    /// The place of `key` by its hash, if it is there.
     fn place_of(&self, map: &'g Wormhole<V>, key: &[u8], tag: Tag) -> Option<usize> {
         let form = Wormhole::<V>::form(self.leaf, key, tag);
         let (slot, _) = map.look_locked(self.leaf, key, tag, form)?;
@@ -309,7 +334,7 @@ impl<'g, V> View<'g, V> {
                 return true;
             }
             // A merge has put entries in front that have been yielded already.
-            if let Some(from) = self.seek(map, |key| key < border) {
+            if let Some(from) = self.seek(map, Below::key(border)) {
                 (self.from, self.came_at) = (from, Some(here));
                 return true;
             }
@@ -333,7 +358,7 @@ impl<'g, V> View<'g, V> {
             if leaf.border().high == here {
                 return true;
             }
-            if let Some(to) = self.seek(map, |key| key < border) {
+            if let Some(to) = self.seek(map, Below::key(border)) {
                 (self.to, self.came_at) = (to, Some(here));
                 return true;
             }
@@ -346,7 +371,7 @@ impl<'g, V> View<'g, V> {
 fn prefetch_slots<V>(leaf: Leaf<'_>, slots: &[u8]) {
     let has_values = leaf.header().shape.inline && Leaf::has_values::<V>();
     for slot in slots {
-        leaf.prefetch_slot(usize::from(*slot), has_values);
+        leaf.prefetch_slot(usize::from(*slot), has_values, true);
     }
 }
 
@@ -380,19 +405,14 @@ impl<'g, V> Course<'g, V> {
         }
     }
 
-    /// A view of the leaf of `key`, or of the first leaf, and the key's tag.
-    fn view_at(&self, key: Option<&[u8]>) -> Option<(Box<View<'g, V>>, Option<Tag>)> {
+    /// A view of the leaf where a walk begins that has keys below it, and its place there; `None` in a map that never had an entry.
+    fn view_at(&self, below: Below<'_>) -> Option<(Box<View<'g, V>>, usize)> {
         loop {
-            let (leaf, tag) = match key {
-                None => (self.map.list.first(&self.map.memory)?, None),
-                Some(key) => {
-                    let (tag, hint) = self.map.hint(key, self.guard)?;
-                    hint.leaf.prefetch_order::<V>();
-                    (self.map.list.leaf_of(&self.map.memory, key, hint), Some(tag))
-                }
-            };
-            if let Some(view) = View::of(self.map, leaf) {
-                return Some((view, tag));
+            let (leaf, tag) = self.map.leaf_at(below.edge, self.guard)?;
+            if let Some(view) = View::of(self.map, leaf)
+                && let Some(place) = view.place(self.map, tag, below)
+            {
+                return Some((view, place));
             }
         }
     }
@@ -400,27 +420,23 @@ impl<'g, V> Course<'g, V> {
     /// Makes the first view from the front, or the first after the leaf has changed under the one before.
     #[cold]
     fn start_front(&mut self) {
-        let key = match &self.start {
-            Edge::Open => None,
-            Edge::Included(key) | Edge::Excluded(key) => Some(&**key),
+        let found = match Below::bound::<true>(self.start.bound()) {
+            Some(below) => self.view_at(below),
+            None => loop {
+                let Some(first) = self.map.list.first(&self.map.memory) else { break None };
+                // If not, the first leaf has just been replaced.
+                if let Some(view) = View::of(self.map, first) {
+                    break Some((view, 0));
+                }
+            },
         };
-        loop {
-            let Some((mut view, tag)) = self.view_at(key) else {
-                self.ended = true;
-                return;
-            };
-            let present = key.zip(tag).and_then(|(key, tag)| view.place_of(self.map, key, tag));
-            let from = match present {
-                Some(at) => Some(at + usize::from(matches!(self.start, Edge::Excluded(_)))),
-                None => view.seek(self.map, |key| self.start.starts_after(key)),
-            };
-            if let Some(from) = from {
-                view.from = from;
-                view.prefetch(self.map, from);
-                self.front = Some(view);
-                break;
-            }
-        }
+        let Some((mut view, from)) = found else {
+            self.ended = true;
+            return;
+        };
+        view.from = from;
+        view.prefetch(self.map, from);
+        self.front = Some(view);
         // From now on each end has to know where the other is.
         self.note_back();
     }
@@ -428,29 +444,25 @@ impl<'g, V> Course<'g, V> {
     /// Makes the first view from the back, or the first after the leaf has changed under the one before.
     #[cold]
     fn start_back(&mut self) {
-        loop {
-            let view = match &self.end {
-                Edge::Open => match self.map.list.last(&self.map.memory, self.guard) {
-                    Some(last) => match View::of(self.map, last) {
-                        Some(view) => Some(view),
-                        // The last leaf has just been replaced.
-                        None => continue,
-                    },
-                    None => None,
-                },
-                Edge::Included(key) | Edge::Excluded(key) => {
-                    self.view_at(Some(key)).map(|(view, _)| view)
+        let found = match Below::bound::<false>(self.end.bound()) {
+            Some(below) => self.view_at(below),
+            None => loop {
+                let Some(last) = self.map.list.last(&self.map.memory, self.guard) else {
+                    break None;
+                };
+                // As above.
+                if let Some(view) = View::of(self.map, last) {
+                    let count = view.count;
+                    break Some((view, count));
                 }
-            };
-            let Some(mut view) = view else {
-                self.ended = true;
-                break;
-            };
-            if let Some(to) = view.seek(self.map, |key| !self.end.ends_before(key)) {
+            },
+        };
+        match found {
+            Some((mut view, to)) => {
                 view.to = to;
                 self.back = Some(view);
-                break;
             }
+            None => self.ended = true,
         }
         // From now on each end has to know where the other is.
         self.note_front();
@@ -597,6 +609,57 @@ impl<'g, V> Course<'g, V> {
                 self.end = Edge::Excluded((*key).into());
             }
             return Some((key, value));
+        }
+    }
+}
+
+impl<V> Wormhole<V> {
+    /// The leaf of a key, with its order asked for, and the key's tag; `None` in a map that never had an entry.
+    fn leaf_at(&self, key: &[u8], guard: &Guard) -> Option<(Leaf<'_>, Tag)> {
+        let (tag, hint) = self.hint(key, guard)?;
+        hint.leaf.prefetch_order::<V>();
+        Some((self.list.leaf_of(&self.memory, key, hint), tag))
+    }
+}
+
+impl<V> Pinned<'_, V> {
+    /// The entry next to a bound, on the way up or down: as a range finds it that asks for nothing behind it.
+    fn beside<const UP: bool>(&self, below: Below<'_>) -> Option<(Key<'_>, Ref<'_, V>)> {
+        let map = self.map;
+        loop {
+            let (leaf, tag) = map.leaf_at(below.edge, &self.guard)?;
+            let mut view = View::before(leaf);
+            if !view.enter(map, leaf) {
+                continue;
+            }
+            let Some(place) = view.place(map, tag, below) else { continue };
+            *(if UP { &mut view.from } else { &mut view.to }) = place;
+            while view.from == view.to {
+                if !(if UP { view.go_on(map) } else { view.go_back(map) }) {
+                    return None;
+                }
+            }
+            let at = if UP { view.from } else { view.to - 1 };
+            // If not, the leaf has changed.
+            if view.copy(map, at..at + 1) {
+                return Some(view.entry(map, at));
+            }
+        }
+    }
+
+    /// The first entry from a bound on.
+    pub(super) fn first_from(&self, bound: Bound<&[u8]>) -> Option<(Key<'_>, Ref<'_, V>)> {
+        match Below::bound::<true>(bound) {
+            Some(below) => self.beside::<true>(below),
+            None => Range::new(self, Edge::Open, Edge::Open, false).next(),
+        }
+    }
+
+    /// The last entry up to a bound.
+    pub(super) fn last_up_to(&self, bound: Bound<&[u8]>) -> Option<(Key<'_>, Ref<'_, V>)> {
+        match Below::bound::<false>(bound) {
+            Some(below) => self.beside::<false>(below),
+            None => Range::new(self, Edge::Open, Edge::Open, false).next_back(),
         }
     }
 }

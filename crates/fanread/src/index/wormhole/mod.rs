@@ -292,4 +292,8 @@ crate::api::ordered_map_methods! {
             52 or 58 for a leaf of some 150 entries, 32 entries ahead and in the next leaf; where keys are in records, \
             one or two lines for each, 16 ahead. Reads backwards fetch a leaf when they come to it. Each leaf is seen as \
             it was at one instant.",
+    bound: "Three waits to begin: a node of the prefix table, mostly cached; the leaf's first line and the four of its order; and up to \
+            eight of its lines at once. Another round of up to eight or, where keys are in records, mostly two more, of which \
+            each is a wait for lines and one for records. A bound that is a key in a record is found as by a [`get`](Self::get). \
+            If entries were added since the leaf was last in order, all of it is read.",
 }

@@ -262,12 +262,12 @@ impl<'g> Leaf<'g> {
         }
     }
 
-    /// Asks for the word of a slot, and for the value beside it in a leaf that has values.
+    /// Asks for the word of a slot, and in a leaf that has values, if it is `with_value`, for the value beside it.
     #[inline(always)]
-    pub(super) fn prefetch_slot(self, slot: Slot, has_values: bool) {
+    pub(super) fn prefetch_slot(self, slot: Slot, has_values: bool, with_value: bool) {
         let at = FIXED_LINES + slot / LINE_WORDS * (1 + usize::from(has_values));
         arch::prefetch(self.at.wrapping_add(at * LINE_BYTES));
-        if has_values {
+        if has_values && with_value {
             arch::prefetch(self.at.wrapping_add((at + 1) * LINE_BYTES));
         }
     }
