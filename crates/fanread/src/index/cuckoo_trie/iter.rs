@@ -22,8 +22,17 @@ use crate::api::{Edge, Key, Ref};
 use crate::arch::{Baseline, Lanes};
 use crate::sync::epoch::Guard;
 
-/// Entries of the first piece of a range. Most ranges are short: what is fetched beyond their end is in vain.
+/// Entries of the first piece of a range of which nobody knows how long it is: what is fetched beyond its end is in vain.
 const FIRST_PIECE: usize = if cfg!(any(shuttle, small_leaves)) { 2 } else { 32 };
+
+/// Entries of the largest first piece, of a range that is expected to be as long.
+const MOST_FIRST: usize = if cfg!(any(shuttle, small_leaves)) { 5 } else { 128 };
+
+/// Entries by which lengths of ranges are counted.
+const COUNTED: usize = if cfg!(any(shuttle, small_leaves)) { 2 } else { 8 };
+
+/// So many times as many entries are a long range.
+pub(super) const LONG: u32 = 32;
 
 /// Entries of the pieces after that.
 const PIECE: usize = if cfg!(any(shuttle, small_leaves)) { 2 } else { 16 };
@@ -34,8 +43,9 @@ const LEFT: usize = if cfg!(any(shuttle, small_leaves)) { 1 } else { 8 };
 /// One end of a range.
 struct Side<'g> {
     walk: Walk,
-    /// Entries of the first piece.
-    first_piece: usize,
+    /// Entries that are expected to be taken; 0: nobody knows.
+    expected: usize,
+    taken: usize,
     /// The next entries, from `at` on.
     ahead: Vec<Leaf>,
     at: usize,
@@ -52,10 +62,11 @@ struct Side<'g> {
 }
 
 impl<'g> Side<'g> {
-    fn new(first_piece: usize) -> Self {
+    fn new(expected: usize) -> Self {
         Self {
             walk: Walk::default(),
-            first_piece,
+            expected,
+            taken: 0,
             ahead: Vec::new(),
             at: 0,
             last: None,
@@ -75,11 +86,14 @@ impl<'g> Side<'g> {
         direction: Direction,
         edge: &Edge,
     ) -> Option<Leaf> {
-        if self.ahead.len() - self.at <= LEFT && !self.is_done {
+        let left = self.ahead.len() - self.at;
+        let is_expected = self.expected == 0 || self.taken + left < self.expected;
+        if left <= LEFT && !self.is_done && (left == 0 || is_expected) {
             self.refill(map, guard, direction, edge);
         }
         let leaf = self.ahead.get(self.at).copied()?;
         self.at += 1;
+        self.taken += 1;
         Some(leaf)
     }
 
@@ -151,7 +165,10 @@ impl<'g> Side<'g> {
         let ground = Ground { memory: &map.memory, secret: &map.secret, trie, reach_bytes };
         let Self { walk, ahead, .. } = self;
         if let Some(start) = start {
-            let limit = self.first_piece;
+            let limit = match self.expected.saturating_sub(self.taken) {
+                0 => FIRST_PIECE,
+                expected => expected.min(MOST_FIRST),
+            };
             ahead.reserve(3 * limit);
             return walk.collect::<V>(&ground, lanes, direction, start, limit, ahead);
         }
@@ -239,7 +256,8 @@ pub struct Range<'g, V> {
 
 impl<'g, V> Range<'g, V> {
     pub(super) fn new(pinned: &'g Pinned<'_, V>, start: Edge, end: Edge, ended: bool) -> Self {
-        let (front, back) = (Side::new(FIRST_PIECE), Side::new(FIRST_PIECE));
+        let expected = COUNTED * pinned.map.lengths.expected();
+        let (front, back) = (Side::new(expected), Side::new(expected));
         Self { map: pinned.map, guard: &pinned.guard, start, end, front, back, ended }
     }
 
@@ -295,6 +313,12 @@ impl<V> DoubleEndedIterator for Range<'_, V> {
         self.ended = entry.is_none();
         self.back.last = leaf;
         entry
+    }
+}
+
+impl<V> Drop for Range<'_, V> {
+    fn drop(&mut self) {
+        self.map.lengths.note(self.front.taken.max(self.back.taken).div_ceil(COUNTED));
     }
 }
 

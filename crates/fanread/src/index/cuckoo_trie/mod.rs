@@ -44,6 +44,7 @@ use self::raw::{FreeLines, Memory, Trie};
 use self::state::Secret;
 use crate::api::{MemoryUsage, Options, OwnsAndTakes};
 use crate::arch::Avx512;
+use crate::batch::lengths::Lengths;
 use crate::hash::prefix::Seed;
 use crate::mem::{self, word};
 use crate::prefix::{self, LeafRef, PrefixTable};
@@ -96,6 +97,8 @@ pub struct CuckooTrie<V> {
     memory: Memory,
     /// The kernels this processor has beyond the baseline.
     avx512: Option<Avx512>,
+    /// How long ranges were lately.
+    lengths: Lengths<{ iter::LONG }>,
     secret: Secret,
     table: PrefixTable,
     /// Whoever holds it changes links between tries, and the table.
@@ -141,6 +144,7 @@ impl<V> CuckooTrie<V> {
         Self {
             memory: Memory::new(),
             avx512: Avx512::detect(),
+            lengths: Lengths::new(),
             secret: Secret::new(table.seed()),
             table,
             structure: Lock::new(writer),
