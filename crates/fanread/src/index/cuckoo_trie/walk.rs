@@ -716,7 +716,7 @@ impl Ground<'_> {
     #[inline(always)]
     fn ask(&self, state: State, parent: u32, leaves: u32) -> Asked {
         let Home { first, tag, .. } = self.trie.home(state);
-        self.trie.prefetch_bucket(first);
+        self.trie.prefetch_bucket_many(first);
         Asked { state, parent, leaves, bucket: first, name: Head::first(tag) }
     }
 
