@@ -15,6 +15,7 @@
 //! PAPER: section 5.1 looks for a place from the primary bucket only; beginning at both doubles the ways out. All its
 //! entries have one slot.
 
+use super::bucket::Bucket;
 use super::layout::{Form, Head, Home, Leaf, NoRoom, Node, Place};
 use super::raw::Trie;
 use super::state::State;
@@ -147,15 +148,7 @@ fn move_near(trie: Trie<'_>, buckets: &[u32], is_short: bool, keep: Option<Head>
     }
     for (at, number) in buckets.iter().enumerate() {
         let bucket = trie.bucket(*number);
-        let stays = keep.filter(|_| at == 0);
-        let mut wanted = bucket.crowd().with(is_short);
-        if let Some(head) = stays {
-            wanted = wanted.without(head.is_short());
-        }
-        for (slot, head) in bucket.nodes() {
-            if stays == Some(head) || !wanted.without(head.is_short()).fits() {
-                continue;
-            }
+        for (slot, head) in movable(bucket, is_short, keep.filter(|_| at == 0)) {
             let other = trie.other(*number, head);
             if other != *number && trie.put(other, head.moved().name(), bucket.form(slot)) {
                 trie.take(Place { bucket: *number, slot });
@@ -164,6 +157,22 @@ fn move_near(trie: Trie<'_>, buckets: &[u32], is_short: bool, keep: Option<Head>
         }
     }
     None
+}
+
+/// The nodes of a bucket of which each would make room for one of such a kind, if it moved. The one that is kept is to be replaced by
+/// the new one, and does not move.
+#[inline(always)]
+fn movable(
+    bucket: &Bucket,
+    is_short: bool,
+    kept: Option<Head>,
+) -> impl Iterator<Item = (u32, Head)> {
+    let mut wanted = bucket.crowd().with(is_short);
+    if let Some(head) = kept {
+        wanted = wanted.without(head.is_short());
+    }
+    let moves = move |head: Head| kept != Some(head) && wanted.without(head.is_short()).fits();
+    bucket.nodes().filter(move |(_, head)| moves(*head))
 }
 
 /// The same by one row of moves.
@@ -186,15 +195,7 @@ fn move_one(trie: Trie<'_>, buckets: &[u32], is_short: bool, keep: Option<Head>)
     while at < count {
         let Step { bucket: number, is_short, .. } = steps[at];
         let bucket = trie.bucket(number.into());
-        let stays = keep.filter(|_| at == 0);
-        let mut wanted = bucket.crowd().with(is_short);
-        if let Some(head) = stays {
-            wanted = wanted.without(head.is_short());
-        }
-        for (slot, head) in bucket.nodes() {
-            if stays == Some(head) || !wanted.without(head.is_short()).fits() {
-                continue;
-            }
+        for (slot, head) in movable(bucket, is_short, keep.filter(|_| at == 0)) {
             let other = trie.other(number.into(), head);
             if is_new(other) && count < SEARCH_BUCKETS {
                 let (from, slot, is_short) = (at as u16, slot as u8, head.is_short());

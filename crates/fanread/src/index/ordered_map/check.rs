@@ -145,6 +145,11 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
                 return Err(Broken::new("O6", at("a code is not its key's")));
             }
         }
+        let fresh = 0..leaf.fresh();
+        let codes = fresh.map(|at| slice_at(self.record(leaf.fresh_at(at)).key(), prefix_bytes));
+        if !codes.map(|slice| leaf.group().code(slice)).eq(leaf.fresh_codes(leaf.fresh())) {
+            return Err(Broken::new("O6", at("a fresh code is not its key's")));
+        }
         let mut last: Option<&[u8]> = None;
         for place in 0..leaf.sorted() + leaf.fresh() {
             let is_sorted = place < leaf.sorted();

@@ -8,12 +8,13 @@
 //!
 //! A *slice* is what it is of a leaf's borders: eight bytes behind the prefix that all keys of the leaf share, big-endian. A walk that
 //! comes in at a key counts the guides below it, and so knows its group; there it counts the codes below its own. Only keys of the
-//! same code have to be read, one in sixteen or so if keys are spread evenly within groups.
+//! same code have to be read, one in sixteen or so if keys are spread evenly within groups. *Fresh* keys have a code in the leaf as if
+//! it were one group.
 //!
 //! # Invariants
 //!
 //! * **O5** Guide `i` is the slice of the sorted key `(i + 1) * step`; guides of groups that are not there have all bits set.
-//! * **O6** The code of a sorted key is what [`Group::code`] makes of its slice, in its group.
+//! * **O6** The code of a sorted key is what [`Group::code`] makes of its slice, in its group; that of a fresh key, in the whole leaf.
 //!
 //! `check.rs` verifies them.
 
@@ -46,9 +47,9 @@ const _: () = assert!(size_of::<Guides>() == GUIDE_LINES * LINE_BYTES);
 const _: () =
     assert!(step(2 * MOST_SORTED) <= u8::MAX as usize, "keys of a group are counted in a byte");
 
-/// A group of sorted keys, between two guides.
-#[derive(Clone, Copy)]
-struct Group {
+/// A group of keys, between two guides or borders.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Group {
     low: u64,
     /// How far the group's last possible slice is from the first.
     reach: u64,
@@ -56,13 +57,13 @@ struct Group {
 
 impl Group {
     #[inline(always)]
-    fn new(low: u64, high: u64) -> Self {
+    pub(super) fn new(low: u64, high: u64) -> Self {
         Self { low, reach: high.saturating_sub(low) }
     }
 
     /// The byte for a slice: the upper bits of how far it is behind the guide. A higher slice has no lower code.
     #[inline(always)]
-    fn code(self, slice: u64) -> u8 {
+    pub(super) fn code(self, slice: u64) -> u8 {
         let behind = slice.saturating_sub(self.low).min(self.reach);
         let unused = (self.reach | u64::from(u8::MAX)).leading_zeros();
         (behind << unused >> (u64::BITS - u8::BITS)) as u8

@@ -14,7 +14,7 @@ use super::{OrderedMap, Pinned, State};
 use crate::api::{InsertError, LoadError, Outcome, Rule, Written};
 use crate::arch::common_prefix;
 use crate::directory::{Again, Held, Place};
-use crate::list::{Hint, Limits};
+use crate::list::{Hint, Leaf as _, Limits, slice_at};
 use crate::mem::AllocError;
 use crate::mem::boxed;
 use crate::mem::word::Word;
@@ -199,7 +199,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
                     continue;
                 };
                 let (leaf, locked) = self.list.lock_leaf(&self.memory, key, known);
-                if leaf.push(number) {
+                if leaf.push(number, slice_at(key, leaf.header().prefix_bytes())) {
                     return Ok((number, leaf, locked));
                 }
                 self.add_shards();

@@ -20,11 +20,16 @@ use super::layout::{FEW_FRESH, LINE_NUMBERS};
 use super::raw::{Leaf, Number, Record, Stored, read_value};
 use super::{OrderedMap, Pinned, State};
 use crate::api::{Below, Edge, Key, Ref};
+use crate::hash::mix::stream;
 use crate::list::{self, Leaf as _, Leaves as _, slice_at};
 use crate::sync::shim::AtomicU32;
 
 /// Records asked for ahead: at first, more with each entry, at most. Whoever wants one entry is not to pay for many.
 const AHEAD: (usize, usize, usize) = (2, 3, 18);
+
+/// Of so many bounds in a leaf with more than a few fresh entries, one brings them into order for all, as every walk does. That takes
+/// some twenty times as long as what a bound saves by it.
+const PATIENCE: u64 = 16;
 
 /// Sorted entries before the end of a leaf at which a walk asks for the first lines of the next one.
 const NEAR_END: usize = 2 * AHEAD.2;
@@ -60,11 +65,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         let leaf = match below {
             None if UP => map.list.first(&map.memory)?,
             None => map.list.last(&map.memory, &pinned.guard)?,
-            Some(Below { edge, .. }) => {
-                let hint = map.hint(edge, map.list.table.probe(edge, &pinned.guard))?;
-                hint.leaf.ask_guides();
-                map.list.leaf_of(&map.memory, edge, hint)
-            }
+            Some(Below { edge, .. }) => pinned.leaf_at(edge)?,
         };
         let mut walk = Self {
             leaf,
@@ -258,6 +259,12 @@ impl<'g, const UP: bool> Walk<'g, UP> {
     }
 }
 
+/// Whether of two records that a leaf got one after the other the later one comes first: it has the nearer key, or the same.
+#[inline(always)]
+fn comes_first<const UP: bool>(later: &[u8], earlier: &[u8]) -> bool {
+    if UP { later <= earlier } else { later >= earlier }
+}
+
 /// How many sorted keys of a leaf are below.
 fn rank<V: ?Sized + Stored>(map: &OrderedMap<V>, leaf: Leaf<'_>, below: Below<'_>) -> usize {
     let slice = slice_at(below.edge, leaf.header().prefix_bytes());
@@ -279,16 +286,95 @@ fn rank<V: ?Sized + Stored>(map: &OrderedMap<V>, leaf: Leaf<'_>, below: Below<'_
 }
 
 impl<V: ?Sized + Stored> Pinned<'_, V> {
+    /// The leaf of a key, with the lines asked for that a walk needs first; `None` in a map that never had an entry.
+    fn leaf_at(&self, key: &[u8]) -> Option<Leaf<'_>> {
+        let map = self.map;
+        let hint = map.hint(key, map.list.table.probe(key, &self.guard))?;
+        hint.leaf.ask_guides();
+        Some(map.list.leaf_of(&map.memory, key, hint))
+    }
+
+    /// The entry next to a bound, on the way up or down.
+    fn beside<const UP: bool>(&self, bound: Bound<&[u8]>) -> Option<(Key<'_>, Ref<'_, V>)> {
+        let found = match Below::bound::<UP>(bound) {
+            Some(below) => self.beside_quickly::<UP>(below),
+            None => None,
+        };
+        let found = match found {
+            None => Walk::<UP>::new(self, bound, (1, 1))?.next(self)?,
+            Some(record) => (record.key(), Ref::new(read_value(record.word()))),
+        };
+        Some((Key::long(found.0), found.1))
+    }
+
+    /// The record of that entry, if it is in the leaf where the bound belongs and nobody is at work on it: of the sorted records the
+    /// next one, or of the fresh ones that which comes before it. Of many fresh ones few are read.
+    #[inline]
+    fn beside_quickly<const UP: bool>(&self, below: Below<'_>) -> Option<Record<'_, V>> {
+        let map = self.map;
+        let leaf = self.leaf_at(below.edge)?;
+        let count = leaf.fresh();
+        let slice = slice_at(below.edge, leaf.header().prefix_bytes());
+        if count > FEW_FRESH && stream(slice, 0).is_multiple_of(PATIENCE) {
+            return None;
+        }
+        leaf.ask_fresh(count);
+        let at = rank(map, leaf, below);
+        let place = if UP { Some(at).filter(|at| *at < leaf.sorted()) } else { at.checked_sub(1) };
+        let sorted = place.map(|at| map.record(leaf.sorted_at(at)));
+        if let Some(record) = sorted {
+            record.ask(8);
+        }
+        let fresh = self.fresh_beside::<UP>(leaf, count, below);
+        let record = match (sorted, fresh) {
+            (Some(sorted), Some(fresh)) if comes_first::<UP>(fresh.key(), sorted.key()) => fresh,
+            (Some(record), _) | (None, Some(record)) => record,
+            (None, None) => return None,
+        };
+        (record.state() == State::Live).then_some(record)
+    }
+
+    /// Of the first `count` fresh records of a leaf, the one next to a bound.
+    #[inline]
+    fn fresh_beside<'g, const UP: bool>(
+        &'g self,
+        leaf: Leaf<'g>,
+        count: usize,
+        below: Below<'_>,
+    ) -> Option<Record<'g, V>> {
+        let map = self.map;
+        let code = leaf.group().code(slice_at(below.edge, leaf.header().prefix_bytes()));
+        // Those of the bound's code can be on either side of it; of the others on its side, those with the next code come first.
+        let is_beyond = |other: u8| if UP { other > code } else { other < code };
+        let beyond = leaf.fresh_codes(count).filter(|other| is_beyond(*other));
+        let next = if UP { beyond.min() } else { beyond.max() };
+        let mut first: Option<Record<'g, V>> = None;
+        for wanted in [Some(code), next] {
+            let codes = leaf.fresh_codes(count).enumerate();
+            for (at, _) in codes.filter(|(_, code)| Some(*code) == wanted) {
+                let record = map.record(leaf.fresh_at(at));
+                let is_to_come = below.has(record.key()) != UP;
+                if is_to_come
+                    && first.is_none_or(|first| comes_first::<UP>(record.key(), first.key()))
+                {
+                    first = Some(record);
+                }
+            }
+            if first.is_some() {
+                break;
+            }
+        }
+        first
+    }
+
     /// The first entry from a bound on.
     pub(super) fn first_from(&self, bound: Bound<&[u8]>) -> Option<(Key<'_>, Ref<'_, V>)> {
-        let (key, value) = Walk::<true>::new(self, bound, (1, 1))?.next(self)?;
-        Some((Key::long(key), value))
+        self.beside::<true>(bound)
     }
 
     /// The last entry up to a bound.
     pub(super) fn last_up_to(&self, bound: Bound<&[u8]>) -> Option<(Key<'_>, Ref<'_, V>)> {
-        let (key, value) = Walk::<false>::new(self, bound, (1, 1))?.next(self)?;
-        Some((Key::long(key), value))
+        self.beside::<false>(bound)
     }
 
     /// Brings the fresh entries of a leaf into order for all, if nobody else is at work there and there is memory. Returns

@@ -9,9 +9,12 @@
 //!          +---------+---------------------------------------+-----------+-----------------+
 //!  or of strings     | length 16, state 3, apart 1, spare 12 | key       | length 4, value |
 //!                    +---------------------------------------+-----------+-----------------+
-//! leaf     +--------+--------+----------------+---------------+-----------------------+-------+
-//!          | line 0 | line 1 | guides, 2 lines| fresh numbers | sorted numbers        | codes |
-//!          +--------+--------+----------------+---------------+-----------------------+-------+
+//! leaf     +--------+--------+----------------+--------------------+-----------------------+-------+
+//!          | line 0 | line 1 | guides, 2 lines| fresh ones, lines  | sorted numbers        | codes |
+//!          +--------+--------+----------------+--------------------+-----------------------+-------+
+//! fresh    +----------------------+---------------+----------+
+//! line     | numbers 12 x 32 bit  | codes 12 x 8  | unused 4 |
+//!          +----------------------+---------------+----------+
 //! ```
 //!
 //! * A *tag* is 0 if its slot is free, 1 if it is gone, else a byte of the key's hash. The *passers* are a filter of 32 bits of the
@@ -20,7 +23,7 @@
 //! * The value of a record is the word of an inline value, or the address of a box; values without bytes take none. Byte strings
 //!   are in the record, behind the key; long ones *apart*, with their address there. *Spare* are units that the record has beyond
 //!   what it needs.
-//! * A leaf's sorted numbers, and guides and codes (`guides.rs`), which small leaves do not have, never change. New numbers are *fresh*: they are added as they come, right behind the lines that
+//! * A leaf's sorted numbers, and guides and codes (`guides.rs`), which small leaves do not have, never change. New numbers are *fresh*: they are added as they come, with their codes, near the lines that
 //!   a writer reads anyway. Lines 0 and 1 are those of every list of leaves (`list`); `counts` of line 0 has the number of
 //!   fresh ones in its lower half, and in the upper one how many records were removed since the leaf was made.
 
@@ -141,9 +144,12 @@ pub(super) const MERGE_AT: usize = MOST_SORTED / 2;
 
 /// Room for fresh numbers: as many as there are sorted ones, within these limits, and what is left of the last line.
 ///
-/// A leaf is made anew when they are taken, and all of its records are read then: with three lines, a load of long keys took a
+/// A leaf is made anew when they are taken, and all of its records are read then: with three lines of 16, a load of long keys took a
 /// seventh longer than with five, with six an entry takes half a byte more.
 const FRESH: [usize; 2] = if SMALL { [3, 3] } else { [8, 80] };
+
+/// Fresh numbers in a line, with their codes.
+pub(super) const LINE_FRESH: usize = 12;
 
 /// Fresh entries that a reader sorts for itself; more make it bring them into order for all.
 pub(super) const FEW_FRESH: usize = if SMALL { 1 } else { 6 };
@@ -154,8 +160,8 @@ pub(super) const LINE_NUMBERS: usize = 16;
 /// Lines at the start of every leaf.
 pub(super) const FIXED_LINES: usize = 2;
 
-/// Lines before the numbers of a leaf with guides, as most leaves of a map that is not small.
-pub(super) const NUMBERS_AT: usize = FIXED_LINES + GUIDE_LINES;
+/// Lines before the fresh numbers of a leaf with guides, as most leaves of a map that is not small are.
+pub(super) const GUIDED_FRESH_AT: usize = FIXED_LINES + GUIDE_LINES;
 
 /// What never changes in a leaf's life, beside its borders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -163,8 +169,8 @@ pub(super) const NUMBERS_AT: usize = FIXED_LINES + GUIDE_LINES;
 pub(super) struct Shape {
     /// How many numbers are sorted.
     pub(super) sorted: u16,
-    /// For how many fresh ones there is room.
-    pub(super) fresh: u8,
+    /// Lines of fresh numbers.
+    fresh_lines: u8,
     /// Lines of the whole leaf.
     lines: u8,
 }
@@ -172,23 +178,23 @@ pub(super) struct Shape {
 impl Shape {
     /// That of a leaf of so many sorted entries.
     pub(super) fn of(sorted: usize) -> Self {
-        let numbers = sorted + sorted.clamp(FRESH[0], FRESH[1]);
-        let shape = Self { sorted: sorted as u16, fresh: 0, lines: 0 };
-        shape.in_lines(numbers.div_ceil(LINE_NUMBERS) + shape.other_lines())
+        let fresh = sorted.clamp(FRESH[0], FRESH[1]);
+        let shape = Self { sorted: sorted as u16, fresh_lines: 0, lines: 0 };
+        shape.in_lines(shape.other_lines() + fresh.div_ceil(LINE_FRESH))
     }
 
     /// The same in a leaf of so many lines, which are enough.
     pub(super) fn in_lines(self, lines: usize) -> Self {
-        let room = (lines - self.other_lines()) * LINE_NUMBERS - usize::from(self.sorted);
-        let fresh = if SMALL { FRESH[1] } else { room };
-        debug_assert!(fresh >= FRESH[0] && fresh <= room);
-        Self { fresh: fresh as u8, lines: lines as u8, ..self }
+        let fresh_lines = lines - self.other_lines();
+        debug_assert!(fresh_lines > 0);
+        Self { fresh_lines: fresh_lines as u8, lines: lines as u8, ..self }
     }
 
-    /// Lines that have no numbers.
+    /// Lines without fresh numbers.
     fn other_lines(self) -> usize {
-        let codes = if self.is_guided() { usize::from(self.sorted) } else { 0 };
-        self.numbers_at() + codes.div_ceil(LINE_BYTES)
+        let sorted = usize::from(self.sorted);
+        let codes = if self.is_guided() { sorted } else { 0 };
+        self.fresh_at() + sorted.div_ceil(LINE_NUMBERS) + codes.div_ceil(LINE_BYTES)
     }
 
     /// Whether there are guides and codes.
@@ -197,14 +203,27 @@ impl Shape {
         usize::from(self.sorted) > LEAST_GUIDED
     }
 
-    /// Lines before the numbers.
+    /// The line of the first fresh number.
     #[inline(always)]
-    pub(super) fn numbers_at(self) -> usize {
-        if self.is_guided() { NUMBERS_AT } else { FIXED_LINES }
+    pub(super) fn fresh_at(self) -> usize {
+        if self.is_guided() { GUIDED_FRESH_AT } else { FIXED_LINES }
     }
 
-    pub(super) fn numbers(self) -> usize {
-        usize::from(self.sorted) + usize::from(self.fresh)
+    /// The line of the first sorted number.
+    #[inline(always)]
+    pub(super) fn sorted_at(self) -> usize {
+        self.fresh_at() + self.fresh_lines()
+    }
+
+    #[inline(always)]
+    pub(super) fn fresh_lines(self) -> usize {
+        usize::from(self.fresh_lines)
+    }
+
+    /// For how many fresh numbers there is room.
+    #[inline(always)]
+    pub(super) fn fresh(self) -> usize {
+        if SMALL { FRESH[1] } else { self.fresh_lines() * LINE_FRESH }
     }
 
     /// Lines of the whole leaf.
@@ -217,4 +236,4 @@ impl Shape {
 pub(super) const SPARE_LINES: usize = 2;
 
 const _: () = assert!(size_of::<Header<Shape>>() == LINE_BYTES);
-const _: () = assert!(FRESH[1] + (SPARE_LINES + 1) * LINE_NUMBERS <= u8::MAX as usize);
+const _: () = assert!(FRESH[1] <= LINE_FRESH || !SMALL);

@@ -15,10 +15,10 @@
 use core::marker::PhantomData;
 
 use super::bucket::Bucket;
-use super::guides::{Guided, Guides};
+use super::guides::{Group, Guided, Guides};
 use super::layout::{
-    FILLED, FIXED_LINES, FREE, GONE, LINE_NUMBERS, MOST_BLOCKS, NUMBERS_AT, SLOTS, Shape, State,
-    Units, passer, tag_of,
+    FILLED, FIXED_LINES, FREE, GONE, GUIDED_FRESH_AT, LINE_FRESH, LINE_NUMBERS, MOST_BLOCKS, SLOTS,
+    Shape, State, Units, passer, tag_of,
 };
 use crate::api::OwnsAndTakes;
 use crate::arch::{prefetch, prefetch_many};
@@ -33,7 +33,7 @@ use crate::mem::word::{self, Form, Read, Word};
 use crate::prefix::{self, LeafRef};
 use crate::sync::epoch::Unlinked;
 use crate::sync::shim::{
-    AtomicPtr, AtomicU32,
+    AtomicPtr, AtomicU8, AtomicU32,
     Ordering::{Acquire, Relaxed, Release},
 };
 
@@ -165,13 +165,13 @@ impl Memory {
         let leaf = list::Leaves::leaf(self, name);
         let (header, border) = Header::new(limits, shape);
         let slices = (header.low_slice, header.high_slice);
-        let (sorted, numbers_at) = (usize::from(shape.sorted), shape.numbers_at() * LINE_BYTES);
+        let (sorted, fresh_at) = (usize::from(shape.sorted), shape.fresh_at() * LINE_BYTES);
         // SAFETY: the leaf's lines are the caller's alone until it is published: fresh, or freed by the epochs. Its shape has room
         // for all parts.
         unsafe {
             leaf.at.cast::<Header<Shape>>().write(header);
             leaf.at.add(LINE_BYTES).cast::<Border>().write(border);
-            leaf.at.add(numbers_at).write_bytes(0, shape.lines() * LINE_BYTES - numbers_at);
+            leaf.at.add(fresh_at).write_bytes(0, shape.lines() * LINE_BYTES - fresh_at);
             if shape.is_guided() {
                 let guides = Guides::of(sorted, &slice);
                 let codes = leaf.at.add(leaf.codes_at());
@@ -181,8 +181,7 @@ impl Memory {
                 leaf.at.add(FIXED_LINES * LINE_BYTES).cast::<Guides>().write(guides);
             }
         }
-        let places = leaf.numbers()[usize::from(shape.fresh)..].iter();
-        for (at, place) in places.take(sorted).enumerate() {
+        for (at, place) in leaf.sorted_numbers().iter().enumerate() {
             // Relaxed: published with the leaf.
             place.store(number(at), Relaxed);
         }
@@ -612,6 +611,16 @@ impl<'g> list::Leaf<'g> for Leaf<'g> {
     }
 }
 
+/// Fresh numbers, and the codes of their keys.
+#[derive(Debug)]
+#[repr(C, align(64))]
+struct FreshLine {
+    numbers: [AtomicU32; LINE_FRESH],
+    codes: [AtomicU8; LINE_FRESH],
+}
+
+const _: () = assert!(size_of::<FreshLine>() == LINE_BYTES);
+
 /// A removed record in a leaf's counts.
 const ONE_REMOVED: u64 = 1 << 32;
 
@@ -621,24 +630,24 @@ impl<'g> Leaf<'g> {
         list::Leaf::header(self).shape
     }
 
-    /// Fresh numbers, then sorted ones.
+    /// Lines of fresh numbers.
     #[inline(always)]
-    fn numbers(self) -> &'g [AtomicU32] {
+    fn fresh_lines(self) -> &'g [FreshLine] {
         let shape = self.shape();
-        // SAFETY: a leaf has as many numbers, from there on, as its shape says (M2), only touched as atomics.
+        // SAFETY: a leaf has as many such lines, from there on, as its shape says (M2), only touched as atomics.
         unsafe {
             core::slice::from_raw_parts(
-                self.at.add(shape.numbers_at() * LINE_BYTES).cast::<AtomicU32>(),
-                shape.numbers(),
+                self.at.add(shape.fresh_at() * LINE_BYTES).cast::<FreshLine>(),
+                shape.fresh_lines(),
             )
         }
     }
 
-    /// Where the codes are, in bytes.
+    /// Where the codes of sorted keys are, in bytes.
     #[inline(always)]
     fn codes_at(self) -> usize {
         let shape = self.shape();
-        shape.numbers_at() * LINE_BYTES + shape.numbers() * size_of::<Number>()
+        (shape.sorted_at() + usize::from(shape.sorted).div_ceil(LINE_NUMBERS)) * LINE_BYTES
     }
 
     /// What the leaf says of its sorted keys, if it has guides and codes.
@@ -673,7 +682,13 @@ impl<'g> Leaf<'g> {
     #[inline(always)]
     pub(super) fn sorted_numbers(self) -> &'g [AtomicU32] {
         let shape = self.shape();
-        &self.numbers()[usize::from(shape.fresh)..][..usize::from(shape.sorted)]
+        // SAFETY: a leaf has as many numbers, from there on, as its shape says (M2), only touched as atomics.
+        unsafe {
+            core::slice::from_raw_parts(
+                self.at.add(shape.sorted_at() * LINE_BYTES).cast::<AtomicU32>(),
+                usize::from(shape.sorted),
+            )
+        }
     }
 
     /// A sorted number.
@@ -687,20 +702,37 @@ impl<'g> Leaf<'g> {
     #[inline(always)]
     pub(super) fn fresh_at(self, at: usize) -> Number {
         // Relaxed: published by the count.
-        self.numbers()[at].load(Relaxed)
+        self.fresh_lines()[at / LINE_FRESH].numbers[at % LINE_FRESH].load(Relaxed)
     }
 
-    /// Adds a fresh number, if there is room. The caller holds the leaf's lock.
+    /// The codes of the first `count` fresh numbers, which were counted.
+    #[inline(always)]
+    pub(super) fn fresh_codes(self, count: usize) -> impl Iterator<Item = u8> {
+        let codes = self.fresh_lines().iter().flat_map(|line| &line.codes);
+        // Relaxed: as in `fresh_at`.
+        codes.take(count).map(|code| code.load(Relaxed))
+    }
+
+    /// All keys of the leaf as a group.
+    #[inline(always)]
+    pub(super) fn group(self) -> Group {
+        let header = list::Leaf::header(self);
+        Group::new(header.low_slice, header.high_slice)
+    }
+
+    /// Adds a fresh number, the key of which has this slice, if there is room. The caller holds the leaf's lock.
     #[inline]
-    pub(super) fn push(self, number: Number) -> bool {
+    pub(super) fn push(self, number: Number, slice: u64) -> bool {
         let counts = &list::Leaf::header(self).counts;
         // Relaxed: only the holder of the lock adds to it.
         let at = counts.load(Relaxed) as u32 as usize;
-        if at == usize::from(self.shape().fresh) {
+        if at == self.shape().fresh() {
             return false;
         }
-        self.numbers()[at].store(number, Relaxed);
-        // ORDER: Release, pairs with `fresh`. An addition, as others count what they removed.
+        let line = &self.fresh_lines()[at / LINE_FRESH];
+        line.codes[at % LINE_FRESH].store(self.group().code(slice), Relaxed);
+        line.numbers[at % LINE_FRESH].store(number, Relaxed);
+        // ORDER: Release, pairs with `fresh`: number and code are there. An addition, as others count what they removed.
         counts.fetch_add(1, Release);
         true
     }
@@ -717,20 +749,28 @@ impl<'g> Leaf<'g> {
         (list::Leaf::header(self).counts.load(Relaxed) >> 32) as usize
     }
 
-    /// Asks for the lines that an insertion needs: the header, and those of fresh numbers.
+    /// Asks for the lines that an insertion needs: the header, and most of those of fresh numbers.
     #[inline(always)]
     pub(super) fn ask(self) {
-        self.ask_lines([0, NUMBERS_AT, NUMBERS_AT + 1, NUMBERS_AT + 2]);
+        self.ask_lines([0, GUIDED_FRESH_AT]);
+        self.ask_lines([1, 2, 3].map(|line| GUIDED_FRESH_AT + line));
     }
 
     /// Asks for the lines that a walk needs first: the header, guides, and the first of the fresh numbers.
     #[inline(always)]
     pub(super) fn ask_guides(self) {
-        self.ask_lines([0, FIXED_LINES, FIXED_LINES + 1, NUMBERS_AT]);
+        self.ask_lines([0, FIXED_LINES, FIXED_LINES + 1, GUIDED_FRESH_AT]);
+    }
+
+    /// Asks for the lines of the first `count` fresh numbers.
+    #[inline(always)]
+    pub(super) fn ask_fresh(self, count: usize) {
+        let first = self.shape().fresh_at();
+        (0..count.div_ceil(LINE_FRESH)).for_each(|line| self.ask_lines([first + line]));
     }
 
     #[inline(always)]
-    fn ask_lines(self, lines: [usize; 4]) {
+    fn ask_lines<const N: usize>(self, lines: [usize; N]) {
         for line in lines {
             prefetch(self.at.wrapping_add(line * LINE_BYTES));
         }
@@ -739,9 +779,7 @@ impl<'g> Leaf<'g> {
     /// Asks for the line of a sorted number.
     #[inline(always)]
     pub(super) fn ask_sorted(self, at: usize) {
-        let shape = self.shape();
-        let number = usize::from(shape.fresh) + at;
-        prefetch(self.at.wrapping_add((shape.numbers_at() + number / LINE_NUMBERS) * LINE_BYTES));
+        self.ask_lines([self.shape().sorted_at() + at / LINE_NUMBERS]);
     }
 
     /// Asks for the line of a sorted key's code.

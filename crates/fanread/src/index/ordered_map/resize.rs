@@ -65,7 +65,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         entries
     }
 
-    /// Asks for the keys of the fresh entries of a leaf, as far as the slice that they are sorted by.
+    /// Asks for the keys of the first `count` fresh entries of a leaf, as far as the slice that they are sorted by.
     #[inline]
     pub(super) fn ask_fresh(&self, leaf: Leaf<'_>, count: usize) {
         let key_bytes = leaf.header().prefix_bytes() + 8;

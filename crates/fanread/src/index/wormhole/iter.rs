@@ -282,16 +282,28 @@ impl<'g, V> View<'g, V> {
                 places.iter().for_each(|at| map.prefetch_entry(leaf.word::<V>(slot(*at))));
             }
         };
+        let edge = sort_number(below.edge, header.prefix_bytes());
         let is_below = |at| {
             let word = leaf.word::<V>(slot(at));
-            (!word.is_free()).then(|| below.has(&map.key_of(&self.prefix, word)))
+            if word.is_free() {
+                return None;
+            }
+            // Most keys differ in what a word has of them.
+            let number = if word.record().is_none() { word.sort_number() } else { edge };
+            Some(match number.cmp(&edge) {
+                Order::Equal => below.has(&map.key_of(&self.prefix, word)),
+                unequal => unequal.is_lt(),
+            })
         };
         let place = list::rank(0..self.count, guess, ask, is_below)?;
         self.still_stands().then_some(place)
     }
 
-    /// As [`seek`](Self::seek), by the edge's hash if it is a key of the leaf: then no other key's record has to be read.
+    /// As [`seek`](Self::seek); where keys are in records by the edge's hash, if it is a key of the leaf: no other record is read then.
     fn place(&self, map: &'g Wormhole<V>, tag: Tag, below: Below<'_>) -> Option<usize> {
+        if self.leaf.is_inline() {
+            return self.seek(map, below);
+        }
         match self.place_of(map, below.edge, tag) {
             Some(at) => Some(at + usize::from(below.has(below.edge))),
             None => self.seek(map, below),
@@ -616,8 +628,12 @@ impl<'g, V> Course<'g, V> {
 impl<V> Wormhole<V> {
     /// The leaf of a key, with its order asked for, and the key's tag; `None` in a map that never had an entry.
     fn leaf_at(&self, key: &[u8], guard: &Guard) -> Option<(Leaf<'_>, Tag)> {
-        let (tag, hint) = self.hint(key, guard)?;
+        let (tag, probe) = self.probe(key, guard);
+        let hint = self.list.hint(&self.memory, key, probe)?;
         hint.leaf.prefetch_order::<V>();
+        if !hint.leaf.is_inline() {
+            hint.leaf.prefetch::<V>(arch::prefetch, hint.leaf.home_line::<V>(tag));
+        }
         Some((self.list.leaf_of(&self.memory, key, hint), tag))
     }
 }
