@@ -54,10 +54,11 @@ const EXTRA_FILES: &[&str] = &[
     // What who has that map for himself can do with it.
     "index/ordered_map/alone.rs",
     // Its records that were written lately, which only a map that somebody has for himself can use.
-    "index/ordered_map/guides.rs",
     "index/ordered_map/recent.rs",
-    // A bucket of its directory, which takes no unsafe code.
+    // A bucket of its directory and a leaf, as far as they take no unsafe code; what a leaf says of its keys without their records.
     "index/ordered_map/bucket.rs",
+    "index/ordered_map/leaf.rs",
+    "index/ordered_map/guides.rs",
     // The prefix table has nodes in a table where an index has only one kind of bytes.
     "prefix/node.rs",
     // What every ordered map does when memory runs out.

@@ -8,7 +8,7 @@
 //! | file | what |
 //! | --- | --- |
 //! | `layout.rs` | the bytes of a bucket, a record and a leaf |
-//! | `bucket.rs`, `raw.rs` | views over these |
+//! | `bucket.rs`, `leaf.rs`, `raw.rs` | views over these |
 //! | `search.rs` | points |
 //! | `insert.rs`, `remove.rs` | writes |
 //! | `resize.rs` | new leaves, splits and merges; growth of the directory |
@@ -30,6 +30,7 @@ mod guides;
 mod insert;
 mod iter;
 mod layout;
+mod leaf;
 mod raw;
 mod recent;
 mod remove;
@@ -324,7 +325,8 @@ crate::api::ordered_map_methods! {
              records.",
     range: "The fetches of [`lower_bound`](Self::lower_bound) to begin; then a record for each entry, those of the next 16 asked for \
             ahead, and a line for 16 entries.",
-    bound: "Four waits: a node of the prefix table, mostly cached; four lines of a leaf; one or two of its numbers; and up to eight \
-            records at once, among which the entry most likely is. If it is not, as where many keys of a leaf share the eight bytes \
-            behind what all share, one or two more of up to eight records each.",
+    bound: "Four waits: a node of the prefix table, mostly cached; four lines of a leaf; two to four lines of its numbers and codes, and \
+            those of keys that were added lately; the entry's record and seldom another. Where many keys of a leaf share the eight \
+            bytes behind what all share, one or two waits more, for up to eight records each. One bound of 16 in a leaf to which \
+            more than a few keys were added brings them into order.",
 }

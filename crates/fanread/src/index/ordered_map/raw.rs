@@ -15,10 +15,10 @@
 use core::marker::PhantomData;
 
 use super::bucket::Bucket;
-use super::guides::{Group, Guided, Guides};
+use super::guides::{Guided, Guides};
 use super::layout::{
-    FILLED, FIXED_LINES, FREE, GONE, GUIDED_FRESH_AT, LINE_FRESH, LINE_NUMBERS, MOST_BLOCKS, SLOTS,
-    Shape, State, Units, passer, tag_of,
+    FILLED, FIXED_LINES, FREE, GONE, LINE_FRESH, LINE_NUMBERS, MOST_BLOCKS, SLOTS, Shape, State,
+    Units, passer, tag_of,
 };
 use crate::api::OwnsAndTakes;
 use crate::arch::{prefetch, prefetch_many};
@@ -614,25 +614,28 @@ impl<'g> list::Leaf<'g> for Leaf<'g> {
 /// Fresh numbers, and the codes of their keys.
 #[derive(Debug)]
 #[repr(C, align(64))]
-struct FreshLine {
-    numbers: [AtomicU32; LINE_FRESH],
-    codes: [AtomicU8; LINE_FRESH],
+pub(super) struct FreshLine {
+    pub(super) numbers: [AtomicU32; LINE_FRESH],
+    pub(super) codes: [AtomicU8; LINE_FRESH],
 }
 
 const _: () = assert!(size_of::<FreshLine>() == LINE_BYTES);
 
-/// A removed record in a leaf's counts.
-const ONE_REMOVED: u64 = 1 << 32;
-
 impl<'g> Leaf<'g> {
+    /// Asks for the line of a byte of the leaf; it may have fewer.
     #[inline(always)]
-    fn shape(self) -> Shape {
+    pub(super) fn ask_byte(self, at: usize) {
+        prefetch(self.at.wrapping_add(at));
+    }
+
+    #[inline(always)]
+    pub(super) fn shape(self) -> Shape {
         list::Leaf::header(self).shape
     }
 
     /// Lines of fresh numbers.
     #[inline(always)]
-    fn fresh_lines(self) -> &'g [FreshLine] {
+    pub(super) fn fresh_lines(self) -> &'g [FreshLine] {
         let shape = self.shape();
         // SAFETY: a leaf has as many such lines, from there on, as its shape says (M2), only touched as atomics.
         unsafe {
@@ -645,7 +648,7 @@ impl<'g> Leaf<'g> {
 
     /// Where the codes of sorted keys are, in bytes.
     #[inline(always)]
-    fn codes_at(self) -> usize {
+    pub(super) fn codes_at(self) -> usize {
         let shape = self.shape();
         (shape.sorted_at() + usize::from(shape.sorted).div_ceil(LINE_NUMBERS)) * LINE_BYTES
     }
@@ -665,19 +668,6 @@ impl<'g> Leaf<'g> {
         })
     }
 
-    /// How many numbers are sorted.
-    #[inline(always)]
-    pub(super) fn sorted(self) -> usize {
-        usize::from(self.shape().sorted)
-    }
-
-    /// How many are fresh.
-    #[inline(always)]
-    pub(super) fn fresh(self) -> usize {
-        // ORDER: Acquire, pairs with the Release addition in `push`: the numbers counted are there.
-        list::Leaf::header(self).counts.load(Acquire) as u32 as usize
-    }
-
     /// The sorted numbers.
     #[inline(always)]
     pub(super) fn sorted_numbers(self) -> &'g [AtomicU32] {
@@ -689,103 +679,6 @@ impl<'g> Leaf<'g> {
                 usize::from(shape.sorted),
             )
         }
-    }
-
-    /// A sorted number.
-    #[inline(always)]
-    pub(super) fn sorted_at(self, at: usize) -> Number {
-        // Relaxed: published with the leaf.
-        self.sorted_numbers()[at].load(Relaxed)
-    }
-
-    /// A fresh number that was counted.
-    #[inline(always)]
-    pub(super) fn fresh_at(self, at: usize) -> Number {
-        // Relaxed: published by the count.
-        self.fresh_lines()[at / LINE_FRESH].numbers[at % LINE_FRESH].load(Relaxed)
-    }
-
-    /// The codes of the first `count` fresh numbers, which were counted.
-    #[inline(always)]
-    pub(super) fn fresh_codes(self, count: usize) -> impl Iterator<Item = u8> {
-        let codes = self.fresh_lines().iter().flat_map(|line| &line.codes);
-        // Relaxed: as in `fresh_at`.
-        codes.take(count).map(|code| code.load(Relaxed))
-    }
-
-    /// All keys of the leaf as a group.
-    #[inline(always)]
-    pub(super) fn group(self) -> Group {
-        let header = list::Leaf::header(self);
-        Group::new(header.low_slice, header.high_slice)
-    }
-
-    /// Adds a fresh number, the key of which has this slice, if there is room. The caller holds the leaf's lock.
-    #[inline]
-    pub(super) fn push(self, number: Number, slice: u64) -> bool {
-        let counts = &list::Leaf::header(self).counts;
-        // Relaxed: only the holder of the lock adds to it.
-        let at = counts.load(Relaxed) as u32 as usize;
-        if at == self.shape().fresh() {
-            return false;
-        }
-        let line = &self.fresh_lines()[at / LINE_FRESH];
-        line.codes[at % LINE_FRESH].store(self.group().code(slice), Relaxed);
-        line.numbers[at % LINE_FRESH].store(number, Relaxed);
-        // ORDER: Release, pairs with `fresh`: number and code are there. An addition, as others count what they removed.
-        counts.fetch_add(1, Release);
-        true
-    }
-
-    /// Counts a record that was removed; returns how many.
-    pub(super) fn count_removed(self) -> usize {
-        // Relaxed: a figure to decide by.
-        (list::Leaf::header(self).counts.fetch_add(ONE_REMOVED, Relaxed) >> 32) as usize + 1
-    }
-
-    /// How many records were removed since the leaf was made.
-    pub(super) fn removed(self) -> usize {
-        // Relaxed: as above.
-        (list::Leaf::header(self).counts.load(Relaxed) >> 32) as usize
-    }
-
-    /// Asks for the lines that an insertion needs: the header, and most of those of fresh numbers.
-    #[inline(always)]
-    pub(super) fn ask(self) {
-        self.ask_lines([0, GUIDED_FRESH_AT]);
-        self.ask_lines([1, 2, 3].map(|line| GUIDED_FRESH_AT + line));
-    }
-
-    /// Asks for the lines that a walk needs first: the header, guides, and the first of the fresh numbers.
-    #[inline(always)]
-    pub(super) fn ask_guides(self) {
-        self.ask_lines([0, FIXED_LINES, FIXED_LINES + 1, GUIDED_FRESH_AT]);
-    }
-
-    /// Asks for the lines of the first `count` fresh numbers.
-    #[inline(always)]
-    pub(super) fn ask_fresh(self, count: usize) {
-        let first = self.shape().fresh_at();
-        (0..count.div_ceil(LINE_FRESH)).for_each(|line| self.ask_lines([first + line]));
-    }
-
-    #[inline(always)]
-    fn ask_lines<const N: usize>(self, lines: [usize; N]) {
-        for line in lines {
-            prefetch(self.at.wrapping_add(line * LINE_BYTES));
-        }
-    }
-
-    /// Asks for the line of a sorted number.
-    #[inline(always)]
-    pub(super) fn ask_sorted(self, at: usize) {
-        self.ask_lines([self.shape().sorted_at() + at / LINE_NUMBERS]);
-    }
-
-    /// Asks for the line of a sorted key's code.
-    #[inline(always)]
-    pub(super) fn ask_code(self, at: usize) {
-        prefetch(self.at.wrapping_add(self.codes_at() + at));
     }
 }
 

@@ -278,8 +278,9 @@ impl<'g, V> View<'g, V> {
             for at in places {
                 leaf.prefetch_slot(slot(*at), has_values, is_last);
             }
-            if !header.shape.inline {
-                places.iter().for_each(|at| map.prefetch_entry(leaf.word::<V>(slot(*at))));
+            let with_records = if header.shape.inline { &[] } else { places };
+            for at in with_records {
+                map.prefetch_entry(leaf.word::<V>(slot(*at)));
             }
         };
         let edge = sort_number(below.edge, header.prefix_bytes());
