@@ -1,6 +1,7 @@
 // Included for each map by `maps/mod.rs`; `../faults.rs` says what is tested.
 
 use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Included};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
@@ -15,6 +16,17 @@ fn assert_same<V: Value>(map: &Map<V>, model: &BTreeMap<Vec<u8>, u64>) {
     pinned.check().unwrap();
     assert_eq!(pinned.len(), model.len());
     let entry = |(key, value): (&Vec<u8>, &u64)| (key.clone(), *value);
+    // Bounds first: walks bring entries into order that bounds find as they came.
+    let keys: Vec<_> = model.keys().collect();
+    for at in (0..keys.len()).step_by(1 + keys.len() / 64) {
+        let key = keys[at];
+        let found = |found: Option<(Key<'_>, Ref<'_, V>)>| found.map(|(key, _)| key.to_vec());
+        let [before, behind] = [at.checked_sub(1), Some(at + 1)].map(|at| keys.get(at?).copied());
+        assert_eq!(found(pinned.lower_bound(Included(&key[..]))).as_ref(), Some(key));
+        assert_eq!(found(pinned.upper_bound(Included(&key[..]))).as_ref(), Some(key));
+        assert_eq!(found(pinned.lower_bound(Excluded(&key[..]))).as_ref(), behind, "behind {key:?}");
+        assert_eq!(found(pinned.upper_bound(Excluded(&key[..]))).as_ref(), before, "before {key:?}");
+    }
     let all = pinned.iter().map(|(key, value)| (key.to_vec(), value.number()));
     assert!(all.eq(model.iter().map(entry)), "from the front");
     let all = pinned.iter().rev().map(|(key, value)| (key.to_vec(), value.number()));

@@ -1,7 +1,7 @@
 // Included for each map on numbers by `maps/mod.rs`, behind `../faults.rs`.
 
 use std::collections::BTreeSet;
-use std::ops::Bound::{Excluded, Included, Unbounded};
+use std::ops::Bound::Unbounded;
 
 /// Keys in an order in which neighbours of the list are seldom neighbours as numbers.
 fn shuffled(numbers: impl IntoIterator<Item = u64>, seed: u64) -> Vec<Vec<u8>> {
