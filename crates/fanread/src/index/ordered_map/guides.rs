@@ -8,7 +8,7 @@
 //!
 //! A *slice* is what it is of a leaf's borders: eight bytes behind the prefix that all keys of the leaf share, big-endian. A walk that
 //! comes in at a key counts the guides below it, and so knows its group; there it counts the codes below its own. Only keys of the
-//! same code have to be read, one in sixteen or so if keys are spread evenly within groups. *Fresh* keys have a code in the leaf as if
+//! same code have to be read, one in eight bounds or so if keys are spread evenly within groups. *Fresh* keys have a code in the leaf as if
 //! it were one group.
 //!
 //! # Invariants
@@ -23,11 +23,9 @@ use core::ops::Range;
 use super::layout::MOST_SORTED;
 use crate::mem::LINE_BYTES;
 
-/// How many guides a leaf has: those of two lines, so that there are some 16 keys to a group.
-pub(super) const GUIDES: usize = 2 * LINE_BYTES / size_of::<u64>();
-
-/// Lines of guides.
-pub(super) const GUIDE_LINES: usize = GUIDES * size_of::<u64>() / LINE_BYTES;
+/// How many guides a leaf has: those of a line, so that there are 32 keys to a group at most. With two lines an entry takes a quarter of a
+/// byte more.
+pub(super) const GUIDES: usize = LINE_BYTES / size_of::<u64>();
 
 /// Sorted keys beyond which a leaf has guides and codes: of fewer, the records are read.
 pub(super) const LEAST_GUIDED: usize = if cfg!(any(shuttle, small_leaves, miri)) { 1 } else { 16 };
@@ -43,7 +41,7 @@ const fn step(sorted: usize) -> usize {
 #[repr(C, align(64))]
 pub(super) struct Guides([u64; GUIDES]);
 
-const _: () = assert!(size_of::<Guides>() == GUIDE_LINES * LINE_BYTES);
+const _: () = assert!(size_of::<Guides>() == LINE_BYTES);
 const _: () =
     assert!(step(2 * MOST_SORTED) <= u8::MAX as usize, "keys of a group are counted in a byte");
 
@@ -51,22 +49,23 @@ const _: () =
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Group {
     low: u64,
-    /// How far the group's last possible slice is from the first.
+    /// How far the group's last possible slice is from the first, and how many of the upper bits of that are 0.
     reach: u64,
+    unused: u32,
 }
 
 impl Group {
     #[inline(always)]
     pub(super) fn new(low: u64, high: u64) -> Self {
-        Self { low, reach: high.saturating_sub(low) }
+        let reach = high.saturating_sub(low);
+        Self { low, reach, unused: (reach | u64::from(u8::MAX)).leading_zeros() }
     }
 
     /// The byte for a slice: the upper bits of how far it is behind the guide. A higher slice has no lower code.
     #[inline(always)]
     pub(super) fn code(self, slice: u64) -> u8 {
         let behind = slice.saturating_sub(self.low).min(self.reach);
-        let unused = (self.reach | u64::from(u8::MAX)).leading_zeros();
-        (behind << unused >> (u64::BITS - u8::BITS)) as u8
+        (behind << self.unused >> (u64::BITS - u8::BITS)) as u8
     }
 }
 
@@ -102,10 +101,13 @@ impl Guides {
         &self,
         sorted: usize,
         limits: (u64, u64),
-        slice: impl Fn(usize) -> u64,
+        slice: impl Fn(usize) -> u64 + Copy,
     ) -> impl Iterator<Item = u8> {
-        let step = step(sorted);
-        (0..sorted).map(move |at| self.group(at / step, limits).code(slice(at)))
+        let step = step(sorted).max(1);
+        (0..sorted).step_by(step).enumerate().flat_map(move |(group, start)| {
+            let group = self.group(group, limits);
+            (start..sorted.min(start + step)).map(move |at| group.code(slice(at)))
+        })
     }
 }
 

@@ -9,9 +9,9 @@
 //!          +---------+---------------------------------------+-----------+-----------------+
 //!  or of strings     | length 16, state 3, apart 1, spare 12 | key       | length 4, value |
 //!                    +---------------------------------------+-----------+-----------------+
-//! leaf     +--------+--------+----------------+--------------------+-----------------------+-------+
-//!          | line 0 | line 1 | guides, 2 lines| fresh ones, lines  | sorted numbers        | codes |
-//!          +--------+--------+----------------+--------------------+-----------------------+-------+
+//! leaf     +--------+--------+--------+--------------------+-----------------------+-------+
+//!          | line 0 | line 1 | guides | fresh ones, lines  | sorted numbers        | codes |
+//!          +--------+--------+--------+--------------------+-----------------------+-------+
 //! fresh    +----------------------+---------------+----------+
 //! line     | numbers 12 x 32 bit  | codes 12 x 8  | unused 4 |
 //!          +----------------------+---------------+----------+
@@ -27,7 +27,7 @@
 //!   a writer reads anyway. Lines 0 and 1 are those of every list of leaves (`list`); `counts` of line 0 has the number of
 //!   fresh ones in its lower half, and in the upper one how many records were removed since the leaf was made.
 
-use super::guides::{GUIDE_LINES, LEAST_GUIDED};
+use super::guides::LEAST_GUIDED;
 use crate::list::Header;
 use crate::mem::arena::Arena;
 use crate::mem::pages::FROM_ALLOCATOR;
@@ -136,7 +136,7 @@ impl State {
 pub(super) const MOST_SORTED: usize = match (SMALL, COMPACT) {
     (true, _) => 6,
     (false, true) => 384,
-    (false, false) => 256,
+    (false, false) => 288,
 };
 
 /// Entries of two neighbours that become one leaf.
@@ -161,7 +161,7 @@ pub(super) const LINE_NUMBERS: usize = 16;
 pub(super) const FIXED_LINES: usize = 2;
 
 /// Lines before the fresh numbers of a leaf with guides, as most leaves of a map that is not small are.
-pub(super) const GUIDED_FRESH_AT: usize = FIXED_LINES + GUIDE_LINES;
+pub(super) const GUIDED_FRESH_AT: usize = FIXED_LINES + 1;
 
 /// What never changes in a leaf's life, beside its borders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -192,9 +192,8 @@ impl Shape {
 
     /// Lines without fresh numbers.
     fn other_lines(self) -> usize {
-        let sorted = usize::from(self.sorted);
-        let codes = if self.is_guided() { sorted } else { 0 };
-        self.fresh_at() + sorted.div_ceil(LINE_NUMBERS) + codes.div_ceil(LINE_BYTES)
+        let entry_bytes = size_of::<u32>() + usize::from(self.is_guided());
+        self.fresh_at() + (usize::from(self.sorted) * entry_bytes).div_ceil(LINE_BYTES)
     }
 
     /// Whether there are guides and codes.

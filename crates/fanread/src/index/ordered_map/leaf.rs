@@ -40,6 +40,14 @@ impl Leaf<'_> {
         self.fresh_lines()[at / LINE_FRESH].numbers[at % LINE_FRESH].load(Relaxed)
     }
 
+    /// The first `count` fresh numbers, which were counted.
+    #[inline(always)]
+    pub(super) fn fresh_numbers(self, count: usize) -> impl Iterator<Item = Number> {
+        let numbers = self.fresh_lines().iter().flat_map(|line| &line.numbers);
+        // Relaxed: as in `fresh_at`.
+        numbers.take(count).map(|number| number.load(Relaxed))
+    }
+
     /// The codes of the first `count` fresh numbers, which were counted.
     #[inline(always)]
     pub(super) fn fresh_codes(self, count: usize) -> impl Iterator<Item = u8> {
@@ -94,7 +102,7 @@ impl Leaf<'_> {
     /// Asks for the lines that a walk needs first: the header, guides, and the first of the fresh numbers.
     #[inline(always)]
     pub(super) fn ask_guides(self) {
-        self.ask_lines([0, FIXED_LINES, FIXED_LINES + 1, GUIDED_FRESH_AT]);
+        self.ask_lines([0, FIXED_LINES, GUIDED_FRESH_AT]);
     }
 
     /// Asks for the lines of the first `count` fresh numbers.

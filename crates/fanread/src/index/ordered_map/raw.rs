@@ -17,8 +17,8 @@ use core::marker::PhantomData;
 use super::bucket::Bucket;
 use super::guides::{Guided, Guides};
 use super::layout::{
-    FILLED, FIXED_LINES, FREE, GONE, LINE_FRESH, LINE_NUMBERS, MOST_BLOCKS, SLOTS, Shape, State,
-    Units, passer, tag_of,
+    FILLED, FIXED_LINES, FREE, GONE, LINE_FRESH, MOST_BLOCKS, SLOTS, Shape, State, Units, passer,
+    tag_of,
 };
 use crate::api::OwnsAndTakes;
 use crate::arch::{prefetch, prefetch_many};
@@ -175,9 +175,8 @@ impl Memory {
             if shape.is_guided() {
                 let guides = Guides::of(sorted, &slice);
                 let codes = leaf.at.add(leaf.codes_at());
-                for (at, code) in guides.codes(sorted, slices, &slice).enumerate() {
-                    codes.add(at).write(code);
-                }
+                let each = guides.codes(sorted, slices, &slice).enumerate();
+                each.for_each(|(at, code)| codes.add(at).write(code));
                 leaf.at.add(FIXED_LINES * LINE_BYTES).cast::<Guides>().write(guides);
             }
         }
@@ -650,7 +649,7 @@ impl<'g> Leaf<'g> {
     #[inline(always)]
     pub(super) fn codes_at(self) -> usize {
         let shape = self.shape();
-        (shape.sorted_at() + usize::from(shape.sorted).div_ceil(LINE_NUMBERS)) * LINE_BYTES
+        shape.sorted_at() * LINE_BYTES + usize::from(shape.sorted) * size_of::<Number>()
     }
 
     /// What the leaf says of its sorted keys, if it has guides and codes.

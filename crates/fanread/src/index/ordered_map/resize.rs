@@ -69,13 +69,14 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
     #[inline]
     pub(super) fn ask_fresh(&self, leaf: Leaf<'_>, count: usize) {
         let key_bytes = leaf.header().prefix_bytes() + 8;
-        (0..count).for_each(|at| self.record(leaf.fresh_at(at)).ask_key(key_bytes));
+        leaf.fresh_numbers(count).for_each(|number| self.record(number).ask_key(key_bytes));
     }
 
     /// The fresh entries of a leaf, the first `count` of them, sorted.
     pub(super) fn fresh_entries(&self, leaf: Leaf<'_>, count: usize) -> Vec<Entry> {
         let at = leaf.header().prefix_bytes();
-        let mut fresh = self.entries(at, count, |at| leaf.fresh_at(at), |_, _| true);
+        let numbers: Vec<Number> = leaf.fresh_numbers(count).collect();
+        let mut fresh = self.entries(at, count, |at| numbers[at], |_, _| true);
         fresh.sort_unstable_by(|a, b| self.compare(a, b));
         fresh
     }
@@ -92,7 +93,8 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
             !state.is_over()
         };
         let at = leaf.header().prefix_bytes();
-        let mut fresh = self.entries(at, leaf.fresh(), |at| leaf.fresh_at(at), &mut keep);
+        let numbers: Vec<Number> = leaf.fresh_numbers(leaf.fresh()).collect();
+        let mut fresh = self.entries(at, numbers.len(), |at| numbers[at], &mut keep);
         let sorted = self.entries(at, leaf.sorted(), |at| leaf.sorted_at(at), keep);
         if fresh.is_empty() {
             return sorted;
