@@ -24,8 +24,16 @@ fn assert_same<V: Value>(map: &Map<V>, model: &BTreeMap<Vec<u8>, u64>) {
         let [before, behind] = [at.checked_sub(1), Some(at + 1)].map(|at| keys.get(at?).copied());
         assert_eq!(found(pinned.lower_bound(Included(&key[..]))).as_ref(), Some(key));
         assert_eq!(found(pinned.upper_bound(Included(&key[..]))).as_ref(), Some(key));
-        assert_eq!(found(pinned.lower_bound(Excluded(&key[..]))).as_ref(), behind, "behind {key:?}");
-        assert_eq!(found(pinned.upper_bound(Excluded(&key[..]))).as_ref(), before, "before {key:?}");
+        assert_eq!(
+            found(pinned.lower_bound(Excluded(&key[..]))).as_ref(),
+            behind,
+            "behind {key:?}"
+        );
+        assert_eq!(
+            found(pinned.upper_bound(Excluded(&key[..]))).as_ref(),
+            before,
+            "before {key:?}"
+        );
     }
     let all = pinned.iter().map(|(key, value)| (key.to_vec(), value.number()));
     assert!(all.eq(model.iter().map(entry)), "from the front");
