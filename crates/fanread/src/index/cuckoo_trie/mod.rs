@@ -318,7 +318,8 @@ crate::api::ordered_map_methods! {
              stay readable meanwhile, all others writable.",
     range: "A `get`'s fetches to find the first key; then two lines for each node, all children of a node at once, and one \
             or two for each record, ahead of its turn.",
-    bound: "As [`range`](Self::range), for one entry.",
+    bound: "The usual levels of the key's path, two lines each, all at once; then a line for each node between the path and the \
+            entry, one wait each, and the entry's record, if it has one.",
 }
 
 #[cfg(test)]
