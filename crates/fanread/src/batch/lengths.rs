@@ -15,8 +15,9 @@ use crate::sync::shim::AtomicU32;
 const PATIENCE: u32 = 64;
 
 /// As long as the longest of the last walks, nearly, in pieces; those of `LONG` pieces or more are taken for walks without an end: what they
-/// ask for in vain is little beside what they take.
+/// ask for in vain is little beside what they take. In a line of its own, as walks store to it.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct Lengths<const LONG: u32>(AtomicU32);
 
 impl<const LONG: u32> Lengths<LONG> {

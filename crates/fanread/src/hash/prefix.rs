@@ -34,9 +34,9 @@ pub(crate) const WINDOW_BLOCKS: usize = if cfg!(miri) { 2 } else { 32 };
 /// The low bytes of a word.
 const MASKS: [u64; 8] = [0, 0xff, 0xffff, 0xff_ffff, 0xffff_ffff, !0 >> 24, !0 >> 16, !0 >> 8];
 
-/// The secret constants of one map's hash function.
+/// The secret constants of one map's hash function. Best at the start of a line.
 #[derive(Clone, Debug)]
-#[repr(align(64))]
+#[repr(C)]
 pub(crate) struct Seed {
     ends: [u64; 8],
     start: u64,

@@ -88,14 +88,15 @@ static CHECK_SEED: Seed = Seed::fixed(0x6361_6e64_6964);
 /// one computes hashes that are of no use. `1` gives the paper's binary search.
 const FAN: u32 = 16;
 
-/// Finds the leaf of a key; see the module.
+/// Finds the leaf of a key; see the module. Searches read its two lines and nothing else of a map.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct PrefixTable {
+    seed: Seed,
     current: Current,
     /// The leaf with the empty anchor; 0 before there is one.
     first: AtomicU32,
     fan: AtomicU32,
-    seed: Seed,
 }
 
 /// The right to change one table, and what only its writer needs to know.
