@@ -66,10 +66,10 @@ fn a_history_is_linearizable_and_a_damaged_one_is_not() {
         let right = history(&lines);
         right.check().unwrap_or_else(|violation| panic!("{index}: {violation}"));
         assert_eq!(right.threads.len(), 3);
-        // One answer in the middle is another one.
+        // Some answers in the middle are others. One alone may be as right, if a thread had to wait in the midst of a removal.
         let is_found = |line: &&mut Value| line["op"] == "get" && line["r"].is_u64();
-        let line = lines.iter_mut().skip(50_000).find(is_found).unwrap();
-        line["r"] = Value::Null;
+        let found = lines.iter_mut().skip(50_000).filter(is_found).take(20);
+        found.for_each(|line| line["r"] = Value::Null);
         let verdict = history(&lines).check();
         assert!(matches!(verdict, Err(Violation::NotLinearizable { .. })), "{index}: {verdict:?}");
     }
