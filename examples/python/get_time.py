@@ -3,7 +3,7 @@
     python get_time.py [--keys FILE] [--most N] [--out FILE.png]
 
 Indexes lines of text: a file's, or the system's list of words, or the paths of the files below /usr; if these are too few, names are
-made up. Numbers are the places of the lines. Prints a table, and draws it.
+made up. Numbers are the places of the lines. Prints a table, and draws it. Needs `pip install sortedcontainers matplotlib`.
 """
 
 # %% What is indexed.

@@ -48,6 +48,10 @@ pub(crate) fn of_load(error: LoadError) -> PyErr {
 pub(crate) fn of_store(error: CcehError) -> PyErr {
     let text = error.to_string();
     match error {
+        CcehError::Io(cause) if cause.kind() == std::io::ErrorKind::WouldBlock => {
+            // The class that Python has for this number.
+            PyOSError::new_err((cause.raw_os_error(), text))
+        }
         CcehError::Io(cause) => of_io(cause),
         CcehError::OutOfMemory { .. } => OutOfMemoryError::new_err(text),
         CcehError::TooLong { .. } => KeyTooLongError::new_err(text),

@@ -259,7 +259,8 @@ def test_flags_say_what_is_opened(tmp_path):
     PersistentMap(path, "n").close()
     with pytest.raises(FileExistsError):
         PersistentMap(path, "n")
-    PersistentMap(path, "w").close()
+    with PersistentMap(path, "w"), pytest.raises(BlockingIOError, match="open already"):
+        PersistentMap(path, "w")
     with pytest.raises(ValueError, match="flag"):
         PersistentMap(path, "r")
     with pytest.raises(OSError):

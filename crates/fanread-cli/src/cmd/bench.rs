@@ -341,7 +341,9 @@ fn parse_index(name: &str) -> Result<Indexes, String> {
     }
     let entry = registry::find(name).ok_or_else(|| {
         let names: Vec<_> = ENTRIES.iter().map(|entry| entry.name).collect();
-        format!("no such index, use {}, or a file FILE.so", names.join(", "))
+        let rivals =
+            if cfg!(feature = "rivals") { "" } else { " (a build without other people's maps)" };
+        format!("no such index, use {}, or a file FILE.so{rivals}", names.join(", "))
     })?;
     // What cannot be loaded is refused here, not after minutes.
     if plugin::is_file(name) {

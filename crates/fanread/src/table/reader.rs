@@ -44,7 +44,7 @@ const BLOCK_LINES: usize = 8;
 /// A table file: keys of one length with values of one length, found in one line fetch or two.
 ///
 /// The table never changes and can be shared by any number of threads. For entries that change take
-/// [`Wormhole`](crate::Wormhole).
+/// [`Store`](crate::Store), or [`OrderedMap`](crate::OrderedMap) in memory.
 ///
 /// # Examples
 ///

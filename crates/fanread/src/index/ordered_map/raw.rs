@@ -222,6 +222,7 @@ const SPARE_AT: u32 = 20;
 const MOST_SPARE: u64 = (1 << (32 - SPARE_AT)) - 1;
 
 /// A type whose values an [`OrderedMap`](super::OrderedMap) can keep: any sized type, and byte strings.
+#[doc(hidden)]
 pub trait Stored: Form {
     /// A value on its way into a record.
     type New<'a>: Copy;

@@ -49,6 +49,9 @@ pub enum CcehError {
 impl fmt::Display for CcehError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Io(cause) if cause.kind() == io::ErrorKind::WouldBlock => {
+                f.write_str("the map is open already, here or in another process")
+            }
             Self::Io(_) => f.write_str("the system refused a request for the map"),
             Self::OutOfMemory { bytes } => write!(f, "no memory for {bytes} more bytes"),
             Self::NotAMap { found } => {
