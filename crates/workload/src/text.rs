@@ -110,7 +110,7 @@ impl Names {
 }
 
 /// `http://host/section/date/slug_number`: hosts and sections of very different sizes, about
-/// 78 bytes with long shared prefixes.
+/// 88 bytes with long shared prefixes.
 #[derive(Debug)]
 pub(crate) struct Addresses {
     hosts: Skewed,

@@ -88,7 +88,7 @@ static CHECK_SEED: Seed = Seed::fixed(0x6361_6e64_6964);
 /// one computes hashes that are of no use. `1` gives the paper's binary search.
 const FAN: u32 = 16;
 
-/// Finds the leaf of a key; see the module. Searches read its two lines and nothing else of a map.
+/// Finds the leaf of a key; see the module. Two lines, of which the first is the seed's as far as most hashes need it.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct PrefixTable {
