@@ -5,7 +5,7 @@ use crate::hash::mix::stream;
 use crate::mem::pages::FROM_ALLOCATOR;
 
 /// Whether sizes are such that short tests reach everything.
-const SMALL: bool = cfg!(any(shuttle, small_leaves, miri));
+pub(super) const SMALL: bool = cfg!(any(shuttle, small_leaves, miri));
 
 /// Buckets in which an entry may be, at first.
 ///
@@ -40,6 +40,11 @@ impl Part {
     /// The first of the hashes.
     pub(super) fn first(self) -> u64 {
         self.first
+    }
+
+    /// The last of them.
+    pub(super) fn last(self) -> u64 {
+        self.first | u64::MAX >> self.bits
     }
 
     /// Those whose next bit is 0, and those where it is 1.
@@ -151,9 +156,9 @@ impl Geometry {
         Self::of::<B>(more, 2 * window, self.part)
     }
 
-    /// Whether a segment of this size is to become two.
-    pub(super) fn is_too_large<B: Bucket>(self) -> bool {
-        self.buckets() > B::MOST_BLOCKS * BLOCK_BUCKETS
+    /// How many blocks these are, the last one not full in a small segment.
+    pub(super) fn blocks(self) -> usize {
+        self.buckets().div_ceil(BLOCK_BUCKETS)
     }
 
     #[inline(always)]

@@ -20,8 +20,8 @@
 //! * **S1** Buckets change only under the locks of all regions of the hash's window, in a segment that is live. A segment that
 //!   was replaced is never live again and does not change. One that is new is live when no name leads to the old one any more.
 //! * **S2** The names are of one segment for each value of a hash's top bits, 2^k neighbouring ones the same if its bits are k less.
-//! * **S3** `entries` and `gone` of a segment at rest are the numbers of its entries and of slots whose entries were removed
-//!   and that readers must go past.
+//! * **S3** `counts` of a segment at rest are the numbers of entries, and of slots whose entries were removed and that readers must go
+//!   past, in those of its buckets that are counted: all, or in a large segment one of sixteen.
 
 #![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
 #![allow(clippy::missing_errors_doc, reason = "inside, the error is that there is no memory")]

@@ -6,6 +6,10 @@ use super::{Geometry, Segment};
 use crate::sync::epoch::Guard;
 use crate::sync::shared::{Owned, Place, Shared};
 use crate::sync::shim::{AtomicU64, Ordering::Relaxed};
+use crate::sync::thread;
+
+/// How much smaller the largest segments of a map with few of them are.
+const EARLY: usize = 8;
 
 /// The segments by the top bits of a hash.
 #[derive(Debug)]
@@ -41,20 +45,34 @@ impl<B: Bucket> Names<B> {
         self.places().map(|place| place.get(guard).expect("S2"))
     }
 
+    /// Each segment once, from the one behind a part on; the part's is the last.
+    pub(super) fn all_behind<'g>(
+        &self,
+        part: Part,
+        guard: &'g Guard,
+    ) -> impl Iterator<Item = &'g Segment<B>> {
+        let (before, behind) = self.segments.all().split_at(self.segments.index(part.last()) + 1);
+        once_each(behind).chain(once_each(before)).map(|place| place.get(guard).expect("S2"))
+    }
+
     /// One pointer to each segment.
     pub(super) fn places(&self) -> impl Iterator<Item = &Shared<Segment<B>>> {
-        let mut last: Option<&Shared<Segment<B>>> = None;
-        self.segments.all().iter().filter(move |place| {
-            let is_new = last.is_none_or(|last| !last.is_same(place));
-            last = Some(place);
-            is_new
-        })
+        once_each(self.segments.all())
     }
 
     /// Whether a segment may become two: if names would not be many more than segments, as chosen hashes could make them.
     pub(super) fn may_split(&self, geometry: Geometry) -> bool {
         geometry.part.bits < 31
             && (geometry.part.bits < self.bits() || self.segments.all().len() < 8 * self.count())
+    }
+
+    /// Blocks of the largest segment, which is small as long as there are fewer segments than a copy for each writer leaves them.
+    pub(super) fn most_blocks(&self) -> usize {
+        if self.count() < 4 * thread::at_once() {
+            B::MOST_BLOCKS.div_ceil(EARLY)
+        } else {
+            B::MOST_BLOCKS
+        }
     }
 
     /// Whether the names are too few for a segment of `bits`.
@@ -94,4 +112,10 @@ impl<B: Bucket> Names<B> {
     pub(super) fn bytes(&self) -> usize {
         size_of::<Self>() + size_of_val(self.segments.all())
     }
+}
+
+/// One of those that stand together for each segment.
+fn once_each<B: Bucket>(names: &[Shared<Segment<B>>]) -> impl Iterator<Item = &Shared<Segment<B>>> {
+    let is_first = move |at: &usize| *at == 0 || !names[*at].is_same(&names[*at - 1]);
+    (0..names.len()).filter(is_first).map(move |at| &names[at])
 }

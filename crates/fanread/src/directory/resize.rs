@@ -1,7 +1,11 @@
 //! Copies of segments: larger ones, two for one, smaller ones.
 //!
-//! Readers go on in the old segment, which nobody changes any more; its writers wait. What a reader finds there was true when
-//! the copy was named, or it began before that: it read the names before, and the names were right until then.
+//! Readers go on in the old segment, which nobody changes any more. What a reader finds there was true when the copy was named, or
+//! it began before that: it read the names before, and the names were right until then.
+//!
+//! Its writers cannot go on. Each of them comes there within as many calls as there are segments, long before a copy is made, so all
+//! threads would wait for the one that copies. They copy others meanwhile, which will be full soon: as many are copied at a time as
+//! there are threads.
 
 use core::ops::Range;
 
@@ -13,33 +17,52 @@ use crate::sync::epoch::Guard;
 use crate::sync::shared::{Owned, Shared};
 
 impl<B: Bucket> Directory<B> {
-    /// Makes room for a hash whose segment is full, or waits until somebody has. `entries` goes through all of its entries while
-    /// nobody writes to it, once or again.
+    /// Makes room for a hash whose segment is full, or does as [`wait_for`](Self::wait_for) if somebody is at it. `entries` goes
+    /// through all entries of a segment while nobody writes to it, once or again.
     ///
     /// # Errors
     ///
     /// If there is no memory; nothing has changed then.
-    pub(crate) fn make_room<I: Iterator<Item = (u64, B::Entry)>>(
+    pub(crate) fn make_room<'g, I: Iterator<Item = (u64, B::Entry)>>(
         &self,
-        guard: &Guard,
-        full: &Segment<B>,
-        entries: impl Fn() -> I,
+        guard: &'g Guard,
+        (full, backoff): (&'g Segment<B>, &mut Backoff),
+        entries: impl Fn(&'g Segment<B>) -> I,
         garbage: impl FnMut(Garbage<B>),
     ) -> Result<(), AllocError> {
         if full.freeze() {
             self.replace(guard, full, Self::roomier(full), entries, garbage)
         } else {
-            Backoff::new().wait();
+            self.wait_for(guard, (full, backoff), entries, garbage);
             Ok(())
         }
     }
 
-    /// Makes a segment smaller that has few entries left, if there is memory for that.
-    pub(crate) fn make_smaller<I: Iterator<Item = (u64, B::Entry)>>(
+    /// What a writer does while somebody copies its segment: it copies another one that will be full soon, or waits, if it has waited
+    /// before or there is none. Arguments are those of [`make_room`](Self::make_room).
+    pub(crate) fn wait_for<'g, I: Iterator<Item = (u64, B::Entry)>>(
         &self,
-        guard: &Guard,
-        large: &Segment<B>,
-        entries: impl Fn() -> I,
+        guard: &'g Guard,
+        (frozen, backoff): (&'g Segment<B>, &mut Backoff),
+        entries: impl Fn(&'g Segment<B>) -> I,
+        garbage: impl FnMut(Garbage<B>),
+    ) {
+        let behind = frozen.geometry.part;
+        let other = self.names.get(guard).filter(|_| backoff.is_fresh()).and_then(|names| {
+            names.all_behind(behind, guard).find(|other| other.is_full_soon() && other.freeze())
+        });
+        let Some(other) = other else { return backoff.wait() };
+        let geometry = Geometry::with_room_for::<B>(other.counts().entries, other.geometry.part);
+        // Without memory it stays as it is, for now.
+        let _ = self.replace(guard, other, geometry, entries, garbage);
+    }
+
+    /// Makes a segment smaller that has few entries left, if there is memory for that.
+    pub(crate) fn make_smaller<'g, I: Iterator<Item = (u64, B::Entry)>>(
+        &self,
+        guard: &'g Guard,
+        large: &'g Segment<B>,
+        entries: impl Fn(&'g Segment<B>) -> I,
         garbage: impl FnMut(Garbage<B>),
     ) {
         if let Some(geometry) = Self::smaller(large)
@@ -69,21 +92,21 @@ impl<B: Bucket> Directory<B> {
     }
 
     /// Replaces a frozen segment by one of a geometry or by two, or thaws it if there is no memory.
-    fn replace<I: Iterator<Item = (u64, B::Entry)>>(
+    fn replace<'g, I: Iterator<Item = (u64, B::Entry)>>(
         &self,
-        guard: &Guard,
-        old: &Segment<B>,
+        guard: &'g Guard,
+        old: &'g Segment<B>,
         geometry: Geometry,
-        entries: impl Fn() -> I,
+        entries: impl Fn(&'g Segment<B>) -> I,
         mut garbage: impl FnMut(Garbage<B>),
     ) -> Result<(), AllocError> {
         let names = self.names.get(guard).expect("there is a segment");
-        let sizes = if geometry.is_too_large::<B>() && names.may_split(geometry) {
+        let sizes = if geometry.blocks() > names.most_blocks() && names.may_split(geometry) {
             Self::halves(old).to_vec()
         } else {
             vec![geometry]
         };
-        let new = self.copies(sizes, entries).inspect_err(|_| old.thaw())?;
+        let new = self.copies(sizes, || entries(old)).inspect_err(|_| old.thaw())?;
         let part = geometry.part;
         let _held = self.structure.lock();
         let mut names = self.names.get(guard).expect("there is a segment");
@@ -155,14 +178,12 @@ fn fill<B: Bucket>(
     new: &[Segment<B>],
     entries: impl Iterator<Item = (u64, B::Entry)>,
 ) -> Result<(), usize> {
-    let mut added = [0; 2];
     for entry in entries {
         let of = usize::from(!new[0].geometry.part.has(entry.0));
         if !new[of].add(entry) {
             return Err(of);
         }
-        added[of] += 1;
     }
-    new.iter().zip(added).for_each(|(segment, added)| segment.count(added));
+    new.iter().for_each(Segment::count_all);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! A segment: its buckets, the locks of its writers, and where an entry is or could be.
 
-use super::layout::{BLOCK_BUCKETS, Geometry, Spelling};
+use super::layout::{BLOCK_BUCKETS, Geometry, SMALL, Spelling};
 use super::raw::{Blocks, Bucket, Memory};
 use crate::arch::{prefetch, prefetch_many};
 use crate::mem::AllocError;
@@ -15,7 +15,8 @@ use crate::sync::version::{Locked, Version};
 pub(crate) struct Segment<B: Bucket> {
     pub(crate) geometry: Geometry,
     memory: Memory<B>,
-    /// How many entries there are, and how many slots that are gone in the upper half.
+    /// How many entries there are in the buckets that are counted, and how many slots that are gone in the upper half. All writers
+    /// read it, so that they write it seldom is worth more to them than that it is exact.
     counts: AtomicU64,
     /// Set until it is named, while it is being copied, and from then on if it was replaced.
     frost: Frost,
@@ -54,6 +55,13 @@ pub(crate) struct Held<'g> {
 /// Somebody else is at work in a window, or the segment is being copied.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Again;
+
+/// Large segments count the entries of one bucket in so many: on average they are wrong by one in a hundred, the smallest of them by
+/// two or three.
+const COUNTED: usize = if SMALL { 2 } else { 16 };
+
+/// From so many buckets on.
+const COUNTED_FROM: usize = if SMALL { 16 } else { 4096 };
 
 /// How many entries and slots that are gone a segment has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -205,8 +213,7 @@ impl<B: Bucket> Segment<B> {
             self.pass(entry.0, home, at.bucket);
         }
         self.set(at, entry);
-        // Relaxed: a figure to decide on sizes by.
-        self.counts.fetch_add(1_u64.wrapping_sub(if gone { ONE_GONE } else { 0 }), Relaxed);
+        self.count(at.bucket, 1_u64.wrapping_sub(if gone { ONE_GONE } else { 0 }));
     }
 
     /// Puts another entry of the same key into its slot. The caller holds the window.
@@ -233,11 +240,25 @@ impl<B: Bucket> Segment<B> {
         // Nobody has gone past a bucket that still has a free slot.
         let gone = place.free() == 0;
         held.first.change(|| place.empty(slot, gone, self.geometry.spelling::<B>(bucket)));
-        // Relaxed: as in `put`.
-        self.counts.fetch_add((if gone { ONE_GONE } else { 0 }).wrapping_sub(1), Relaxed);
+        self.count(bucket, (if gone { ONE_GONE } else { 0 }).wrapping_sub(1));
     }
 
-    /// Puts an entry into a segment that nobody else knows; tells whether it had room. Who adds counts.
+    /// Counts a change of a bucket, if it is counted.
+    #[inline(always)]
+    fn count(&self, bucket: usize, change: u64) {
+        if bucket.is_multiple_of(self.step()) {
+            // Relaxed: a figure to decide on sizes by.
+            self.counts.fetch_add(change, Relaxed);
+        }
+    }
+
+    /// One bucket in so many is counted.
+    #[inline(always)]
+    fn step(&self) -> usize {
+        if self.geometry.buckets() < COUNTED_FROM { 1 } else { COUNTED }
+    }
+
+    /// Puts an entry into a segment that nobody else knows; tells whether it had room. Who adds has all counted in the end.
     #[inline(always)]
     pub(super) fn add(&self, entry: (u64, B::Entry)) -> bool {
         let home = self.geometry.home(entry.0);
@@ -269,16 +290,31 @@ impl<B: Bucket> Segment<B> {
     }
 
     /// Counts the entries that were added.
-    pub(super) fn count(&self, entries: usize) {
+    pub(super) fn count_all(&self) {
         // Relaxed: published with the segment.
-        self.counts.store(entries as u64, Relaxed);
+        self.counts.store(self.counted_again(), Relaxed);
     }
 
-    /// How many entries and slots that are gone there are.
+    /// What is there in the buckets that are counted, if nobody is writing.
+    fn counted_again(&self) -> u64 {
+        let counted = (0..self.buckets()).step_by(self.step()).map(|at| {
+            let mask = self.geometry.spelling::<B>(at).mask;
+            let gone = u64::from(self.bucket(at).gone(mask).count_ones());
+            self.taken(at) as u64 + gone * ONE_GONE
+        });
+        counted.sum()
+    }
+
+    /// Whether the counts are right, if nobody is writing (S3).
+    pub(crate) fn counts_right(&self) -> bool {
+        self.counts.load(Relaxed) == self.counted_again()
+    }
+
+    /// How many entries and slots that are gone there are, about.
     #[inline(always)]
     pub(crate) fn counts(&self) -> Counts {
-        let counts = self.counts.load(Relaxed);
-        Counts { entries: counts as u32 as usize, gone: (counts >> 32) as usize }
+        let (counts, step) = (self.counts.load(Relaxed), self.step());
+        Counts { entries: counts as u32 as usize * step, gone: (counts >> 32) as usize * step }
     }
 
     /// Whether no more free slots are to be taken.
@@ -286,6 +322,12 @@ impl<B: Bucket> Segment<B> {
     pub(super) fn is_full(&self) -> bool {
         let Counts { entries, gone } = self.counts();
         entries + gone >= self.geometry.limit::<B>()
+    }
+
+    /// Whether few more are to be: a thirty-second of all, which is an eighth of what has come since it was new, about.
+    pub(crate) fn is_full_soon(&self) -> bool {
+        let (Counts { entries, gone }, limit) = (self.counts(), self.geometry.limit::<B>());
+        entries + gone >= limit - limit / 32
     }
 
     /// Whether so few slots are taken that a smaller segment would do.

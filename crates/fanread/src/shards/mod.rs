@@ -11,10 +11,13 @@ use crate::mem::heap;
 use crate::sync::epoch::{Guard, Limbo, Unlinked};
 use crate::sync::lock::{Held, Lock};
 use crate::sync::shim::{AtomicU64, Ordering::Relaxed};
+use crate::sync::thread;
 
-/// How many shards a large map has beside the first. More than the writers that really run at once is memory for
-/// nothing: each holds up to 64 KB.
-const SHARDS: usize = 8;
+/// How many shards a large map has beside the first, a power of two: as many as writers can run at once, and some for those that take
+/// turns. Each holds up to 64 KB once a thread has used it.
+fn most_shards() -> usize {
+    thread::at_once().max(8)
+}
 
 /// Free memory and memory to be freed: records, what else the map has free (`F`), and what its writers have unlinked
 /// (`G`).
@@ -50,7 +53,8 @@ impl<F: Default, G> Shards<F, G> {
 
     /// Gives a map that has grown its shards.
     pub(crate) fn grow(&self) {
-        self.more.get_or_init(|| (0..SHARDS).map(|_| CachePadded::new(Counted::new())).collect());
+        let shards = || (0..most_shards()).map(|_| CachePadded::new(Counted::new())).collect();
+        self.more.get_or_init(shards);
     }
 }
 
@@ -63,7 +67,7 @@ impl<F, G> Shards<F, G> {
     #[inline]
     fn of(&self, thread: usize) -> &Counted<F, G> {
         match self.more.get() {
-            Some(more) => &more[thread % SHARDS],
+            Some(more) => &more[thread & (more.len() - 1)],
             None => &self.first,
         }
     }

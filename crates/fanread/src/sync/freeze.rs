@@ -50,8 +50,11 @@ impl<W: Word> Frost<W> {
     where
         W: 'v,
     {
-        // ORDER: AcqRel, pairs with the store in `thaw`: who freezes again sees what was written in between.
-        if self.0.compare_exchange_weak(0, 1, AcqRel, Relaxed).is_err() {
+        // Looked at first: all writers read this line, and a failed exchange takes it from them.
+        if self.0.load(Relaxed) != 0
+            // ORDER: AcqRel, pairs with the store in `thaw`: who freezes again sees what was written in between.
+            || self.0.compare_exchange_weak(0, 1, AcqRel, Relaxed).is_err()
+        {
             return false;
         }
         for version in versions {

@@ -145,6 +145,21 @@ impl<W: Word> Version<W> {
         }
     }
 
+    /// Locks the word for writing, unless somebody holds it for longer than most do.
+    #[inline]
+    pub(crate) fn lock_soon(&self) -> Option<Locked<'_, W>> {
+        let mut backoff = Backoff::new();
+        loop {
+            if let Some(locked) = self.try_lock() {
+                return Some(locked);
+            }
+            if backoff.is_long() {
+                return None;
+            }
+            backoff.wait();
+        }
+    }
+
     /// Locks the word for writing if nobody holds it.
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<Locked<'_, W>> {

@@ -17,6 +17,7 @@ use crate::batch::DEPTH;
 use crate::mem::AllocError;
 use crate::mem::record::Record;
 use crate::mem::word;
+use crate::sync::backoff::Backoff;
 use crate::sync::version::Locked;
 
 impl<V: Send + Sync> CuckooTrie<V> {
@@ -64,7 +65,7 @@ impl<V: Send + Sync> CuckooTrie<V> {
                 }
             };
             trie.prefetch_hint(hash);
-            let (trie, mut locked) = self.lock_trie(key, trie);
+            let (trie, mut locked) = self.lock_trie_to_add(pinned, key, trie);
             let edit = self.edit(trie, key, false);
             if let Some(leaf) = self.leaf_of(&edit, key) {
                 let old = self.memory.value::<V>(leaf);
@@ -186,6 +187,28 @@ impl<V> CuckooTrie<V> {
             }
             drop(locked);
             trie = self.trie_of(key, trie);
+        }
+    }
+
+    /// The same for who may replace a trie: if somebody replaces that of `key`, he makes room in another one meanwhile.
+    #[inline]
+    fn lock_trie_to_add<'g>(
+        &'g self,
+        pinned: &Pinned<'_, V>,
+        key: &[u8],
+        hint: Trie<'g>,
+    ) -> (Trie<'g>, Locked<'g>) {
+        let mut trie = self.trie_of(key, hint);
+        let (mut backoff, mut may_help) = (Backoff::new(), true);
+        loop {
+            match trie.version().try_lock() {
+                Some(locked) if !locked.is_dead() => return (trie, locked),
+                Some(_) => trie = self.trie_of(key, trie),
+                None if backoff.is_long() && may_help => {
+                    may_help = self.make_room_ahead(pinned, trie);
+                }
+                None => backoff.wait(),
+            }
         }
     }
 

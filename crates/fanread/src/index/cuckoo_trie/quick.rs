@@ -280,7 +280,8 @@ impl<V> CuckooTrie<V> {
         if trie.place_of(&key.to_be_bytes(), &self.memory) != Order::Equal {
             return false;
         }
-        let mut locked = trie.version().lock();
+        // Whoever holds it for long replaces it, and there is more to do then than to wait.
+        let Some(mut locked) = trie.version().lock_soon() else { return false };
         if locked.is_dead() || Self::is_full(trie) {
             return false;
         }

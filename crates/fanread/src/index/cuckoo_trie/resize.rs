@@ -30,6 +30,14 @@ use crate::sync::version::Locked;
 /// table, the more nodes move, and the more of them are in their second bucket.
 const FULL_PERCENT: usize = 92;
 
+/// A table that is taken so far is replaced by a thread that would have to wait otherwise, and a trie of so much weight is split:
+/// when an eighth more would have come.
+const SOON_PERCENT: usize = 89;
+const SOON_WEIGHT: usize = FULL_WEIGHT / 16 * 15;
+
+/// How many tries are looked at for one that will be full soon.
+const LOOK_AHEAD: usize = 128;
+
 /// A table with less of 100 taken is replaced by a smaller one.
 const SPARSE_PERCENT: usize = 40;
 
@@ -51,6 +59,18 @@ const ROUNDS: u32 = 32;
 /// What is wrong with a trie that cannot be built: its keys need more nodes than a table can have.
 const TOO_LARGE: AllocError = AllocError { bytes: usize::MAX };
 
+/// The buckets of a table that takes the place of one that has no room.
+///
+/// Three eighths more: growing by less would copy each node more often, by more leave more room unused. Together with the room that a
+/// split leaves, a trie is copied once between two splits.
+fn enlarged(buckets: u32) -> u32 {
+    if buckets < BLOCK_BUCKETS {
+        2 * buckets
+    } else {
+        (buckets * 11 / 8).max(buckets + 1).next_multiple_of(BLOCK_BUCKETS).min(MAX_BUCKETS)
+    }
+}
+
 impl<V> CuckooTrie<V> {
     /// Whether a trie should be replaced before a key is added.
     #[inline]
@@ -59,7 +79,11 @@ impl<V> CuckooTrie<V> {
     }
 
     fn is_crowded(trie: Trie<'_>) -> bool {
-        trie.weight() * 100 >= trie.buckets() as usize * BUCKET_WEIGHT * FULL_PERCENT
+        Self::is_taken(trie, FULL_PERCENT)
+    }
+
+    fn is_taken(trie: Trie<'_>, percent: usize) -> bool {
+        trie.weight() * 100 >= trie.buckets() as usize * BUCKET_WEIGHT * percent
     }
 
     fn is_too_large(trie: Trie<'_>) -> bool {
@@ -170,19 +194,41 @@ impl<V> CuckooTrie<V> {
             None => return self.resize(pinned, old, locked, buckets),
         }
         if Self::is_too_large(old) || larger(buckets).is_none() {
-            return self.split(pinned, old, locked, key);
+            return self.split(pinned, old, locked, Some(key));
         }
-        // By three eighths: growing by less would copy each node more often, by more leave more room unused. Together with
-        // the room that a split leaves, a trie is copied once between two splits.
-        let more = if buckets < BLOCK_BUCKETS {
-            2 * buckets
-        } else {
-            (buckets * 11 / 8).max(buckets + 1).next_multiple_of(BLOCK_BUCKETS).min(MAX_BUCKETS)
-        };
         // A key that was refused may need as many jumps as it has labels.
         let labels = refused.map_or(0, |_| key.len() / LABEL_BYTES);
-        let more = more.max(buckets_for(old.weight() + labels * INNER_WEIGHT));
+        let more = enlarged(buckets).max(buckets_for(old.weight() + labels * INNER_WEIGHT));
         self.resize(pinned, old, locked, more)
+    }
+
+    /// Replaces one of the tries behind another that will be full soon; tells whether it did.
+    ///
+    /// For a writer who finds his trie being replaced: others come to it within as many calls as there are tries, and all of them would
+    /// wait for one.
+    #[cold]
+    pub(super) fn make_room_ahead(&self, pinned: &Pinned<'_, V>, behind: Trie<'_>) -> bool {
+        let mut trie = behind;
+        for _ in 0..LOOK_AHEAD {
+            let next = trie.next().map(|next| self.memory.trie(next)).or_else(|| self.first_trie());
+            let Some(next) = next else { return false };
+            trie = next;
+            let is_large = trie.weight() >= SOON_WEIGHT && trie.keys() >= 2;
+            if !is_large && !Self::is_taken(trie, SOON_PERCENT) {
+                continue;
+            }
+            let Some(locked) = trie.version().try_lock().filter(|locked| !locked.is_dead()) else {
+                continue;
+            };
+            // Without memory it stays as it is, for now.
+            return if is_large || larger(trie.buckets()).is_none() {
+                self.split(pinned, trie, locked, None).is_ok()
+            } else {
+                let more = enlarged(trie.buckets()).max(buckets_for(trie.weight()));
+                self.resize(pinned, trie, locked, more).is_ok()
+            };
+        }
+        false
     }
 
     /// Replaces a trie by one with another number of buckets.
@@ -247,13 +293,13 @@ impl<V> CuckooTrie<V> {
         self.retire(pinned, [Garbage::Trie(old.name())]);
     }
 
-    /// Splits a trie in two.
+    /// Splits a trie in two. If its keys cannot be parted it is split between them and the key that is to come, if there is one.
     fn split(
         &self,
         pinned: &Pinned<'_, V>,
         old: Trie<'_>,
         locked: Locked<'_>,
-        key: &[u8],
+        key: Option<&[u8]>,
     ) -> Result<(), AllocError> {
         let plan = self.plan(old);
         if plan.high.is_some()
@@ -271,14 +317,15 @@ impl<V> CuckooTrie<V> {
         let count = nodes.leaves();
         let last = nodes.last().map(|last| self.memory.key::<V>(last));
         // Where a map grows at its end, what is behind the cut is left to grow.
-        let at_end = plan.high.is_none() && last.is_some_and(|last| *key > *last);
+        let is_behind = |last: Key<'_>| key.is_some_and(|key| *key > *last);
+        let at_end = plan.high.is_none() && last.is_some_and(is_behind);
         let window = if at_end { count * 15 / 16..count } else { middle(count) };
         let cut = nodes.cut(window.start.max(1)..window.end);
         let Some((cut, behind)) = cut.and_then(|cut| {
             let behind = nodes.first_behind(&cut)?;
             Some((cut, behind))
         }) else {
-            return self.split_two(pinned, old, locked, key);
+            return key.map_or(Ok(()), |key| self.split_two(pinned, old, locked, key));
         };
         let anchor = self.memory.key::<V>(behind).start(cut.bytes);
         self.split_at(pinned, (old, locked), &anchor, |plans| {

@@ -32,3 +32,47 @@ fn a_trie_with_a_worn_bucket_is_replaced() {
     assert!(names.len() > 1, "the trie was never replaced");
     pinned.check().unwrap();
 }
+
+/// Who meets a trie that is being replaced makes room in another one.
+#[test]
+fn who_waits_for_a_trie_makes_room_in_another() {
+    let (map, mut rng) = (Map::<u64>::new(), testkit::Rng::new(1));
+    let pinned = map.pin();
+    let mut keys = Vec::new();
+    let busy = loop {
+        keys.push(rng.next_u64().to_be_bytes());
+        pinned.insert(&keys[keys.len() - 1], 1);
+        let busy = map.first_trie().unwrap();
+        if keys.len() % 16 == 0 && busy.next().is_some() {
+            let locked = busy.version().lock();
+            let made = map.make_room_ahead(&pinned, busy);
+            drop(locked);
+            if made {
+                break busy;
+            }
+        }
+    };
+    assert!(!busy.version().begin().is_dead(), "it was another");
+    pinned.check().unwrap();
+    assert!(keys.iter().all(|key| pinned.contains_key(key)));
+    // And by threads that do not know of each other.
+    std::thread::scope(|scope| {
+        for thread in 0..4_u64 {
+            let map = &map;
+            scope.spawn(move || {
+                let (pinned, mut rng) = (map.pin(), testkit::Rng::new(2 + thread));
+                for n in 0..if cfg!(miri) { 50 } else { 20_000 } {
+                    pinned.insert(&rng.next_u64().to_be_bytes(), n);
+                }
+            });
+        }
+    });
+    pinned.check().unwrap();
+    for thread in 0..4 {
+        let mut rng = testkit::Rng::new(2 + thread);
+        for n in 0..if cfg!(miri) { 50 } else { 20_000 } {
+            let found = pinned.get(&rng.next_u64().to_be_bytes()).map(|value| *value);
+            assert_eq!(found, Some(n));
+        }
+    }
+}

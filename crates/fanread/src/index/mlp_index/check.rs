@@ -105,7 +105,7 @@ impl<V> MlpIndex<V> {
                     ));
                 }
             }
-            if used != segment.used() {
+            if !segment.counts_right() {
                 return Err(Broken::new("S1", format!("{used} slots, {} counted", segment.used())));
             }
         }

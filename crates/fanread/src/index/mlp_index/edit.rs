@@ -259,7 +259,8 @@ impl<'g> Edit<'g> {
         for change in &self.changes {
             change.bucket.store(&change.image);
             let used = change.image.kinds.used();
-            change.segment.count(used.cast_signed() - change.used.cast_signed());
+            let more = used.cast_signed() - change.used.cast_signed();
+            change.segment.count(change.bucket, more);
         }
         for change in &mut self.changes {
             change.lock.as_mut().into_iter().for_each(Locked::end_change);

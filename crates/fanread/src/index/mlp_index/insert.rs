@@ -117,10 +117,10 @@ impl<V: Send + Sync> MlpIndex<V> {
             edit.clear();
             match self.try_write(tables, &mut edit, key, word, rule) {
                 Ok(outcome) => return Ok(outcome),
-                Err(Stop::Again) => backoff.wait(),
+                Err(Stop::Again) => recycle.extend(self.wait_for(pinned, &mut backoff)),
                 Err(Stop::Full(table, hash)) => {
                     edit.clear();
-                    let full = tables.of(table).segment(hash);
+                    let full = (tables.of(table).segment(hash), &mut backoff);
                     recycle.extend(self.grow(pinned, (table, hash), full)?);
                 }
             }

@@ -380,7 +380,7 @@ impl<V: Send + Sync> MlpIndex<V> {
         home.pair[0].store_kinds(kinds.with_leaf(slot, level, Self::HAS_VALUES));
         first.end_change();
         drop((first, second, parent));
-        self.count_leaf(home.segment, leaf, level);
+        self.count_leaf((home.segment, home.pair[0]), leaf, level);
         Some(Outcome::New)
     }
 
@@ -403,8 +403,9 @@ impl<V: Send + Sync> MlpIndex<V> {
         }
         Self::store(&spot, home, (level, leaf));
         spot.end_change();
+        let filled = spot.moves.as_ref().map_or(home.pair[spot.at.0], |moves| moves.bucket);
         drop((spot, parent));
-        self.count_leaf(home.segment, leaf, level);
+        self.count_leaf((home.segment, filled), leaf, level);
         Some(Outcome::New)
     }
 
@@ -511,10 +512,15 @@ impl<V: Send + Sync> MlpIndex<V> {
         }
     }
 
-    /// Counts a leaf that has come.
+    /// Counts a leaf that has come, and the slots of a bucket that are in use since.
     #[inline(always)]
-    fn count_leaf(&self, segment: &Segment, (key, _): (u64, Word), level: usize) {
-        segment.count(1 + isize::from(Self::HAS_VALUES));
+    fn count_leaf(
+        &self,
+        (segment, bucket): (&Segment, &Bucket),
+        (key, _): (u64, Word),
+        level: usize,
+    ) {
+        segment.count(bucket, 1 + isize::from(Self::HAS_VALUES));
         if is_counted(key) {
             let mut moved = Moved::default();
             moved.add(key, level, 1);

@@ -27,6 +27,7 @@ use crate::mem::{AllocError, LINE_BYTES};
 use crate::sync::backoff::Backoff;
 use crate::sync::epoch::{Guard, Unlinked};
 use crate::sync::shim::{AtomicPtr, AtomicU32, AtomicU64};
+use crate::sync::thread;
 use crate::sync::version::{Seen, Version};
 
 /// A bucket in shared memory; see `layout.rs` for what is in it.
@@ -129,7 +130,7 @@ pub(super) struct Segment {
     bits: u32,
     /// Whether it may be changed, not before what it replaces is dead (S1), and whether somebody is replacing it.
     state: AtomicU32,
-    /// How many slots are in use; changed all the time, and so on a line of its own.
+    /// How many slots of the buckets that are counted are in use; changed often, and so on a line of its own.
     used: CachePadded<AtomicU64>,
 }
 
@@ -173,13 +174,15 @@ impl Segment {
     /// Takes the right to replace it; tells whether nobody else has it, and may fail by accident. Who has it and does not use it
     /// opens the segment again.
     pub(super) fn claim(&self) -> bool {
-        // ORDER: Acquire, pairs with the Release store in `open`: the segment is filled, and what it replaced is dead.
-        self.state.compare_exchange_weak(OPEN, CLAIMED, Acquire, Relaxed).is_ok()
+        // Looked at first: all who come here read this line, and a failed exchange takes it from them.
+        self.state.load(Relaxed) == OPEN
+            // ORDER: Acquire, pairs with the Release store in `open`: the segment is filled, and what it replaced is dead.
+            && self.state.compare_exchange_weak(OPEN, CLAIMED, Acquire, Relaxed).is_ok()
     }
 
-    /// Whether it can be claimed. Relaxed: a hint to wait by.
-    pub(super) fn is_free(&self) -> bool {
-        self.state.load(Relaxed) == OPEN
+    /// Whether somebody is replacing it. Relaxed: a hint to wait by.
+    pub(super) fn is_claimed(&self) -> bool {
+        self.state.load(Relaxed) == CLAIMED
     }
 
     #[inline(always)]
@@ -215,9 +218,15 @@ impl Segment {
         self.bits
     }
 
-    /// How many slots are in use. Relaxed: a figure to decide on a size by.
+    /// How many slots are in use, about. Relaxed: a figure to decide on a size by.
     pub(super) fn used(&self) -> usize {
-        usize::try_from(self.used.load(Relaxed).cast_signed()).unwrap_or(0)
+        usize::try_from(self.used.load(Relaxed).cast_signed()).unwrap_or(0) * self.step()
+    }
+
+    /// One bucket in so many is counted.
+    #[inline(always)]
+    fn step(&self) -> usize {
+        if self.buckets < COUNTED_FROM { 1 } else { COUNTED }
     }
 
     /// Whether it is to grow rather than to have more than one leaf moved for one that comes.
@@ -226,20 +235,36 @@ impl Segment {
         self.buckets >= ROOMY_FROM && self.used() * ROOMY.1 > slots * ROOMY.0
     }
 
-    /// Counts slots that are in use from now on, or no longer.
+    /// Whether it will be so soon, and be copied then: when an eighth more of what it has had room for has come.
+    pub(super) fn is_full_soon(&self) -> bool {
+        let slots = self.buckets * SLOTS;
+        self.buckets >= SOON_FROM && self.used() * ROOMY.1 * 2 > slots * (ROOMY.0 * 2 - 1)
+    }
+
+    /// Counts slots of a bucket that are in use from now on, or no longer, if it is counted.
     #[inline]
-    pub(super) fn count(&self, change: isize) {
-        if change != 0 {
+    pub(super) fn count(&self, bucket: &Bucket, change: isize) {
+        let at = (ptr::from_ref(bucket).addr() - self.pages.base().addr().get()) / LINE_BYTES;
+        if change != 0 && at.is_multiple_of(self.step()) {
             // Relaxed: as `used`.
             self.used.fetch_add(change as u64, Relaxed);
         }
     }
 
-    /// As `count`, while nobody else knows the segment.
-    #[inline]
-    pub(super) fn count_alone(&self, change: isize) {
+    /// Counts all slots, while nobody else knows the segment.
+    pub(super) fn count_all(&self) {
         // Relaxed: as `used`.
-        self.used.store(self.used.load(Relaxed).wrapping_add(change as u64), Relaxed);
+        self.used.store(self.counted_again(), Relaxed);
+    }
+
+    fn counted_again(&self) -> u64 {
+        let counted = self.buckets().iter().step_by(self.step());
+        counted.map(|bucket| bucket.kinds().used() as u64).sum()
+    }
+
+    /// Whether the count is right, if nobody is writing (S1).
+    pub(super) fn counts_right(&self) -> bool {
+        self.used.load(Relaxed) == self.counted_again()
     }
 
     /// Has the system give it its memory, before anybody waits for what will be there.
@@ -261,6 +286,14 @@ impl Segment {
 /// With less, memory is wasted. Small maps are cached, and have less to waste.
 const ROOMY: (usize, usize) = (12, 16);
 const ROOMY_FROM: usize = 4096;
+
+/// A segment of so many buckets may be copied before it is full; a copy of a smaller one takes no time.
+const SOON_FROM: usize = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { ROOMY_FROM };
+
+/// Large segments count the slots of one bucket in so many: on average they are wrong by one in a hundred. What all writers count, each
+/// waits for in turn.
+const COUNTED: usize = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 16 };
+const COUNTED_FROM: usize = if cfg!(any(shuttle, small_leaves, miri)) { 4 } else { 4096 };
 
 /// Bytes of the block of every large segment.
 const LARGE_BYTES: usize = super::resize::MOST * LINE_BYTES;
@@ -344,14 +377,24 @@ impl Directory {
         unsafe { &*segment }
     }
 
+    /// Whether there are fewer segments than a copy for each writer leaves them.
+    pub(super) fn is_short(&self) -> bool {
+        self.all().take(4 * thread::at_once()).count() < 4 * thread::at_once()
+    }
+
     /// Each segment once.
     pub(super) fn all(&self) -> impl Iterator<Item = &Segment> {
+        self.all_with_hashes().map(|(_, segment)| segment)
+    }
+
+    /// The same, with a hash of each.
+    pub(super) fn all_with_hashes(&self) -> impl Iterator<Item = (u64, &Segment)> {
         let mut at = 0;
         core::iter::from_fn(move || {
             let hash = (at < self.segments.len()).then(|| (at as u64) << 1 << (63 - self.bits))?;
             let segment = self.segment(hash);
             at += 1 << (self.bits - segment.bits);
-            Some(segment)
+            Some((hash, segment))
         })
     }
 

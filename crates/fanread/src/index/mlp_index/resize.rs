@@ -3,7 +3,8 @@
 //! A segment is locked bucket by bucket, which readers do not notice, and copied into a new one, or into two, each with the
 //! hashes of one more bit. Then the directory names the copies, and the old buckets die. Only who writes to that segment
 //! waits, and several threads replace several segments at a time: who *claims* a segment replaces it, and the map's lock is held
-//! only while the directory is changed.
+//! only while the directory is changed. Before he waits, a writer copies another segment that will be full soon: every thread comes to
+//! the one that is being copied within a few calls, and would wait for it.
 //!
 //! A prefix's buckets are shares of the segment's length, so an entry keeps its place relative to it: the copy goes through
 //! both segments from front to back.
@@ -38,6 +39,10 @@ const STEP: (usize, usize) = (3, 2);
 /// a third full after a split.
 pub(super) const MOST: usize =
     if cfg!(any(shuttle, small_leaves, miri)) { 8 } else { 6 * HUGE_BYTES / LINE_BYTES };
+
+/// The same while there are fewer segments than a copy for each writer leaves them: one page.
+const EARLY_MOST: usize =
+    if MOST < HUGE_BYTES / LINE_BYTES { MOST } else { HUGE_BYTES / LINE_BYTES };
 
 /// A segment shrinks when less than one in so many of its slots is in use.
 const SPARSE: usize = 5;
@@ -100,7 +105,6 @@ impl<'g> Pages<'g> for Filling {
             kinds.sent_away(home.hash);
             home.pair[0].store_kinds(kinds);
         }
-        home.segment.count_alone(slots.cast_signed());
         Ok(true)
     }
 
@@ -114,7 +118,6 @@ impl<'g> Pages<'g> for Filling {
             kinds.back().ok_or(Again)?;
             home.pair[0].store_kinds(kinds);
         }
-        home.segment.count_alone(-entry.slots(self.has_values).cast_signed());
         Ok(entry)
     }
 }
@@ -202,32 +205,55 @@ impl<V> MlpIndex<V> {
         &self,
         pinned: &Pinned<'_, V>,
         (table, hash): (Table, u64),
-        full: &Segment,
+        (full, backoff): (&Segment, &mut Backoff),
     ) -> Result<Option<Recycle<V>>, AllocError> {
-        let Some(claim) = Claim::new(full) else {
-            self.wait_for(pinned, (table, hash), full);
-            return Ok(None);
-        };
+        let Some(claim) = Claim::new(full) else { return Ok(self.wait_for(pinned, backoff)) };
         let buckets = full.buckets().len();
         if buckets >= COLLIDING_FROM && full.used() * COLLIDING < buckets * SLOTS {
             // Keys that collide so often are no accident, and room does not help.
             return Err(AllocError { bytes: 2 * full.bytes() });
         }
-        let wanted = rounded((buckets * STEP.0).div_ceil(STEP.1).max(buckets + 1));
-        let garbage = self.replace(&pinned.guard, (table, hash), claim, wanted)?;
+        let recycle = self.enlarge(pinned, (table, hash), claim)?;
         self.grow_shards(&pinned.guard);
-        Ok(Some(self.exchange_segments(pinned, garbage)))
+        Ok(Some(recycle))
     }
 
-    /// Waits until whoever is replacing a segment has done so, or has given up.
-    fn wait_for(&self, pinned: &Pinned<'_, V>, (table, hash): (Table, u64), full: &Segment) {
-        let mut backoff = Backoff::new();
-        while !full.is_free()
-            && let Some(directory) = self.root(table).get(&pinned.guard)
-            && core::ptr::eq(directory.segment(hash), full)
-        {
-            backoff.wait();
+    fn enlarge(
+        &self,
+        pinned: &Pinned<'_, V>,
+        at: (Table, u64),
+        claim: Claim<'_>,
+    ) -> Result<Recycle<V>, AllocError> {
+        let buckets = claim.0.buckets().len();
+        let wanted = rounded((buckets * STEP.0).div_ceil(STEP.1).max(buckets + 1));
+        let garbage = self.replace(&pinned.guard, at, claim, wanted)?;
+        Ok(self.exchange_segments(pinned, garbage))
+    }
+
+    /// What a writer does who came where another one is at work. If segments are being copied he copies another one that will be full
+    /// soon; what is returned is dropped when the entry is in the map. He waits if there is none, and if he has waited before.
+    #[cold]
+    pub(super) fn wait_for(
+        &self,
+        pinned: &Pinned<'_, V>,
+        backoff: &mut Backoff,
+    ) -> Option<Recycle<V>> {
+        let tables = self.tables(&pinned.guard).filter(|_| backoff.is_fresh());
+        let busy = tables.into_iter().flat_map(|tables| {
+            let both = [Table::Leaves, Table::Nodes];
+            let busy = move |table: &Table| tables.of(*table).all().any(Segment::is_claimed);
+            both.into_iter().filter(busy).map(move |table| (table, tables.of(table)))
+        });
+        let soon_full = busy.flat_map(|(table, directory)| {
+            let all = directory.all_with_hashes().filter(|(_, segment)| segment.is_full_soon());
+            all.filter_map(move |(hash, segment)| Some(((table, hash), Claim::new(segment)?)))
+        });
+        if let Some((at, claim)) = { soon_full }.next() {
+            // Without memory it stays as it is, for now.
+            return self.enlarge(pinned, at, claim).ok();
         }
+        backoff.wait();
+        None
     }
 
     /// Lets a segment shrink if little of it is in use: any one, which differs from key to key.
@@ -272,11 +298,13 @@ impl<V> MlpIndex<V> {
         wanted: usize,
     ) -> Result<Vec<Garbage<V>>, AllocError> {
         let segment = claim.0;
+        let is_early = self.root(table).get(guard).is_some_and(Directory::is_short);
+        let most = if is_early { EARLY_MOST } else { MOST };
         let mut garbage = Vec::new();
         let mut wanted = wanted;
         let mut frozen = None;
         let copies = loop {
-            let splits = wanted > MOST;
+            let splits = wanted > most;
             let (parts, bits) = if splits { (2, segment.bits() + 1) } else { (1, segment.bits()) };
             let size = if splits { rounded(wanted.div_ceil(2)) } else { wanted };
             let copies: Vec<Segment> =
@@ -327,7 +355,6 @@ impl<V> MlpIndex<V> {
         let place_all = |filling: &mut Filling, late: &mut Vec<(Home<'_>, Entry)>| {
             late.drain(..).all(|(home, entry)| self.place_at(filling, &home, entry).is_ok())
         };
-        let mut leaves = [0; 2];
         for bucket in from.buckets() {
             let words = Words::of(bucket);
             for slot in words.kinds.heads() {
@@ -339,7 +366,6 @@ impl<V> MlpIndex<V> {
                 if is_first && words.kinds.is_leaf(slot) {
                     let leaf = (words.number(slot), words.value(slot, Self::HAS_VALUES));
                     if filling.add_leaf(home.pair[0], level, leaf) {
-                        leaves[part] += 1;
                         continue;
                     }
                 }
@@ -354,10 +380,9 @@ impl<V> MlpIndex<V> {
                 }
             }
         }
-        for (part, leaves) in to.iter().zip(leaves) {
-            part.count_alone(leaves * (1 + isize::from(Self::HAS_VALUES)));
-        }
-        place_all(&mut filling, &mut late)
+        let done = place_all(&mut filling, &mut late);
+        to.iter().for_each(Segment::count_all);
+        done
     }
 
     /// Gives a map that has grown its shards.
@@ -376,10 +401,10 @@ impl<V> MlpIndex<V> {
         self.tables(guard).map_or(0, |tables| bytes(tables.leaves) + bytes(tables.nodes))
     }
 
-    /// How many slots of all segments are free.
+    /// How many slots of all segments are free, about.
     pub(super) fn free_slots(&self, guard: &Guard) -> usize {
         let free = |directory: &Directory| -> usize {
-            directory.all().map(|s| s.buckets().len() * SLOTS - s.used()).sum()
+            directory.all().map(|s| (s.buckets().len() * SLOTS).saturating_sub(s.used())).sum()
         };
         self.tables(guard).map_or(0, |tables| free(tables.leaves) + free(tables.nodes))
     }
@@ -415,6 +440,7 @@ mod tests {
                 scope.spawn(|| {
                     let pinned = map.pin();
                     let full = tables.of(table).segment(0);
+                    let full = (full, &mut Backoff::new());
                     map.grow(&pinned, (table, 0), full).unwrap().unwrap();
                 });
                 change(&pinned);
@@ -448,8 +474,10 @@ mod tests {
             let pinned = map.pin();
             (1..=5).for_each(|byte| assert!(pinned.insert(byte << 56, 0).is_none()));
             let full = map.tables(&pinned.guard).unwrap().leaves.segment(0);
-            let grow =
-                |pinned: &Pinned<'_, u32>| map.grow(pinned, (Table::Leaves, 0), full).unwrap();
+            let grow = |pinned: &Pinned<'_, u32>| {
+                let full = (full, &mut Backoff::new());
+                map.grow(pinned, (Table::Leaves, 0), full).unwrap()
+            };
             let (here, there) = thread::scope(|scope| {
                 let there = scope.spawn(|| grow(&map.pin()).is_some());
                 (grow(&pinned).is_some(), there.join().unwrap())

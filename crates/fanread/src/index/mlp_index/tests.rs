@@ -22,3 +22,38 @@ mod out_of_memory;
 #[path = "../shapes.rs"]
 #[allow(clippy::duplicate_mod, reason = "the same tests for every map on numbers")]
 mod shapes;
+
+/// Who meets a segment that is being copied copies another one that will be full soon.
+#[test]
+fn who_waits_for_a_copy_copies_what_is_full_soon() {
+    use super::raw::Table;
+    use crate::sync::backoff::Backoff;
+
+    let (map, mut rng, mut keys) = (Whole::<u64>::new(), testkit::Rng::new(1), Vec::new());
+    let pinned = map.pin();
+    let (busy, soon) = loop {
+        keys.push(rng.next_u64());
+        pinned.insert(keys[keys.len() - 1], 1);
+        if keys.len() % 64 == 0 || cfg!(any(small_leaves, miri)) {
+            let tables = map.tables(&pinned.guard).unwrap();
+            let all: Vec<_> = tables.of(Table::Leaves).all().collect();
+            if let Some(at) = all.iter().position(|segment| segment.is_full_soon())
+                && all.len() > 1
+            {
+                break (all[(at + 1) % all.len()], all[at]);
+            }
+        }
+    };
+    let is_named = || map.tables(&pinned.guard).unwrap().of(Table::Leaves).all();
+    let mut backoff = Backoff::new();
+    assert!(map.wait_for(&pinned, &mut backoff).is_none(), "nobody copies anything");
+    assert!(busy.claim());
+    let mut backoff = Backoff::new();
+    drop(map.wait_for(&pinned, &mut backoff).unwrap());
+    assert!(backoff.is_fresh() && !is_named().any(|named| core::ptr::eq(named, soon)));
+    backoff.wait();
+    assert!(map.wait_for(&pinned, &mut backoff).is_none(), "who has waited before waits on");
+    busy.open();
+    pinned.check().unwrap();
+    assert!(keys.iter().all(|key| pinned.contains_key(*key)));
+}

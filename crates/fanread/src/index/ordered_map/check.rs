@@ -96,8 +96,8 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
                     }
                 }
             }
-            let counts = segment.counts();
-            if (counts.entries, counts.gone) != (entries, gone) || segment.is_frozen() {
+            if !segment.counts_right() || segment.is_frozen() {
+                let counts = segment.counts();
                 return Err(Broken::new("S3", format!("{counts:?}, {entries} and {gone} there")));
             }
             next += 1 << (64 - geometry.part.bits);

@@ -112,7 +112,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
                 }
             }
             let Ok(mut held) = segment.lock(hash) else {
-                backoff.wait();
+                self.wait_for(guard, (segment, &mut backoff), garbage);
                 continue;
             };
             let Ok((place, number)) = self.slot(segment, &mut held, hash, key) else {
@@ -175,7 +175,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
                 }
                 Place::Full => {
                     drop(held);
-                    self.rebuild(&pinned.guard, segment, garbage)?;
+                    self.rebuild(guard, (segment, &mut backoff), garbage)?;
                 }
             }
         }
@@ -434,12 +434,16 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
             self.ask(*hash, guard);
         }
         for (hash, number) in hashes.into_iter().zip(numbers) {
+            let mut backoff = Backoff::new();
             loop {
                 let Some(segment) = self.table.segment(hash, guard) else {
                     self.table.make_first(guard)?;
                     continue;
                 };
-                let Ok(mut held) = segment.lock(hash) else { continue };
+                let Ok(mut held) = segment.lock(hash) else {
+                    self.wait_for(guard, (segment, &mut backoff), garbage);
+                    continue;
+                };
                 // No key is there yet that is to come.
                 match segment.place(&mut held, hash, |_, _| None) {
                     Ok(Place::Free(at, gone)) => {
@@ -448,9 +452,9 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
                     }
                     Ok(_) => {
                         drop(held);
-                        self.rebuild(&pinned.guard, segment, garbage)?;
+                        self.rebuild(guard, (segment, &mut backoff), garbage)?;
                     }
-                    Err(Again) => {}
+                    Err(Again) => backoff.wait(),
                 }
             }
         }

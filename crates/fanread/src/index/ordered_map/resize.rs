@@ -14,6 +14,7 @@ use crate::hash::mix::stream;
 use crate::list::{Leaf as _, Leaves as _, Limits, slice_at};
 use crate::mem::AllocError;
 use crate::mem::record;
+use crate::sync::backoff::Backoff;
 use crate::sync::epoch::Guard;
 use crate::sync::version::Locked;
 
@@ -342,26 +343,44 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         garbage.push(Garbage::Border(gone));
     }
 
-    /// Makes room for a hash whose segment is full, or waits until somebody has.
+    /// Makes room for a hash whose segment is full, unless somebody is at it.
     ///
     /// # Errors
     ///
     /// If there is no memory; nothing has changed then.
-    pub(super) fn rebuild(
+    #[cold]
+    pub(super) fn rebuild<'g>(
         &self,
-        guard: &Guard,
-        full: &Segment,
+        guard: &'g Guard,
+        full: (&'g Segment, &mut Backoff),
         garbage: &mut Vec<Garbage<V>>,
     ) -> Result<(), AllocError> {
         self.add_shards();
         let retire = |retired| garbage.push(Garbage::Directory(retired));
-        self.table.make_room(guard, full, || self.entries_of(full), retire)
+        self.table.make_room(guard, full, |segment| self.entries_of(segment), retire)
+    }
+
+    /// Waits for who copies a segment, or copies another one.
+    #[cold]
+    pub(super) fn wait_for<'g>(
+        &self,
+        guard: &'g Guard,
+        frozen: (&'g Segment, &mut Backoff),
+        garbage: &mut Vec<Garbage<V>>,
+    ) {
+        let retire = |retired| garbage.push(Garbage::Directory(retired));
+        self.table.wait_for(guard, frozen, |segment| self.entries_of(segment), retire);
     }
 
     /// Makes a segment smaller that has few entries left, if there is memory for that.
-    pub(super) fn shrink(&self, guard: &Guard, large: &Segment, garbage: &mut Vec<Garbage<V>>) {
+    pub(super) fn shrink<'g>(
+        &self,
+        guard: &'g Guard,
+        large: &'g Segment,
+        garbage: &mut Vec<Garbage<V>>,
+    ) {
         let retire = |retired| garbage.push(Garbage::Directory(retired));
-        self.table.make_smaller(guard, large, || self.entries_of(large), retire);
+        self.table.make_smaller(guard, large, |segment| self.entries_of(segment), retire);
     }
 
     /// All entries of a segment. A slot does not tell the whole hash of its key: the records are read again.

@@ -66,7 +66,7 @@ impl<V: Send + Sync> U64Map<V> {
             // While the line of the table is on its way.
             let run = if ordered { self.order.run_to_add(key, guard) } else { None };
             let Ok(mut held) = segment.lock(hash) else {
-                backoff.wait();
+                self.wait_for(guard, (segment, &mut backoff), garbage);
                 continue;
             };
             let Ok(place) = segment.slot(&mut held, hash) else {
@@ -100,7 +100,7 @@ impl<V: Send + Sync> U64Map<V> {
                 }
                 Place::Full => {
                     drop(held);
-                    self.rebuild(guard, segment, garbage)?;
+                    self.rebuild(guard, (segment, &mut backoff), garbage)?;
                 }
             }
         }

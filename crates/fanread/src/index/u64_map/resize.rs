@@ -4,27 +4,52 @@ use super::U64Map;
 use super::raw::Garbage;
 use super::table::Segment;
 use crate::mem::AllocError;
+use crate::sync::backoff::Backoff;
 use crate::sync::epoch::Guard;
 
+/// Buckets of a segment from which a map is worth its own shards for threads: 128 KB.
+const SHARDS_FROM_BUCKETS: usize = 2048;
+
 impl<V> U64Map<V> {
-    /// Makes room for a hash whose segment is full, or waits until somebody has.
+    /// Makes room for a hash whose segment is full, unless somebody is at it.
     ///
     /// # Errors
     ///
     /// If there is no memory; nothing has changed then.
-    pub(super) fn rebuild(
+    #[cold]
+    pub(super) fn rebuild<'g>(
         &self,
-        guard: &Guard,
-        full: &Segment,
+        guard: &'g Guard,
+        full: (&'g Segment, &mut Backoff),
         garbage: &mut Vec<Garbage<V>>,
     ) -> Result<(), AllocError> {
+        if full.0.buckets() >= SHARDS_FROM_BUCKETS {
+            self.shards.grow();
+        }
         let retire = |retired| garbage.push(Garbage::Table(retired));
-        self.table.make_room(guard, full, || full.entries(), retire)
+        self.table.make_room(guard, full, Segment::entries, retire)
+    }
+
+    /// Waits for who copies a segment, or copies another one.
+    #[cold]
+    pub(super) fn wait_for<'g>(
+        &self,
+        guard: &'g Guard,
+        frozen: (&'g Segment, &mut Backoff),
+        garbage: &mut Vec<Garbage<V>>,
+    ) {
+        let retire = |retired| garbage.push(Garbage::Table(retired));
+        self.table.wait_for(guard, frozen, Segment::entries, retire);
     }
 
     /// Makes a segment smaller that has few entries left, if there is memory for that.
-    pub(super) fn shrink(&self, guard: &Guard, large: &Segment, garbage: &mut Vec<Garbage<V>>) {
+    pub(super) fn shrink<'g>(
+        &self,
+        guard: &'g Guard,
+        large: &'g Segment,
+        garbage: &mut Vec<Garbage<V>>,
+    ) {
         let retire = |retired| garbage.push(Garbage::Table(retired));
-        self.table.make_smaller(guard, large, || large.entries(), retire);
+        self.table.make_smaller(guard, large, Segment::entries, retire);
     }
 }

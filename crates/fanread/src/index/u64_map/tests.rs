@@ -206,3 +206,91 @@ mod walks {
         }
     }
 }
+
+mod copies {
+    //! Segments that are copied: what their writers do meanwhile, and by which figures it is decided.
+
+    use testkit::Rng;
+
+    use crate::index::u64_map::U64Map;
+    use crate::sync::backoff::Backoff;
+
+    #[test]
+    fn who_waits_for_a_copy_copies_what_is_full_soon() {
+        let (map, mut rng, mut keys) = (U64Map::new(), Rng::new(1), Vec::new());
+        let pinned = map.pin();
+        let (busy, soon) = loop {
+            keys.push(rng.next_u64());
+            pinned.insert(keys[keys.len() - 1], 1);
+            let all: Vec<_> = map.table.names(&pinned.guard).unwrap().all(&pinned.guard).collect();
+            if let Some(at) = all.iter().position(|segment| segment.is_full_soon())
+                && all.len() > 1
+            {
+                break (all[(at + all.len() - 1) % all.len()], all[at]);
+            }
+        };
+        assert!(busy.freeze());
+        let (mut backoff, mut garbage) = (Backoff::new(), Vec::new());
+        map.wait_for(&pinned.guard, (busy, &mut backoff), &mut garbage);
+        assert!(soon.is_frozen() && backoff.is_fresh(), "replaced, and nobody has waited");
+        let left =
+            |map: &U64Map<u64>| map.table.names(&pinned.guard).unwrap().all(&pinned.guard).count();
+        let count = left(&map);
+        backoff.wait();
+        map.wait_for(&pinned.guard, (busy, &mut backoff), &mut garbage);
+        assert_eq!(left(&map), count, "who has waited before waits on");
+        busy.thaw();
+        map.retire(&pinned, garbage);
+        pinned.check().unwrap();
+        assert!(keys.iter().all(|key| pinned.contains_key(*key)));
+    }
+
+    #[test]
+    fn threads_that_copy_segments_lose_nothing() {
+        let map = U64Map::new();
+        std::thread::scope(|scope| {
+            for thread in 0..4_u64 {
+                let map = &map;
+                scope.spawn(move || {
+                    let (pinned, mut rng) = (map.pin(), Rng::new(thread));
+                    for n in 0..if cfg!(miri) { 100 } else { 50_000 } {
+                        pinned.insert(rng.next_u64(), n);
+                    }
+                });
+            }
+        });
+        let pinned = map.pin();
+        pinned.check().unwrap();
+        for thread in 0..4 {
+            let mut rng = Rng::new(thread);
+            for n in 0..if cfg!(miri) { 100 } else { 50_000 } {
+                assert_eq!(pinned.get(rng.next_u64()).as_deref(), Some(&n));
+            }
+        }
+    }
+
+    #[test]
+    fn large_segments_know_how_many_entries_they_have_about() {
+        let (map, mut rng) = (U64Map::new(), Rng::new(2));
+        let pinned = map.pin();
+        let mut large = 0;
+        for n in 0..if cfg!(miri) { 500 } else { 200_000 } {
+            pinned.insert(rng.next_u64(), n);
+            if n % 3 == 0 {
+                let key = Rng::new(n).next_u64();
+                pinned.insert(key, n);
+                pinned.remove(key);
+            }
+        }
+        for segment in map.table.names(&pinned.guard).unwrap().all(&pinned.guard) {
+            let (entries, counted) = (segment.entries().count(), segment.counts().entries);
+            let may_be_off = if segment.buckets() < 4096 { 0 } else { entries / 10 };
+            large += usize::from(may_be_off > 0);
+            if !cfg!(any(small_leaves, miri)) {
+                assert!(entries.abs_diff(counted) <= may_be_off, "{counted} of {entries}");
+            }
+            assert!(segment.counts_right());
+        }
+        assert!(large > 0 || cfg!(any(small_leaves, miri)));
+    }
+}
