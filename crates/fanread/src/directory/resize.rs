@@ -38,8 +38,8 @@ impl<B: Bucket> Directory<B> {
         }
     }
 
-    /// What a writer does while somebody copies its segment: it copies another one that will be full soon, or waits, if it has waited
-    /// before or there is none. Arguments are those of [`make_room`](Self::make_room).
+    /// What a writer does while somebody copies its segment: it copies another one that will be full soon, or waits, if there is none or
+    /// it has done so before: no call makes more than two copies. Arguments are those of [`make_room`](Self::make_room).
     pub(crate) fn wait_for<'g, I: Iterator<Item = (u64, B::Entry)>>(
         &self,
         guard: &'g Guard,
@@ -52,6 +52,7 @@ impl<B: Bucket> Directory<B> {
             names.all_behind(behind, guard).find(|other| other.is_full_soon() && other.freeze())
         });
         let Some(other) = other else { return backoff.wait() };
+        backoff.has_waited();
         let geometry = Geometry::with_room_for::<B>(other.counts().entries, other.geometry.part);
         // Without memory it stays as it is, for now.
         let _ = self.replace(guard, other, geometry, entries, garbage);

@@ -122,8 +122,8 @@ impl<F, G> Shards<F, G> {
             count += 1;
         }
         let mut free = shard.limbo.collect().unwrap_or_default();
-        // Who hands over much takes much, or what waits would become ever more.
-        while free.len() < count
+        // Who hands over much takes more, or what waits would never become less.
+        while free.len() < 2 * count
             && let Some(more) = shard.limbo.collect()
         {
             free.extend(more);

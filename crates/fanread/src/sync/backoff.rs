@@ -26,6 +26,11 @@ impl Backoff {
         self.rounds == 0
     }
 
+    /// Takes notice that something else was done meanwhile that took a while.
+    pub(crate) fn has_waited(&mut self) {
+        self.rounds = self.rounds.max(1);
+    }
+
     /// Whether a holder that is running and needs as long as most do would have finished.
     pub(crate) fn is_long(&self) -> bool {
         self.rounds == Self::SPIN_ROUNDS

@@ -190,7 +190,7 @@ impl<V> CuckooTrie<V> {
         }
     }
 
-    /// The same for who may replace a trie: if somebody replaces that of `key`, he makes room in another one meanwhile.
+    /// The same for who may replace a trie: if somebody replaces that of `key`, he makes room in another one meanwhile, once.
     #[inline]
     fn lock_trie_to_add<'g>(
         &'g self,
@@ -205,7 +205,8 @@ impl<V> CuckooTrie<V> {
                 Some(locked) if !locked.is_dead() => return (trie, locked),
                 Some(_) => trie = self.trie_of(key, trie),
                 None if backoff.is_long() && may_help => {
-                    may_help = self.make_room_ahead(pinned, trie);
+                    may_help = false;
+                    self.make_room_ahead(pinned, trie);
                 }
                 None => backoff.wait(),
             }

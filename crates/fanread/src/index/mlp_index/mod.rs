@@ -227,7 +227,8 @@ impl<V> MlpIndex<V> {
         pinned: &Pinned<'_, V>,
         garbage: impl IntoIterator<Item = Garbage<V>>,
     ) -> Recycle<V> {
-        let mut free = self.shards.exchange(pinned.thread, &pinned.guard, garbage);
+        // All are in one shard: who replaces one takes back what any thread has, and not only when he comes by again.
+        let mut free = self.shards.exchange(0, &pinned.guard, garbage);
         // The next copies have the memory of the last, which saves the system clearing it.
         while let Some(at) = free.iter().position(|item| matches!(item, Garbage::Segment(_))) {
             if let Some(spare) = free.swap_remove(at).into_spare() {

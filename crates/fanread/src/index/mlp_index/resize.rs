@@ -231,7 +231,8 @@ impl<V> MlpIndex<V> {
     }
 
     /// What a writer does who came where another one is at work. If segments are being copied he copies another one that will be full
-    /// soon; what is returned is dropped when the entry is in the map. He waits if there is none, and if he has waited before.
+    /// soon; what is returned is dropped when the entry is in the map. He waits if there is none, and if he has done so before: no call
+    /// makes more than two copies.
     #[cold]
     pub(super) fn wait_for(
         &self,
@@ -249,6 +250,7 @@ impl<V> MlpIndex<V> {
             all.filter_map(move |(hash, segment)| Some(((table, hash), Claim::new(segment)?)))
         });
         if let Some((at, claim)) = { soon_full }.next() {
+            backoff.has_waited();
             // Without memory it stays as it is, for now.
             return self.enlarge(pinned, at, claim).ok();
         }
