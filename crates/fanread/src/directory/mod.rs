@@ -11,7 +11,8 @@
 //! Readers take no lock. A writer locks the regions of buckets it looks at. A segment that is to grow, shrink or split is
 //! *frozen*: marked, and each of its locks taken and given back once. Then nobody writes to it, and it is copied into one or two
 //! new ones, which are named in its place, and opened to writers when all names lead to them. Its readers go on: either they came
-//! before that, or they find the successor.
+//! before that, or they find the successor. A writer who comes to it copies another one that will be full soon, and waits only if there
+//! is none (`resize.rs`); for that a map has at least four segments for each thread that may run, unless it is small.
 //!
 //! # Invariants
 //!

@@ -83,11 +83,11 @@ impl<F, G> Shards<F, G> {
         self.all().map(|counted| counted.shard.lock())
     }
 
-    /// Counts entries that were added.
+    /// Counts entries that were added; returns the shard's part of the number before.
     #[inline]
-    pub(crate) fn added(&self, thread: usize, entries: u64) {
+    pub(crate) fn added(&self, thread: usize, entries: u64) -> u64 {
         // Relaxed: counters bring nothing along.
-        self.of(thread).entries.fetch_add(entries, Relaxed);
+        self.of(thread).entries.fetch_add(entries, Relaxed)
     }
 
     /// Counts an entry that was removed.
@@ -141,5 +141,38 @@ impl<F: Default, G> Counted<F, G> {
     fn new() -> Self {
         let shard = Shard { heap: heap::Shard::new(), free: F::default(), limbo: Limbo::new() };
         Self { shard: Lock::new(shard), entries: AtomicU64::new(0) }
+    }
+}
+
+#[cfg(all(test, not(loom), not(shuttle)))]
+mod tests {
+    use super::*;
+    use crate::sync::epoch::pin;
+
+    /// What waits for nobody.
+    struct Large;
+
+    impl Unlinked for Large {
+        fn is_large(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn who_hands_over_takes_back_more() {
+        let shards = Shards::<(), Large>::new();
+        for _ in 0..20 {
+            let guard = pin();
+            shards.lock(0).limbo.retire(Large, &guard);
+        }
+        // What came later is free, so all of these are.
+        let mut later = Limbo::new();
+        while later.collect().is_none() {
+            later.retire(Large, &pin());
+            std::thread::yield_now();
+        }
+        assert_eq!(shards.exchange(0, &pin(), [Large]).len(), 2);
+        assert_eq!(shards.exchange(0, &pin(), [Large, Large]).len(), 4);
+        assert_eq!(shards.drain().len(), 17);
     }
 }

@@ -1,6 +1,7 @@
 //! A small number for each thread, and how many may run at once.
 
 use std::cell::Cell;
+use std::num::NonZero;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -27,7 +28,7 @@ pub(crate) fn index() -> usize {
 /// What is kept apart for them, or parted among them, is of so many parts.
 pub(crate) fn at_once() -> usize {
     static COUNT: OnceLock<usize> = OnceLock::new();
-    let count = || std::thread::available_parallelism().map_or(1, |count| count.get());
+    let count = || std::thread::available_parallelism().map_or(1, NonZero::get);
     // Tests find the same everywhere.
     let known = cfg!(any(test, shuttle, small_leaves, miri)).then_some(2);
     known.unwrap_or_else(|| *COUNT.get_or_init(|| count().next_power_of_two().min(64)))

@@ -57,6 +57,10 @@ const MET: usize = 64;
 /// How many nodes an insertion moves at most.
 const MOVES: usize = 64;
 
+/// A thread takes back what segments have left whenever it has added so many entries: segments are replaced in bursts, and the next one
+/// comes when the map has half as much again.
+const TIDY_EVERY: u64 = 4096;
+
 impl<V: Send + Sync> MlpIndex<V> {
     /// Maps `key` to `value` if the rule allows it.
     #[inline]
@@ -77,7 +81,9 @@ impl<V: Send + Sync> MlpIndex<V> {
         let mut recycle = Vec::new();
         match self.write_word(pinned, key, word, rule, &mut recycle) {
             Ok(Outcome::New) => {
-                self.shards.added(pinned.thread, 1);
+                if self.shards.added(pinned.thread, 1).is_multiple_of(TIDY_EVERY) {
+                    recycle.push(self.exchange_segments(pinned, []));
+                }
                 Ok(Written::New(read_value(word)))
             }
             Ok(Outcome::Replaced(old)) => {
