@@ -104,8 +104,8 @@ impl<F, G> Shards<F, G> {
         usize::try_from(parts.fold(0, u64::wrapping_add).cast_signed()).unwrap_or(0)
     }
 
-    /// Takes what has been unlinked; returns what nobody can be reading any more. Values among that are dropped by the
-    /// caller, who holds no lock then.
+    /// Takes what has been unlinked, if there is something; returns what nobody can be reading any more. Values among that are dropped
+    /// by the caller, who holds no lock then.
     pub(crate) fn exchange(
         &self,
         thread: usize,
@@ -120,6 +120,9 @@ impl<F, G> Shards<F, G> {
         for item in unlinked {
             shard.limbo.retire(item, guard);
             count += 1;
+        }
+        if count == 0 {
+            shard.limbo.hurry(guard);
         }
         let mut free = shard.limbo.collect().unwrap_or_default();
         // Who hands over much takes more, or what waits would never become less.

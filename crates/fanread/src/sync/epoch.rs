@@ -109,6 +109,13 @@ impl<T> Limbo<T> {
         self.closed.push_back(Batch { items: core::mem::take(&mut self.open), free });
     }
 
+    /// Has the epochs go on if items wait for that: without anything to be retired nobody else may see to it.
+    pub(crate) fn hurry(&self, guard: &Guard) {
+        if !self.closed.is_empty() {
+            guard.inner.flush();
+        }
+    }
+
     /// Returns one batch of items that nobody can still be reading (E2).
     pub(crate) fn collect(&mut self) -> Option<Vec<T>> {
         // ORDER: Acquire, pairs with the Release store in `close`.
