@@ -104,8 +104,8 @@ impl<F, G> Shards<F, G> {
         usize::try_from(parts.fold(0, u64::wrapping_add).cast_signed()).unwrap_or(0)
     }
 
-    /// Takes what has been unlinked, if there is something; returns what nobody can be reading any more. Values among that are dropped
-    /// by the caller, who holds no lock then.
+    /// Takes what has been unlinked; returns what nobody can be reading any more. Values among that are dropped by the
+    /// caller, who holds no lock then.
     pub(crate) fn exchange(
         &self,
         thread: usize,
@@ -121,9 +121,6 @@ impl<F, G> Shards<F, G> {
             shard.limbo.retire(item, guard);
             count += 1;
         }
-        if count == 0 {
-            shard.limbo.hurry(guard);
-        }
         let mut free = shard.limbo.collect().unwrap_or_default();
         // Who hands over much takes more, or what waits would never become less.
         while free.len() < 2 * count
@@ -132,6 +129,14 @@ impl<F, G> Shards<F, G> {
             free.extend(more);
         }
         free
+    }
+
+    /// Has the epochs go on, and returns some of what nobody can be reading any more, as `exchange` does: for now and then, as it
+    /// asks all threads.
+    pub(crate) fn tidy(&self, thread: usize, guard: &Guard) -> Vec<G> {
+        let mut shard = self.lock(thread);
+        shard.limbo.hurry(guard);
+        shard.limbo.collect().unwrap_or_default()
     }
 
     /// Takes out everything unlinked. The caller makes sure that nobody is reading.

@@ -82,7 +82,7 @@ impl<V: Send + Sync> MlpIndex<V> {
         match self.write_word(pinned, key, word, rule, &mut recycle) {
             Ok(Outcome::New) => {
                 if self.shards.added(pinned.thread, 1).is_multiple_of(TIDY_EVERY) {
-                    recycle.push(self.exchange_segments(pinned, []));
+                    recycle.push(self.tidy(pinned));
                 }
                 Ok(Written::New(read_value(word)))
             }

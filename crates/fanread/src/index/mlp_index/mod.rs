@@ -228,7 +228,17 @@ impl<V> MlpIndex<V> {
         garbage: impl IntoIterator<Item = Garbage<V>>,
     ) -> Recycle<V> {
         // All are in one shard: who replaces one takes back what any thread has, and not only when he comes by again.
-        let mut free = self.shards.exchange(0, &pinned.guard, garbage);
+        self.reuse(self.shards.exchange(0, &pinned.guard, garbage))
+    }
+
+    /// Takes back what segments have left, if nobody can be reading it.
+    #[cold]
+    fn tidy(&self, pinned: &Pinned<'_, V>) -> Recycle<V> {
+        self.reuse(self.shards.tidy(0, &pinned.guard))
+    }
+
+    /// Keeps the memory of segments for others.
+    fn reuse(&self, mut free: Vec<Garbage<V>>) -> Recycle<V> {
         // The next copies have the memory of the last, which saves the system clearing it.
         while let Some(at) = free.iter().position(|item| matches!(item, Garbage::Segment(_))) {
             if let Some(spare) = free.swap_remove(at).into_spare() {
