@@ -94,6 +94,9 @@ const EXTRA_FILES: &[&str] = &[
     // A forest of tries: the files of the list are the forest's, and these the single trie's, from its bytes to its
     // searches (descend), writes (edit), scans (walk) and growth (build).
     "index/cuckoo_trie/bucket.rs",
+    // A trie beside its buckets, and the pieces of memory that it is made of.
+    "index/cuckoo_trie/header.rs",
+    "index/cuckoo_trie/free.rs",
     "index/cuckoo_trie/state.rs",
     "index/cuckoo_trie/place.rs",
     "index/cuckoo_trie/descend.rs",

@@ -5,7 +5,8 @@
 
 use core::cmp::Ordering as Order;
 
-use super::layout::{KEPT_PREFIX_BYTES, slice_at};
+use super::header::KEPT_PREFIX_BYTES;
+use super::layout::slice_at;
 use super::raw::{Memory, Trie};
 
 impl Trie<'_> {

@@ -24,13 +24,14 @@ use core::ops::Range;
 
 use super::bucket::Find;
 use super::draft::Draft;
+use super::free::FreeLines;
 use super::layout::{
     Children, EXACT_BUCKETS, Form, HINTED_BUCKETS, HINTED_LEVELS, Head, Home, INNER_WEIGHT, Kind,
     LABEL_SYMBOLS, Leaf, NoRoom, Node, Place, STATE_BITS, SYMBOL_BITS, Symbol, TAG_BITS,
     buckets_for, larger,
 };
 use super::place::{place_at, place_other};
-use super::raw::{FreeLines, Memory, Shape, Trie};
+use super::raw::{Memory, Shape, Trie};
 use super::state::{SHORT_NAME_SYMBOLS, Secret, State, Symbols};
 use crate::api::Key;
 use crate::arch::{self, Baseline, Lanes};
@@ -251,9 +252,8 @@ impl Run {
         loop {
             let trie = memory.allocate(free, &plan.shape(buckets, levels))?;
             let Err(error) = self.fill::<V>(memory, secret, trie, part.clone()) else {
-                trie.set_keys(part.len());
                 trie.start();
-                trie.set_weight(weight);
+                trie.set_filled(part.len(), weight);
                 return Ok(trie);
             };
             memory.free(free, trie.name());
@@ -566,8 +566,7 @@ pub(super) fn copy<'g>(
     }
     new.copy_hints(old);
     new.copy_uneven(old);
-    new.set_keys(old.keys());
-    new.set_weight(old.weight());
+    new.set_filled(old.keys(), old.weight());
     Ok(new)
 }
 

@@ -27,7 +27,7 @@ impl Bench {
         Self {
             memory: Memory::new(),
             secret: Secret::new(&seed),
-            free: FreeLines::new(),
+            free: FreeLines::default(),
             seed,
             heap: heap::Shard::new(),
         }

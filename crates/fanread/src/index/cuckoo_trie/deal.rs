@@ -24,11 +24,12 @@ use core::ops::Range;
 
 use super::build::{LEVELS, Levels, Plan};
 use super::draft::Draft;
+use super::free::FreeLines;
 use super::layout::{
     Children, INNER_WEIGHT, Kind, Leaf, NoRoom, Node, STATE_BITS, SYMBOL_BITS, Symbol, TAG_BITS,
     buckets_for,
 };
-use super::raw::{FreeLines, Memory, Trie};
+use super::raw::{Memory, Trie};
 use super::split::middle;
 use super::state::{SHORT_NAME_SYMBOLS, Secret, State, Symbols};
 use crate::arch::Baseline;
@@ -391,8 +392,7 @@ impl Half<'_> {
         let Self { draft, keys, weight, .. } = self;
         let trie = draft.trie();
         draft.finish()?;
-        trie.set_keys(keys);
-        trie.set_weight(weight);
+        trie.set_filled(keys, weight);
         Ok(())
     }
 }

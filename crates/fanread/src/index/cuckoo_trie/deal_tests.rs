@@ -44,7 +44,7 @@ fn split(bench: &mut Bench, keys: &[&Vec<u8>], plan: Plan<'_>) -> usize {
     let unit = bench.border(&anchor);
     let plans =
         [Plan { high: Some((unit, &anchor)), ..plan }, Plan { low: (unit, &anchor), ..plan }];
-    let mut free = FreeLines::new();
+    let mut free = FreeLines::default();
     let deal = Deal::of(&secret, bench.memory.trie(name)).unwrap();
     let built = deal.build(&bench.memory, &mut free, &plans, &border).unwrap();
     let halves = built.expect("no two states are the same").map(Trie::name);

@@ -1,11 +1,6 @@
-//! A trie: a header of three to five lines and a table of buckets, each one line of five nodes.
+//! A trie's table: buckets, each one line of five nodes. What belongs to a trie besides is in `header.rs`.
 //!
 //! ```text
-//! line -2   prefix 8..48                         | hints 8 | keys 4, weight 4, - 4, worn 4 |
-//! line -1   low record 8, high record 8, low slice 8, high slice 8, prefix 8, mask 8, next 4, prev 4, bounded 1
-//! line 0    version 8, levels 8, step 4, buckets 2, shift 1, entry 1, skip 4, round 2, hinted 1, leaves 1 | 4 blocks, 8 each |
-//! line 1..  16 more blocks, if the table has more than 4; of a table smaller than a block, the buckets
-//!
 //! bucket    0            1            2                        3        4        5        6        7
 //!          | head 0, 1  | head 2, 3  | head 4, away, version  | body 0 | body 1 | body 2 | body 3 | body 4 |
 //!
@@ -19,28 +14,12 @@
 //!           0 short | 1 short | 2 short | value of 1 | value of 0         the heads of 3 and 4: value of 2
 //! ```
 //!
-//! A trie is named by the unit of line 0. A descent needs that line, and one of the next two if the table is large; the
-//! two lines before it are for those that found nothing. *Prefix*, *mask* and *slices* are those of a leaf of a Wormhole:
-//! what all keys share, as whole bytes, and the eight bytes of each border behind it.
-//!
-//! *Hints* are a block of their own, which tries with long paths have: for each of its bytes, by the hash of a leaf's key, one
-//! more than the level of the last leaf that came there. 0: no key of the trie has such a hash. So most gets need none of the
-//! nodes above the leaf.
-//!
 //! *Seat* is 1 for a node in the first bucket of its state, 2 for one in the second, so one masked comparison finds a
 //! node and never a free slot.
 //!
 //! Invariants T1 to T12 are in `docs/design/cuckoo-trie.md`; `check.rs` verifies them.
 
-use core::mem::{offset_of, size_of};
-
 use crate::mem::LINE_BYTES;
-use crate::mem::arena::Arena;
-use crate::sync::shim::{AtomicU16, AtomicU32, AtomicU64};
-use crate::sync::version::Version;
-
-/// The arena of tries: units of one line, a first chunk of 512 bytes, which holds one trie of four buckets.
-pub(super) type Lines = Arena<6, 3>;
 
 /// Levels that are usual in a trie with hints, and the buckets that it has at least. Where paths are shorter, a search reads
 /// not many more lines than with a hint, and without one wait for it; hints are 2 to 4 bytes for a key.
@@ -60,7 +39,7 @@ pub(super) const SYMBOL_BITS: u32 = 6;
 pub(super) const SLOTS: usize = 5;
 
 /// What a node weighs that has a slot.
-const SLOT_WEIGHT: u32 = 3;
+pub(super) const SLOT_WEIGHT: u32 = 3;
 
 /// What a node weighs that is no leaf.
 pub(super) const INNER_WEIGHT: usize = SLOT_WEIGHT as usize;
@@ -75,7 +54,10 @@ pub(super) const BUCKET_WEIGHT: usize = SLOTS * SLOT_WEIGHT as usize;
 /// smaller blocks would make the list in the header longer, larger ones leave more room unused in small tables.
 pub(super) const BLOCK_BUCKETS: u32 = if cfg!(any(shuttle, small_leaves)) { 2 } else { 256 };
 
-/// Blocks of the largest table.
+/// Bytes of a block.
+pub(super) const BLOCK_BYTES: usize = BLOCK_BUCKETS as usize * LINE_BYTES;
+
+/// Blocks of the largest table: an even number, as headers list them in pairs.
 pub(super) const MAX_BLOCKS: usize = 20;
 
 /// Buckets of the largest table.
@@ -109,112 +91,10 @@ pub(super) const SHORT_BYTES: usize = 8;
 /// Symbols of the longest label.
 pub(super) const LABEL_SYMBOLS: usize = 10;
 
-/// In a trie's round: a leaf is above the leaf level, or a jump passes over it (T11).
-pub(super) const UNEVEN: u16 = 1 << 15;
-
-/// Lines of a header, with a list of up to 4 blocks.
-pub(super) const HEADER_LINES: usize = 3;
-
-/// Lines before the one that names the trie.
-pub(super) const NAME_AT_LINE: usize = 2;
-
-/// Blocks listed in line 0.
-const FIRST_BLOCKS: usize = 4;
-
-/// Where the list of blocks starts, counted from line 0.
-pub(super) const BLOCKS_AT: usize = offset_of!(Header, blocks);
-
-/// Prefix bytes that a trie keeps. Longer prefixes are compared with the border records.
-pub(super) const KEPT_PREFIX_BYTES: usize = 48;
-
-/// Line 0: what a descent needs.
-#[derive(Debug)]
-#[repr(C, align(64))]
-pub(super) struct Header {
-    pub(super) version: Version,
-    /// The levels that paths usually have, a bit for each.
-    pub(super) levels: AtomicU64,
-    /// States of one bucket, rounded down.
-    pub(super) step: u32,
-    pub(super) buckets: u16,
-    /// How far a state is shifted to the right: states are on top of their word, and small tables use fewer bits.
-    pub(super) shift: u8,
-    /// The level where a search may start.
-    pub(super) entry: u8,
-    /// Bits of a key before its first symbol.
-    pub(super) skip_bits: u32,
-    /// Which attempt at a root this is, with [`UNEVEN`].
-    pub(super) round: AtomicU16,
-    /// Whether there are hints.
-    pub(super) hinted: bool,
-    /// The level where, and on the next, most leaves are; 0: there is none.
-    pub(super) leaf_level: u8,
-    /// Where the first blocks are.
-    pub(super) blocks: [*mut u8; FIRST_BLOCKS],
-}
-
-/// Line -1: where the trie lies among others.
-#[derive(Debug)]
-#[repr(C, align(64))]
-pub(super) struct Border {
-    /// Record of the lower border, owned by this trie; 0: the empty key.
-    pub(super) low: u64,
-    /// Record of the upper border, owned by the next trie; 0: none.
-    pub(super) high: u64,
-    pub(super) low_slice: u64,
-    pub(super) high_slice: u64,
-    /// The first eight bytes of the prefix, big-endian, zeros behind it.
-    pub(super) prefix: u64,
-    /// The next trie; of a dead trie the one that replaces it. 0: none.
-    pub(super) next: AtomicU32,
-    /// The trie before. 0: none.
-    pub(super) prev: AtomicU32,
-    /// The bits of `prefix` that count.
-    pub(super) prefix_mask: u64,
-    /// Whether there is an upper border.
-    pub(super) bounded: bool,
-}
-
-/// Line -2: what is seldom needed, and what writers count.
-#[derive(Debug)]
-#[repr(C, align(64))]
-pub(super) struct Rest {
-    pub(super) prefix: [u8; 40],
-    /// Where the hints are; null: nowhere.
-    pub(super) hints: *mut u8,
-    pub(super) keys: AtomicU32,
-    pub(super) weight: AtomicU32,
-    pub(super) unused: u32,
-    /// Not 0 if a bucket's version has reached [`WORN`].
-    pub(super) worn: AtomicU32,
-}
-
-const _: () = assert!(size_of::<Header>() == LINE_BYTES && size_of::<Border>() == LINE_BYTES);
-const _: () = assert!(size_of::<Rest>() == LINE_BYTES && KEPT_PREFIX_BYTES == 8 + 40);
-const _: () = assert!(offset_of!(Header, levels) == 8 && offset_of!(Header, step) == 16);
-const _: () = assert!(offset_of!(Header, buckets) == 20 && offset_of!(Header, shift) == 22);
-const _: () = assert!(offset_of!(Header, skip_bits) == 24 && offset_of!(Header, round) == 28);
-const _: () = assert!(offset_of!(Header, blocks) == 32 && offset_of!(Border, next) == 40);
-const _: () = assert!(offset_of!(Border, prefix_mask) == 48 && offset_of!(Border, bounded) == 56);
-const _: () = assert!(
-    offset_of!(Rest, hints) == 40 && offset_of!(Rest, keys) == 48 && offset_of!(Rest, worn) == 60
-);
-const _: () = assert!(MAX_BUCKETS <= u16::MAX as u32 && BLOCK_BUCKETS.is_power_of_two());
-const _: () =
-    assert!(HEADER_LINES == NAME_AT_LINE + 1 && FULL_WEIGHT < MAX_BUCKETS as usize * BUCKET_WEIGHT);
-
-/// Blocks of a table; 0 if its buckets stand behind the header.
+/// Blocks of a table; 0 if its buckets stand behind its borders.
 #[inline]
 pub(super) fn blocks_of(buckets: u32) -> usize {
     (buckets / BLOCK_BUCKETS) as usize
-}
-
-/// Lines of the piece that the header is in.
-pub(super) fn header_lines(buckets: u32) -> usize {
-    if buckets < BLOCK_BUCKETS {
-        return HEADER_LINES + buckets as usize;
-    }
-    HEADER_LINES + blocks_of(buckets).saturating_sub(FIRST_BLOCKS).div_ceil(LINE_BYTES / 8)
 }
 
 /// Whether a table can have so many buckets: 1, 2, 4 .. or whole blocks.

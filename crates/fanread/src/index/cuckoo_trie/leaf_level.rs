@@ -25,11 +25,11 @@ use core::hint::select_unpredictable;
 
 use super::bucket::{Bucket, Find};
 use super::descend::{BOTH, FIRST, Look};
-use super::layout::{Head, Node, SYMBOL_BITS, Symbol, UNEVEN};
+use super::header::UNEVEN;
+use super::layout::{Head, Node, SYMBOL_BITS, Symbol};
 use super::raw::Trie;
 use super::state::{Secret, Symbols};
 use crate::arch::{self, Lanes};
-use crate::sync::shim::Ordering::Relaxed;
 use crate::sync::version::Seen;
 
 /// The nodes of a key on the two levels where most leaves are, which were asked for.
@@ -100,8 +100,8 @@ impl Trie<'_> {
     /// Whether a leaf is above the leaf level, or a jump passes over it.
     #[inline(always)]
     pub(super) fn is_uneven(self) -> bool {
-        // Relaxed: what it says is trusted only if the trie has not changed (T9).
-        self.header().round.load(Relaxed) & UNEVEN != 0
+        // It is trusted only if the trie has not changed (T9).
+        self.has_mark(UNEVEN)
     }
 
     /// Notes that there will be a jump of so many symbols on a level. The caller holds the lock and has announced a change, or has
@@ -117,9 +117,7 @@ impl Trie<'_> {
     #[inline]
     pub(super) fn note_leaf(self, level: usize) {
         if level < self.leaf_level() {
-            // Relaxed, both: nobody else stores, and readers look at the trie's version.
-            let round = self.header().round.load(Relaxed);
-            self.header().round.store(round | UNEVEN, Relaxed);
+            self.set_mark(UNEVEN, true);
         }
     }
 

@@ -20,6 +20,8 @@ mod descend;
 mod draft;
 mod edit;
 mod eights;
+mod free;
+mod header;
 mod hints;
 mod insert;
 mod iter;
@@ -39,8 +41,9 @@ mod walk;
 
 use core::marker::PhantomData;
 
+use self::free::FreeLines;
 use self::layout::Node;
-use self::raw::{FreeLines, Memory, Trie};
+use self::raw::{Memory, Trie};
 use self::state::Secret;
 use crate::api::{MemoryUsage, Options, OwnsAndTakes};
 use crate::arch::Avx512;
@@ -127,9 +130,6 @@ impl Unlinked for Garbage {
     }
 }
 
-/// Bytes of tries from which a map is worth its own shards for threads.
-const SHARDS_FROM_BYTES: usize = 1 << 20;
-
 impl<V> CuckooTrie<V> {
     /// Makes an empty map.
     #[expect(
@@ -159,7 +159,7 @@ impl<V> CuckooTrie<V> {
         let mut idle_bytes = 0;
         for shard in self.shards.lock_each() {
             idle_bytes += shard.heap.idle_bytes(&self.memory.records);
-            idle_bytes += shard.free.idle_bytes(&self.memory.lines);
+            idle_bytes += shard.free.idle_bytes();
         }
         MemoryUsage {
             leaf_bytes: self.memory.lines.resident_bytes(),
@@ -184,7 +184,7 @@ impl<V> CuckooTrie<V> {
 
     /// Gives a map that has grown its shards.
     fn add_shards(&self) {
-        if self.memory.lines.used_bytes() >= SHARDS_FROM_BYTES {
+        if self.memory.is_large() {
             self.shards.grow();
         }
     }

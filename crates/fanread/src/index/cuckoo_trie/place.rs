@@ -236,8 +236,9 @@ fn carry_out(trie: Trie<'_>, steps: &[Step; SEARCH_BUCKETS], mut at: usize) -> u
 mod tests {
     use super::*;
     use crate::hash::prefix::Seed;
+    use crate::index::cuckoo_trie::free::FreeLines;
     use crate::index::cuckoo_trie::layout::{MAX_BUCKETS, Symbol, is_size, larger};
-    use crate::index::cuckoo_trie::raw::{FreeLines, Memory, Shape};
+    use crate::index::cuckoo_trie::raw::{Memory, Shape};
     use crate::index::cuckoo_trie::state::Secret;
     use std::collections::BTreeMap;
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -334,7 +335,7 @@ mod tests {
 
     #[test]
     fn tables_of_every_size_are_filled_to_the_brim() {
-        let (memory, mut free) = (Memory::new(), FreeLines::new());
+        let (memory, mut free) = (Memory::new(), FreeLines::default());
         for mix in MIXES {
             let mut size = Some(1);
             while let Some(buckets) = size {
@@ -383,7 +384,7 @@ mod tests {
 
     #[test]
     fn nodes_that_come_and_go_are_found_exactly_while_they_are_there() {
-        let (memory, mut free) = (Memory::new(), FreeLines::new());
+        let (memory, mut free) = (Memory::new(), FreeLines::default());
         for (seed, mix) in testkit::seeds().flat_map(|seed| MIXES.map(|mix| (seed, mix))) {
             for buckets in [1, 2, 4, 16] {
                 if !is_size(buckets) {
@@ -432,7 +433,7 @@ mod tests {
     #[test]
     fn nodes_are_found_while_others_make_them_move() {
         // Fills and empties most of a table; some nodes stay all the time, and a reader never misses one.
-        let (memory, mut free) = (Memory::new(), FreeLines::new());
+        let (memory, mut free) = (Memory::new(), FreeLines::default());
         let trie = trie(&memory, &mut free, 8.min(MAX_BUCKETS));
         let name = trie.name();
         let leaf = |i: usize| Mix::Both.leaf(i, i as u64);

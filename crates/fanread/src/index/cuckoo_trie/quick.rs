@@ -208,8 +208,7 @@ impl Spots<'_> {
         let there = if trie.head(place) == head { Some(place) } else { trie.locate(lanes, name) };
         let rewritten = there.is_some_and(|place| trie.exchange(place, Node::Regular(children)));
         debug_assert!(rewritten, "T4: a node of a path is there, and needs no slot more");
-        trie.set_weight(weight);
-        trie.set_keys(trie.keys() + 1);
+        trie.set_filled(trie.keys() + 1, weight);
         if self.state(self.window, level + 1).0 >> (u64::BITS - NOTED_BITS) == 0 {
             trie.add_level(level as usize);
             trie.add_level(level as usize + 1);

@@ -7,8 +7,8 @@
 //!
 //! * **R1** What the name of a trie leads to was formatted for as many buckets as its header says, which does not change
 //!   until the trie is freed: the header's lines, and each of its blocks.
-//! * **R2** A line is in one trie, in one list of free pieces, or was never handed out. The first word of a listed piece
-//!   names the next one: its unit, or its address if it is a block.
+//! * **R2** A line is in one trie, in one list of free pieces, or was never handed out. All pieces of a list have one size, and the
+//!   first word of each is the address of the next. The second word of a listed header is the unit of its piece.
 
 #![allow(clippy::cast_ptr_alignment, reason = "pieces start at a line")]
 #![allow(clippy::missing_errors_doc, reason = "the one error is that there is no memory")]
@@ -20,10 +20,14 @@
 use core::marker::PhantomData;
 
 use super::bucket::{self, Bucket, Hit, find_in_pair};
+use super::free::{FreeLines, Parts};
+use super::header::{
+    Border, Filled, HEADER_LINES, HINTED, Header, KEPT_PREFIX_BYTES, Lines, NAME_AT_LINE, PAIRS_AT,
+    ROUND, Rest, WORN_OUT,
+};
 use super::layout::{
-    BLOCK_BUCKETS, BLOCKS_AT, Border, HEADER_LINES, Head, Header, Home, KEPT_PREFIX_BYTES, Leaf,
-    Lines, MAX_BLOCKS, NAME_AT_LINE, Node, Place, Rest, SHORT_BYTES, STATE_BITS, TAG_BITS, UNEVEN,
-    WORN, blocks_of, header_lines, is_size, slice_at,
+    BLOCK_BUCKETS, BLOCK_BYTES, Head, Home, Leaf, Node, Place, SHORT_BYTES, STATE_BITS, TAG_BITS,
+    WORN, blocks_of, is_size, slice_at,
 };
 use super::state::{ShortName, State};
 use crate::api::Key;
@@ -34,7 +38,7 @@ use crate::mem::word::{self, Read};
 use crate::mem::{AllocError, LINE_BYTES};
 use crate::prefix::LeafRef;
 use crate::sync::shim::{
-    AtomicU16, AtomicU32, AtomicU64,
+    AtomicU8, AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 use crate::sync::version::Version;
@@ -46,26 +50,11 @@ pub(super) struct Memory {
     pub(super) records: Records,
 }
 
-/// Free pieces of tries: blocks, and headers by size with the buckets of small tables.
-///
-/// Belongs to one memory, and to one thread at a time.
-#[derive(Debug)]
-pub(super) struct FreeLines {
-    headers: [u64; HEADER_CLASSES],
-    blocks: *mut u8,
-}
-
-// SAFETY: the pieces belong to the lists (R2), wherever these are.
-unsafe impl Send for FreeLines {}
+/// Bytes of tries from which a map has many tries.
+const LARGE_BYTES: usize = 1 << 20;
 
 /// Bytes of keys beyond which a record has lines that nobody asks for ahead: two are asked for, the first and another.
 const MAX_REACH: usize = 96;
-
-/// Sizes of the pieces that headers are in: those of tables smaller than a block, then those with 0, 1 or 2 lines more
-/// for blocks.
-const HEADER_CLASSES: usize = SMALL_CLASSES + 3;
-const SMALL_CLASSES: usize = BLOCK_BUCKETS.ilog2() as usize;
-const BLOCK_BYTES: usize = BLOCK_BUCKETS as usize * LINE_BYTES;
 
 /// The hints of a trie: a block.
 pub(super) type Hints = [AtomicU64; BLOCK_BYTES / 8];
@@ -93,131 +82,90 @@ pub(super) struct Shape<'a> {
     pub(super) high: Option<(u64, &'a [u8])>,
 }
 
-impl Default for FreeLines {
+/// Free pieces of one size (R2).
+#[derive(Debug)]
+pub(super) struct Pieces(*mut u8);
+
+// SAFETY: the pieces belong to the list (R2), wherever it is.
+unsafe impl Send for Pieces {}
+
+impl Default for Pieces {
     fn default() -> Self {
-        Self::new()
+        Self(core::ptr::null_mut())
     }
 }
 
-impl FreeLines {
-    pub(super) const fn new() -> Self {
-        Self { headers: [0; HEADER_CLASSES], blocks: core::ptr::null_mut() }
+impl Pieces {
+    /// Takes a piece of so many lines, all zeros, if there is one.
+    pub(super) fn take(&mut self, lines: usize) -> Option<*mut u8> {
+        let at = self.first()?;
+        self.0 = Self::behind(at);
+        // SAFETY: the piece belonged to the list, and has the size of all its pieces, which is the caller's (R2).
+        unsafe { at.write_bytes(0, lines * LINE_BYTES) };
+        Some(at)
     }
 
-    /// The class of the piece that the header of such a table is in.
-    fn class_of(buckets: u32) -> usize {
-        if buckets < BLOCK_BUCKETS {
-            buckets.ilog2() as usize
-        } else {
-            SMALL_CLASSES + header_lines(buckets) - HEADER_LINES
-        }
-    }
-
-    /// How many lines a piece of a class has.
-    fn lines_of(class: usize) -> usize {
-        if class < SMALL_CLASSES {
-            HEADER_LINES + (1 << class)
-        } else {
-            HEADER_LINES + class - SMALL_CLASSES
-        }
-    }
-
-    /// Takes a piece for a header, all zeros.
-    fn take_header(&mut self, arena: &Lines, class: usize) -> Result<u64, AllocError> {
-        let unit = self.headers[class];
-        let lines = Self::lines_of(class);
-        if unit == 0 {
-            return arena.grow(lines as u64);
-        }
-        let at = arena.at(unit);
-        // SAFETY: a listed piece belongs to the list and starts with the next one's unit (R2); it is aligned to a line
-        // and has the lines of its class.
-        unsafe {
-            self.headers[class] = at.cast::<u64>().read();
-            at.write_bytes(0, lines * LINE_BYTES);
-        }
-        Ok(unit)
-    }
-
-    /// Takes back a header's piece, which nobody reads any more.
-    fn give_header(&mut self, arena: &Lines, class: usize, unit: u64) {
+    /// Takes back a piece, which nobody reads any more.
+    pub(super) fn give(&mut self, at: *mut u8) {
         // SAFETY: the piece is the caller's alone (R2), and aligned to a line.
-        unsafe { arena.at(unit).cast::<u64>().write(self.headers[class]) };
-        self.headers[class] = unit;
+        unsafe { at.cast::<*mut u8>().write(self.0) };
+        self.0 = at;
     }
 
-    /// Takes a block, all zeros.
-    fn take_block(&mut self, arena: &Lines) -> Result<*mut u8, AllocError> {
-        let block = self.blocks;
-        if block.is_null() {
-            return Ok(arena.at(arena.grow(BLOCK_BUCKETS.into())?));
-        }
-        // SAFETY: as in `take_header`; what a block starts with is an address.
-        unsafe {
-            self.blocks = block.cast::<*mut u8>().read();
-            block.write_bytes(0, BLOCK_BYTES);
-        }
-        Ok(block)
+    /// Takes the piece of a header, which has a number.
+    pub(super) fn take_numbered(&mut self, lines: usize) -> Option<u64> {
+        // SAFETY: the second word of a listed header is its unit (R2).
+        let unit = unsafe { self.first()?.cast::<u64>().add(1).read() };
+        self.take(lines).map(|_| unit)
     }
 
-    /// Takes back a block, which nobody reads any more.
-    fn give_block(&mut self, block: *mut u8) {
-        // SAFETY: the block is the caller's alone (R2), and aligned to a line.
-        unsafe { block.cast::<*mut u8>().write(self.blocks) };
-        self.blocks = block;
+    /// Takes back the piece of a header.
+    pub(super) fn give_numbered(&mut self, arena: &Lines, unit: u64) {
+        let at = arena.at(unit);
+        self.give(at);
+        // SAFETY: the piece was the caller's alone and is now the list's (R2).
+        unsafe { at.cast::<u64>().add(1).write(unit) };
     }
 
     /// Takes over all pieces of another list.
-    pub(super) fn absorb(&mut self, arena: &Lines, other: &mut Self) {
-        let Self { headers, blocks } = core::mem::take(other);
-        for (class, mut unit) in headers.into_iter().enumerate() {
-            if self.headers[class] == 0 {
-                // Not piece by piece: the first word of each is a line that is not in the cache.
-                self.headers[class] = core::mem::take(&mut unit);
-            }
-            while unit != 0 {
-                // SAFETY: a listed piece belongs to the list and starts with the next one's unit (R2).
-                let next = unsafe { arena.at(unit).cast::<u64>().read() };
-                self.give_header(arena, class, unit);
-                unit = next;
-            }
+    pub(super) fn absorb(&mut self, mut other: Self) {
+        if self.0.is_null() {
+            // Not piece by piece: the first word of each is a line that is not in the cache.
+            core::mem::swap(self, &mut other);
         }
-        let mut block = blocks;
-        if self.blocks.is_null() {
-            self.blocks = core::mem::replace(&mut block, core::ptr::null_mut());
-        }
-        while !block.is_null() {
-            // SAFETY: as above; what a block starts with is an address.
-            let next = unsafe { block.cast::<*mut u8>().read() };
-            self.give_block(block);
-            block = next;
+        let mut next = other.first();
+        while let Some(at) = next {
+            other.0 = Self::behind(at);
+            next = other.first();
+            self.give(at);
         }
     }
 
-    /// Bytes that wait in the lists.
-    pub(super) fn idle_bytes(&self, arena: &Lines) -> usize {
-        let mut bytes = 0;
-        for (class, first) in self.headers.iter().enumerate() {
-            let mut unit = *first;
-            while unit != 0 {
-                bytes += Self::lines_of(class) * LINE_BYTES;
-                // SAFETY: as in `take_header`.
-                unit = unsafe { arena.at(unit).cast::<u64>().read() };
-            }
-        }
-        let mut block = self.blocks;
-        while !block.is_null() {
-            bytes += BLOCK_BYTES;
-            // SAFETY: as in `take_block`.
-            block = unsafe { block.cast::<*mut u8>().read() };
-        }
-        bytes
+    fn first(&self) -> Option<*mut u8> {
+        (!self.0.is_null()).then_some(self.0)
+    }
+
+    /// The piece behind another one of a list; null: none.
+    fn behind(at: *mut u8) -> *mut u8 {
+        // SAFETY: a listed piece belongs to the list and starts with the next one's address (R2). It is aligned to a line.
+        unsafe { at.cast::<*mut u8>().read() }
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        let next = |at: &*mut u8| Some(Self::behind(*at)).filter(|at| !at.is_null());
+        core::iter::successors(self.first(), next).count()
     }
 }
 
 impl Memory {
     pub(super) const fn new() -> Self {
         Self { lines: Lines::new(), records: Records::new() }
+    }
+
+    /// Whether there are many tries.
+    pub(super) fn is_large(&self) -> bool {
+        self.lines.used_bytes() >= LARGE_BYTES
     }
 
     /// The trie behind a name that was found in the table or in a link.
@@ -333,38 +281,19 @@ impl Memory {
         shape: &Shape<'_>,
     ) -> Result<Trie<'_>, AllocError> {
         debug_assert!(is_size(shape.buckets));
-        let class = FreeLines::class_of(shape.buckets);
-        let unit = free.take_header(&self.lines, class)?;
-        let Some(name) = Self::name(unit) else {
-            free.give_header(&self.lines, class, unit);
-            return Err(AllocError { bytes: FreeLines::lines_of(class) * LINE_BYTES });
-        };
-        let mut blocks = [core::ptr::null_mut(); MAX_BLOCKS];
-        let blocks = &mut blocks[..blocks_of(shape.buckets)];
-        for at in 0..blocks.len() {
-            match free.take_block(&self.lines) {
-                Ok(block) => blocks[at] = block,
-                Err(error) => {
-                    blocks[..at].iter().for_each(|block| free.give_block(*block));
-                    free.give_header(&self.lines, class, unit);
-                    return Err(error);
-                }
-            }
-        }
-        let hints =
-            if shape.hinted { free.take_block(&self.lines) } else { Ok(core::ptr::null_mut()) };
-        match hints {
-            Ok(hints) => {
+        let mut parts = Parts::NONE;
+        let taken = parts.take(self, free, shape);
+        let name = u32::try_from(parts.header + NAME_AT_LINE as u64).ok().and_then(LeafRef::new);
+        match (taken, name) {
+            (Ok(()), Some(name)) => {
                 let trie = self.trie(name);
-                trie.format(shape, blocks, hints);
+                trie.format(shape, &parts);
                 Ok(trie)
             }
-            Err(error) => {
-                for block in blocks {
-                    free.give_block(*block);
-                }
-                free.give_header(&self.lines, class, unit);
-                Err(error)
+            (taken, _) => {
+                parts.give(self, free, shape.buckets);
+                // If there is memory, then no number for a header.
+                Err(taken.err().unwrap_or(AllocError { bytes: HEADER_LINES * LINE_BYTES }))
             }
         }
     }
@@ -372,21 +301,7 @@ impl Memory {
     /// Takes back the lines of a trie that nobody can read any more. Records are not touched.
     pub(super) fn free(&self, free: &mut FreeLines, name: LeafRef) {
         let trie = self.trie(name);
-        let buckets = trie.buckets();
-        for block in 0..blocks_of(buckets) {
-            free.give_block(trie.block(block));
-        }
-        let hints = trie.rest().hints;
-        if !hints.is_null() {
-            free.give_block(hints);
-        }
-        let unit = u64::from(name.get()) - NAME_AT_LINE as u64;
-        free.give_header(&self.lines, FreeLines::class_of(buckets), unit);
-    }
-
-    /// The name of a trie whose piece starts at `unit`.
-    fn name(unit: u64) -> Option<LeafRef> {
-        u32::try_from(unit + NAME_AT_LINE as u64).ok().and_then(LeafRef::new)
+        Parts::of(trie).give(self, free, trie.buckets());
     }
 }
 
@@ -407,7 +322,7 @@ impl PartialEq for Trie<'_> {
 
 impl<'g> Trie<'g> {
     /// Writes the header of a trie that nobody has seen yet.
-    fn format(self, shape: &Shape<'_>, blocks: &[*mut u8], hints: *mut u8) {
+    fn format(self, shape: &Shape<'_>, parts: &Parts) {
         let at = shape.skip_bits as usize / 8;
         let mut prefix = [0_u8; KEPT_PREFIX_BYTES];
         let kept = at.min(KEPT_PREFIX_BYTES);
@@ -416,19 +331,20 @@ impl<'g> Trie<'g> {
         second.copy_from_slice(&prefix[8..]);
         // A tag holds 28 bits, the rest of a state is in the number of the bucket: small tables do not use all of it.
         let width = (TAG_BITS + shape.buckets.ilog2()).min(STATE_BITS);
+        let hinted = if shape.hinted { HINTED } else { 0 };
         let header = Header {
             version: Version::default(),
             levels: AtomicU64::new(shape.levels),
             step: ((1_u64 << width) / u64::from(shape.buckets)) as u32,
+            skip_bits: shape.skip_bits,
+            filled: AtomicU32::new(0),
             buckets: shape.buckets as u16,
             shift: (u64::BITS - width) as u8,
             entry: shape.entry as u8,
-            skip_bits: shape.skip_bits,
             // Rounds count modulo 16 (`state.rs`).
-            round: AtomicU16::new(shape.round as u16 & !UNEVEN),
-            hinted: shape.hinted,
+            marks: AtomicU8::new(shape.round as u8 & ROUND | hinted),
             leaf_level: shape.leaf_level as u8,
-            blocks: [core::ptr::null_mut(); _],
+            pairs: [core::ptr::null_mut(); _],
         };
         let border = Border {
             low: shape.low.0,
@@ -441,26 +357,19 @@ impl<'g> Trie<'g> {
             prefix_mask: !u64::MAX.checked_shr(8 * at.min(8) as u32).unwrap_or(0),
             bounded: shape.high.is_some(),
         };
-        let rest = Rest {
-            prefix: second,
-            hints,
-            keys: AtomicU32::new(0),
-            weight: AtomicU32::new(0),
-            unused: 0,
-            worn: AtomicU32::new(0),
-        };
-        debug_assert!(blocks.len() == blocks_of(shape.buckets));
-        // SAFETY: the lines are the caller's alone until the trie is published (R2). Two of the header's stand before
-        // line 0; its piece has lines for the list of blocks, which goes on behind line 0, or for the buckets.
+        let rest = Rest { prefix: second, hints: parts.hints };
+        // SAFETY: the lines are the caller's alone until the trie is published (R2). Two of the header's stand before line 0;
+        // behind it its piece has a line for the rest of the list, or the buckets.
         unsafe {
             self.at.cast::<Header>().write(header);
             self.at.sub(LINE_BYTES).cast::<Border>().write(border);
             self.at.sub(2 * LINE_BYTES).cast::<Rest>().write(rest);
-            let list = self.at.add(BLOCKS_AT).cast::<*mut u8>();
-            if blocks.is_empty() {
+            let list = self.at.add(PAIRS_AT).cast::<*mut u8>();
+            if shape.buckets < BLOCK_BUCKETS {
                 list.write(self.at.add(LINE_BYTES));
             }
-            for (at, block) in blocks.iter().enumerate() {
+            for (at, block) in parts.blocks.iter().enumerate().filter(|(_, block)| !block.is_null())
+            {
                 list.add(at).write(*block);
             }
         }
@@ -498,15 +407,13 @@ impl<'g> Trie<'g> {
     pub(super) fn prefetch_header(self) {
         arch::prefetch(self.at);
         arch::prefetch(self.at.wrapping_add(LINE_BYTES));
-        arch::prefetch(self.at.wrapping_add(2 * LINE_BYTES));
     }
 
-    /// Asks for the lines that a writer needs besides: those of the borders and of what is counted.
+    /// Asks for the lines that a writer needs besides: that of the borders.
     #[inline(always)]
     pub(super) fn prefetch_whole_header(self) {
         self.prefetch_header();
         arch::prefetch(self.at.wrapping_sub(LINE_BYTES));
-        arch::prefetch(self.at.wrapping_sub(2 * LINE_BYTES));
     }
 
     /// The version, with the lock and the mark of the dead.
@@ -562,13 +469,28 @@ impl<'g> Trie<'g> {
     #[inline(always)]
     pub(super) fn round(self) -> u32 {
         // Relaxed: it does not change.
-        u32::from(self.header().round.load(Relaxed) & !UNEVEN)
+        u32::from(self.header().marks.load(Relaxed) & ROUND)
+    }
+
+    /// Whether there is a mark.
+    #[inline(always)]
+    pub(super) fn has_mark(self, mark: u8) -> bool {
+        // Relaxed: it is a hint, does not change, or is read under the lock.
+        self.header().marks.load(Relaxed) & mark != 0
+    }
+
+    /// Changes a mark. The caller holds the lock, or has not published the trie.
+    pub(super) fn set_mark(self, mark: u8, on: bool) {
+        let marks = self.header().marks.load(Relaxed);
+        let marks = if on { marks | mark } else { marks & !mark };
+        // Relaxed: as in `has_mark`.
+        self.header().marks.store(marks, Relaxed);
     }
 
     /// Whether there are hints.
     #[inline(always)]
     pub(super) fn is_hinted(self) -> bool {
-        self.header().hinted
+        self.has_mark(HINTED)
     }
 
     /// The hints, eight in a word, if there are any.
@@ -582,20 +504,20 @@ impl<'g> Trie<'g> {
         Some(unsafe { &*self.rest().hints.cast::<Hints>() })
     }
 
-    /// Where block `block` is; block 0 of a small table is behind the header.
+    /// Where a pair of blocks is, or the block that has no other, or the table that is smaller.
     #[inline(always)]
-    fn block(self, block: usize) -> *mut u8 {
-        debug_assert!(block < blocks_of(self.buckets()).max(1));
+    pub(super) fn pair(self, at: usize) -> *mut u8 {
+        debug_assert!(at < blocks_of(self.buckets()).div_ceil(2).max(1));
         // SAFETY: the list has so many entries (R1), which do not change.
-        unsafe { self.at.add(BLOCKS_AT).cast::<*mut u8>().add(block).read() }
+        unsafe { self.at.add(PAIRS_AT).cast::<*mut u8>().add(at).read() }
     }
 
     /// Where bucket `bucket` is.
     #[inline(always)]
     fn bucket_at(self, bucket: u32) -> *mut u8 {
         debug_assert!(bucket < self.buckets());
-        let in_block = (bucket % BLOCK_BUCKETS) as usize * LINE_BYTES;
-        self.block((bucket / BLOCK_BUCKETS) as usize).wrapping_add(in_block)
+        let in_pair = (bucket % (2 * BLOCK_BUCKETS)) as usize * LINE_BYTES;
+        self.pair((bucket / (2 * BLOCK_BUCKETS)) as usize).wrapping_add(in_pair)
     }
 
     /// A bucket.
@@ -702,8 +624,7 @@ impl<'g> Trie<'g> {
     #[inline]
     pub(super) fn note(self, version: bucket::Version) -> bool {
         if version.number() >= WORN {
-            // Relaxed: read under the same lock.
-            self.rest().worn.store(1, Relaxed);
+            self.set_mark(WORN_OUT, true);
         }
         true
     }
@@ -711,38 +632,44 @@ impl<'g> Trie<'g> {
     /// Ends the construction of a trie that nobody has seen yet: what filled it does not count as changes.
     pub(super) fn start(self) {
         (0..self.buckets()).for_each(|bucket| self.bucket(bucket).start());
-        // Relaxed: as in `note`.
-        self.rest().worn.store(0, Relaxed);
+        self.set_mark(WORN_OUT, false);
     }
 
     /// Whether the trie has to be replaced before a bucket's version ends. The caller holds the lock.
     pub(super) fn is_worn(self) -> bool {
-        // Relaxed: as in `note`.
-        self.rest().worn.load(Relaxed) != 0
+        self.has_mark(WORN_OUT)
+    }
+
+    /// How many keys there are, and what all nodes weigh.
+    fn filled(self) -> Filled {
+        // Relaxed: a count, exact for the lock's holder.
+        Filled(self.header().filled.load(Relaxed))
+    }
+
+    /// Notes both. The caller holds the lock.
+    pub(super) fn set_filled(self, keys: usize, weight: usize) {
+        // Relaxed: as in `filled`.
+        self.header().filled.store(Filled::new(keys, weight).0, Relaxed);
     }
 
     /// What all nodes weigh.
     pub(super) fn weight(self) -> usize {
-        // Relaxed: a count, exact for the lock's holder.
-        self.rest().weight.load(Relaxed) as usize
+        self.filled().weight()
     }
 
     /// Notes what all nodes weigh. The caller holds the lock.
     pub(super) fn set_weight(self, weight: usize) {
-        // Relaxed: as in `weight`.
-        self.rest().weight.store(weight as u32, Relaxed);
+        self.set_filled(self.keys(), weight);
     }
 
     /// How many keys there are.
     pub(super) fn keys(self) -> usize {
-        // Relaxed: as in `nodes`.
-        self.rest().keys.load(Relaxed) as usize
+        self.filled().keys()
     }
 
     /// Counts keys. The caller holds the lock.
     pub(super) fn set_keys(self, keys: usize) {
-        // Relaxed: as in `nodes`.
-        self.rest().keys.store(keys as u32, Relaxed);
+        self.set_filled(keys, self.weight());
     }
 
     /// The next trie; of a dead trie, the one that replaces it.

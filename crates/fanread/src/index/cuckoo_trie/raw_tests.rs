@@ -5,6 +5,7 @@ use core::cmp::Ordering as Order;
 use super::*;
 use crate::arch::Baseline;
 use crate::hash::prefix::Seed;
+use crate::index::cuckoo_trie::header::LIST_LINES;
 use crate::index::cuckoo_trie::layout::{Children, Kind, MAX_BUCKETS, SLOTS, Symbol, larger};
 use crate::index::cuckoo_trie::state::Secret;
 use crate::mem::failing;
@@ -35,7 +36,7 @@ fn node(bits: u64) -> Node {
 
 #[test]
 fn bucket_and_tag_give_the_state_back() {
-    let (memory, mut free) = (Memory::new(), FreeLines::new());
+    let (memory, mut free) = (Memory::new(), FreeLines::default());
     let secret = Secret::new(&Seed::fixed(2));
     for buckets in sizes() {
         let trie = memory.allocate(&mut free, &shape(buckets)).unwrap();
@@ -73,7 +74,7 @@ fn bucket_and_tag_give_the_state_back() {
 
 #[test]
 fn states_in_order_have_first_buckets_in_order() {
-    let (memory, mut free) = (Memory::new(), FreeLines::new());
+    let (memory, mut free) = (Memory::new(), FreeLines::default());
     for buckets in sizes() {
         let trie = memory.allocate(&mut free, &shape(buckets)).unwrap();
         let firsts = (0..100_u64).map(|i| trie.home(State((!0 / 99 * i) >> 28 << 28)).first);
@@ -83,7 +84,7 @@ fn states_in_order_have_first_buckets_in_order() {
 
 #[test]
 fn freed_lines_are_used_again_as_if_new() {
-    let (memory, mut free) = (Memory::new(), FreeLines::new());
+    let (memory, mut free) = (Memory::new(), FreeLines::default());
     for buckets in sizes() {
         let trie = memory.allocate(&mut free, &shape(buckets)).unwrap();
         for bucket in 0..buckets {
@@ -95,7 +96,7 @@ fn freed_lines_are_used_again_as_if_new() {
         trie.set_weight(9);
         let used = memory.lines.used_bytes();
         memory.free(&mut free, trie.name());
-        let idle = free.idle_bytes(&memory.lines);
+        let idle = free.idle_bytes();
         assert!(idle >= (buckets as usize + HEADER_LINES) * LINE_BYTES);
         let again = memory.allocate(&mut free, &shape(buckets)).unwrap();
         assert_eq!(memory.lines.used_bytes(), used);
@@ -111,7 +112,7 @@ fn freed_lines_are_used_again_as_if_new() {
 
 #[test]
 fn tries_do_not_overlap() {
-    let (memory, mut free) = (Memory::new(), FreeLines::new());
+    let (memory, mut free) = (Memory::new(), FreeLines::default());
     let tries: Vec<_> = sizes()
         .chain([1, 1, 2, 1])
         .map(|buckets| memory.allocate(&mut free, &shape(buckets)).unwrap())
@@ -134,7 +135,7 @@ fn tries_do_not_overlap() {
 fn a_trie_for_which_there_is_no_memory_leaves_nothing_behind() {
     let mut failed = 0;
     for n in 0.. {
-        let (memory, mut free) = (Memory::new(), FreeLines::new());
+        let (memory, mut free) = (Memory::new(), FreeLines::default());
         failing::after(n);
         let trie = memory.allocate(&mut free, &shape(MAX_BUCKETS));
         failing::never();
@@ -143,12 +144,11 @@ fn a_trie_for_which_there_is_no_memory_leaves_nothing_behind() {
         }
         failed += 1;
         // What was taken waits to be used.
-        assert_eq!(free.idle_bytes(&memory.lines) > 0, memory.lines.used_bytes() > 0);
-        let idle = free.idle_bytes(&memory.lines);
-        let used = memory.lines.used_bytes();
+        assert_eq!(free.idle_bytes() > 0, memory.lines.used_bytes() > 0);
+        let (idle, used) = (free.idle_bytes(), memory.lines.used_bytes());
         let trie = memory.allocate(&mut free, &shape(MAX_BUCKETS)).unwrap();
-        assert_eq!(free.idle_bytes(&memory.lines), 0);
-        let size = MAX_BUCKETS as usize * LINE_BYTES;
+        assert_eq!(free.idle_bytes(), 0);
+        let size = (MAX_BUCKETS as usize + HEADER_LINES + LIST_LINES) * LINE_BYTES;
         assert!(memory.lines.used_bytes() >= used + size - idle);
         assert_eq!(trie.buckets(), MAX_BUCKETS);
     }
@@ -161,7 +161,7 @@ fn borders_place_a_key_as_comparisons_do() {
     let prefixes = [0, 1, 3, 7, 8, 9, 30, 56, 57, 80].map(|bytes| &long[..bytes]);
     let ends: [&[u8]; 7] = [b"", b"\0", b"a", b"abcdefgh", b"abcdefgh\0", b"abcdefghij", b"b\xff"];
     let memory = Memory::new();
-    let mut free = FreeLines::new();
+    let mut free = FreeLines::default();
     let record = |key: &[u8]| {
         let unit = memory.records.grow(Record::<()>::units(key.len())).unwrap();
         memory.write_record(unit, key, ());
@@ -209,7 +209,7 @@ fn borders_place_a_key_as_comparisons_do() {
 
 #[test]
 fn a_bucket_that_was_changed_often_wears_its_trie_out() {
-    let (memory, mut free) = (Memory::new(), FreeLines::new());
+    let (memory, mut free) = (Memory::new(), FreeLines::default());
     let trie = memory.allocate(&mut free, &shape(1)).unwrap();
     assert!(trie.put(0, Head::first(1), node(0).encode()));
     let (slot, _) = trie.bucket(0).nodes().next().unwrap();
@@ -223,4 +223,39 @@ fn a_bucket_that_was_changed_often_wears_its_trie_out() {
         assert!(trie.is_worn());
     }
     assert!(trie.locate(Baseline, trie.home(Secret::new(&Seed::fixed(1)).root(0))).is_none());
+}
+
+#[test]
+fn headers_of_a_large_map_lie_together() {
+    let (memory, mut free) = (Memory::new(), FreeLines::default());
+    let mut names = Vec::new();
+    while names.len() < 100 {
+        let trie = memory.allocate(&mut free, &shape(MAX_BUCKETS)).unwrap();
+        if memory.is_large() {
+            names.push(u64::from(trie.name().get()));
+        }
+    }
+    names.sort_unstable();
+    // The first few were taken alone, and a hundred are two groups.
+    let apart = names.windows(2).filter(|pair| pair[1] - pair[0] > 4).count();
+    assert!(apart <= 3, "{names:?}");
+    assert!(names[50..90].iter().all(|name| name.is_multiple_of(2)));
+}
+
+#[test]
+fn a_pair_is_cut_in_two_where_a_block_alone_is_needed() {
+    let (memory, mut free) = (Memory::new(), FreeLines::default());
+    let even = memory.allocate(&mut free, &shape(4 * BLOCK_BUCKETS)).unwrap();
+    let kept = memory.allocate(&mut free, &shape(BLOCK_BUCKETS)).unwrap();
+    memory.free(&mut free, even.name());
+    let used = memory.lines.used_bytes();
+    // One and one more of one pair, one of the other.
+    let odd = memory.allocate(&mut free, &shape(BLOCK_BUCKETS)).unwrap();
+    memory.allocate(&mut free, &shape(3 * BLOCK_BUCKETS)).unwrap();
+    let more = (HEADER_LINES + LIST_LINES) * LINE_BYTES;
+    assert_eq!(memory.lines.used_bytes(), used + more);
+    assert_eq!(free.idle_bytes(), 0);
+    memory.free(&mut free, odd.name());
+    memory.free(&mut free, kept.name());
+    assert_eq!(free.idle_bytes(), 2 * (BLOCK_BYTES + more));
 }

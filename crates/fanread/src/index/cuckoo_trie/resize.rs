@@ -12,11 +12,12 @@ use core::ops::Range;
 
 use super::build::{BuildError, Plan, Run, can_copy, copy};
 use super::deal::{Border, Deal};
+use super::free::FreeLines;
 use super::layout::{
     BLOCK_BUCKETS, BUCKET_WEIGHT, FULL_WEIGHT, INNER_WEIGHT, MAX_BUCKETS, NoRoom, buckets_for,
     larger,
 };
-use super::raw::{FreeLines, Trie};
+use super::raw::Trie;
 use super::split::{Nodes, middle};
 use super::{CuckooTrie, Garbage, Pinned};
 use crate::api::Key;
@@ -153,7 +154,7 @@ impl<V> CuckooTrie<V> {
                 built => break built,
             }
         };
-        self.shards.lock(thread).free.absorb(&self.memory.lines, &mut free);
+        self.shards.lock(thread).free.absorb(&mut free);
         built.map_err(|error| match error {
             BuildError::Memory(error) => error,
             BuildError::NoRoom(_) => TOO_LARGE,
@@ -243,7 +244,7 @@ impl<V> CuckooTrie<V> {
         while can_copy(old.buckets(), buckets) {
             let mut free = core::mem::take(&mut self.shards.lock(pinned.thread).free);
             let copied = copy(&self.memory, &mut free, &plan, old, buckets);
-            self.shards.lock(pinned.thread).free.absorb(&self.memory.lines, &mut free);
+            self.shards.lock(pinned.thread).free.absorb(&mut free);
             match copied {
                 Ok(new) => {
                     self.replace_trie(pinned, old, locked, new, &plan);
@@ -351,7 +352,7 @@ impl<V> CuckooTrie<V> {
     ) -> Result<(Trie<'_>, Trie<'_>), AllocError> {
         let mut free = core::mem::take(&mut self.shards.lock(pinned.thread).free);
         let built = deal.build(&self.memory, &mut free, &plans, border);
-        self.shards.lock(pinned.thread).free.absorb(&self.memory.lines, &mut free);
+        self.shards.lock(pinned.thread).free.absorb(&mut free);
         if let Some([left, right]) = built? {
             return Ok((left, right));
         }

@@ -20,11 +20,12 @@
 use core::ops::Range;
 
 use super::build::{BuildError, LEVELS, Levels, Plan, Queue, for_each_node};
+use super::free::FreeLines;
 use super::layout::{
     Children, EXACT_BUCKETS, INNER_WEIGHT, LABEL_SYMBOLS, Label, Leaf, NoRoom, Node, SYMBOL_BITS,
     Symbol, buckets_for, larger,
 };
-use super::raw::{FreeLines, Memory, Trie};
+use super::raw::{Memory, Trie};
 use super::state::{Secret, State};
 use crate::arch::Lanes;
 
@@ -361,9 +362,8 @@ impl<'n> Half<'n> {
         loop {
             let trie = memory.allocate(free, &plan.shape(buckets, levels))?;
             let Err(error) = self.fill(trie) else {
-                trie.set_keys(self.leaves);
                 trie.start();
-                trie.set_weight(self.weight);
+                trie.set_filled(self.leaves, self.weight);
                 return Ok(trie);
             };
             memory.free(free, trie.name());

@@ -11,9 +11,10 @@ use testkit::rng::Rng;
 use super::check::check_trie;
 use super::descend::{Descent, Look};
 use super::edit::Edit;
+use super::free::FreeLines;
 use super::hints::Hinted;
 use super::layout::{BUCKET_WEIGHT, INNER_WEIGHT, Leaf, MAX_BUCKETS, NoRoom, Symbol, larger};
-use super::raw::{FreeLines, Memory, Shape, Trie};
+use super::raw::{Memory, Shape, Trie};
 use super::search::leaf_hash;
 use super::state::Secret;
 use crate::arch::{Baseline, common_prefix};
@@ -134,7 +135,7 @@ impl<'a> View<'a> {
 impl Single {
     fn new(seed: u64, buckets: u32, borders: (&[u8], Option<&[u8]>)) -> Self {
         let seed = Seed::fixed(seed);
-        let (memory, free, secret) = (Memory::new(), FreeLines::new(), Secret::new(&seed));
+        let (memory, free, secret) = (Memory::new(), FreeLines::default(), Secret::new(&seed));
         let borders = (borders.0.to_vec(), borders.1.map(<[u8]>::to_vec));
         let name = LeafRef::new(1).unwrap();
         let (heap, model) = (Shard::new(), BTreeMap::new());
