@@ -67,16 +67,16 @@ pub(super) struct Texts {
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "one for each flag")]
 #[command(after_help = "\
+All keys have the length of the first one, and all values that of the first
+one; they may come in any order, and be more than fit in memory. The file
+appears when it is complete.
+
 Examples:
   fanread table build words.tsv words.sst
   fanread table build --keys u64 --values u32 ids.csv ids.sst
   fanread table build --from records --key-bytes 8 --value-bytes 4 ids.bin ids.sst
   jq -c '{key: .id, value: .score}' scores.json |
-    fanread table build --from ndjson --keys u64 --values u32 - scores.sst
-
-All keys have the length of the first one, and all values that of the first
-one; they may come in any order, and be more than fit in memory. The file
-appears when it is complete.")]
+    fanread table build --from ndjson --keys u64 --values u32 - scores.sst")]
 struct BuildArgs {
     /// Entries to read; - for standard input
     input: PathBuf,

@@ -9,7 +9,7 @@ use crate::mem::word::{Form, Read};
 
 /// A value found in a map.
 ///
-/// Dereferences to the value. Values of at most 8 bytes that need no dropping are copied out of the map, larger
+/// Dereferences to the value, and is printed as the value is. Values of at most 8 bytes that need no dropping are copied out of the map, larger
 /// ones are referred to; both stay as they were found until the `Ref` is dropped, whatever writers do meanwhile.
 /// A value of at most 8 bytes with interior mutability (an atomic, say) is a copy too: changes made through it
 /// do not reach the map. Put such a value in a box.
@@ -47,6 +47,12 @@ impl<V: ?Sized + Form> Deref for Ref<'_, V> {
 }
 
 impl<V: ?Sized + Form + fmt::Debug> fmt::Debug for Ref<'_, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        V::fmt(self, f)
+    }
+}
+
+impl<V: ?Sized + Form + fmt::Display> fmt::Display for Ref<'_, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         V::fmt(self, f)
     }

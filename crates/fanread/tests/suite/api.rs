@@ -46,7 +46,7 @@ fn a_ref_stays_as_it_was_found() {
     let found = pinned.get(b"in place").unwrap();
     pinned.insert(b"in place", 2);
     pinned.remove(b"in place");
-    assert_eq!((*found, format!("{found:?}")), (1, "1".to_owned()));
+    assert_eq!((*found, format!("{found:?} {found}")), (1, "1 1".to_owned()));
 
     let map = Map::new();
     let pinned = map.pin();
