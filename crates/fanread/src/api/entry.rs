@@ -9,8 +9,8 @@ use crate::mem::word::{Form, Read};
 
 /// A value found in a map.
 ///
-/// Dereferences to the value, and is printed as the value is. Values of at most 8 bytes that need no dropping are copied out of the map, larger
-/// ones are referred to; both stay as they were found until the `Ref` is dropped, whatever writers do meanwhile.
+/// Dereferences to the value, and is printed as the value is. Values of at most 8 bytes that need no dropping are
+/// copied out of the map, larger ones are referred to; both stay as they were found until the `Ref` is dropped, whatever writers do meanwhile.
 /// A value of at most 8 bytes with interior mutability (an atomic, say) is a copy too: changes made through it
 /// do not reach the map. Put such a value in a box.
 pub struct Ref<'g, V: ?Sized> {

@@ -1,8 +1,8 @@
 //! The pieces that tries are made of, and those that are free.
 //!
 //! Tables are made of blocks of one size, in pairs as far as they go, so that they leave no gaps of many sizes behind. A pair is cut in
-//! two if a block alone is needed and there is none; two blocks never become a pair again, so at most as many blocks wait alone as
-//! were in use alone at one time.
+//! two if a block alone is needed and there is none; two blocks never become a pair again. A list that has a block alone cuts no
+//! pair, so where one thread writes at most one block more waits alone than were in use alone at one time.
 //!
 //! PAPER: not there; its table is one piece.
 

@@ -22,6 +22,7 @@ use core::mem::{offset_of, size_of};
 use super::layout::{
     BLOCK_BUCKETS, BUCKET_WEIGHT, FULL_WEIGHT, MAX_BLOCKS, MAX_BUCKETS, SLOT_WEIGHT,
 };
+use super::state::ROUND_BITS;
 use crate::mem::LINE_BYTES;
 use crate::mem::arena::Arena;
 use crate::sync::shim::{AtomicU8, AtomicU32, AtomicU64};
@@ -33,14 +34,14 @@ pub(super) type Lines = Arena<6, 3>;
 /// Pairs of blocks that a header can list.
 pub(super) const LISTED: usize = MAX_BLOCKS / 2;
 
-/// In a trie's marks, the round, modulo 16 (`state.rs`).
-pub(super) const ROUND: u8 = 15;
+/// In a trie's marks, what names know of its round.
+pub(super) const ROUND: u8 = (1 << ROUND_BITS) - 1;
 /// A leaf is above the leaf level, or a jump passes over it (T11).
-pub(super) const UNEVEN: u8 = 1 << 4;
+pub(super) const UNEVEN: u8 = 1 << ROUND_BITS;
 /// There are hints.
-pub(super) const HINTED: u8 = 1 << 5;
-/// A bucket's version has reached [`WORN`].
-pub(super) const WORN_OUT: u8 = 1 << 6;
+pub(super) const HINTED: u8 = UNEVEN << 1;
+/// A bucket's version has come near its end (`layout::WORN`).
+pub(super) const WORN_OUT: u8 = UNEVEN << 2;
 
 /// Lines of a header, and one more if it lists blocks.
 pub(super) const HEADER_LINES: usize = 3;

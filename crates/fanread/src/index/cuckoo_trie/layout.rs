@@ -91,7 +91,7 @@ pub(super) const SHORT_BYTES: usize = 8;
 /// Symbols of the longest label.
 pub(super) const LABEL_SYMBOLS: usize = 10;
 
-/// Blocks of a table; 0 if its buckets stand behind its borders.
+/// Blocks of a table; 0 if its buckets stand behind the header.
 #[inline]
 pub(super) fn blocks_of(buckets: u32) -> usize {
     (buckets / BLOCK_BUCKETS) as usize

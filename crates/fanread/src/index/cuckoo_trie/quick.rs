@@ -259,7 +259,7 @@ impl<V> CuckooTrie<V> {
     ) -> Option<Read<'g, V>> {
         let Leaf::Short { key, value } = leaf else { return None };
         let trie = self.trie_of_eight(kernel, guard, key)?;
-        trie.prefetch_whole_header();
+        trie.prefetch_with_borders();
         let spots = trie.ask_around(&self.secret, key)?;
         let inserted = self.insert_at(kernel, thread, trie, spots, leaf);
         inserted.then(|| Memory::short_value(value))
@@ -329,7 +329,7 @@ impl<V> CuckooTrie<V> {
             let leaf = Memory::short_leaf(key, value)?;
             let Leaf::Short { key, .. } = leaf else { return None };
             let trie = self.trie_of_eight(kernel, guard, key)?;
-            trie.prefetch_whole_header();
+            trie.prefetch_with_borders();
             Some((trie, leaf, key))
         });
         let asked = tries.map(|found| {

@@ -409,9 +409,9 @@ impl<'g> Trie<'g> {
         arch::prefetch(self.at.wrapping_add(LINE_BYTES));
     }
 
-    /// Asks for the lines that a writer needs besides: that of the borders.
+    /// The same, and the line of the borders, which a writer needs besides.
     #[inline(always)]
-    pub(super) fn prefetch_whole_header(self) {
+    pub(super) fn prefetch_with_borders(self) {
         self.prefetch_header();
         arch::prefetch(self.at.wrapping_sub(LINE_BYTES));
     }

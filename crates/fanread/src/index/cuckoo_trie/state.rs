@@ -32,7 +32,7 @@ const ABOVE_NUMBER: u32 = UNUSED_BITS + 1;
 pub(super) const SHORT_NAME_SYMBOLS: usize = 5;
 
 /// Bits of a round in a short name.
-const ROUND_BITS: u32 = 4;
+pub(super) const ROUND_BITS: u32 = 4;
 
 const _: () = assert!(
     SHORT_NAME_SYMBOLS as u32 * SYMBOL_BITS + 1 + ROUND_BITS == 64 - ABOVE_NUMBER,
