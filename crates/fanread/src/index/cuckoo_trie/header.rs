@@ -8,8 +8,9 @@
 //! ```
 //!
 //! A trie is named by the unit of line 0. A descent needs that line, and the next if the table is large; the two lines before it are
-//! for who found nothing, and for writers. The headers of a large map lie together, so that those of all its tries stay near. *Filled* is how many keys there are and what all nodes weigh. *Prefix*, *mask* and *slices* are those
-//! of a leaf of a Wormhole: what all keys share, as whole bytes, and the eight bytes of each border behind it.
+//! for who found nothing, and for writers. The headers of a large map lie together, so that those of all its tries stay near.
+//! *Filled* is how many keys there are and what all nodes weigh. *Prefix*, *mask* and *slices* are those of a leaf of a Wormhole:
+//! what all keys share, as whole bytes, and the eight bytes of each border behind it.
 //!
 //! A table of a block or more consists of pairs of blocks, which lie side by side, and of one block more if their number is odd.
 //!
