@@ -219,6 +219,11 @@ fn lines_of_standard_input_are_keys() {
     let (out, err) = run(&["bench", "--keys", "-", "--index", "wormhole,btreemap"], &lines, 0);
     assert!(out.contains("wormhole"), "{out}");
     assert!(err.contains("left out 100 duplicates"), "{err}");
+    assert!(err.contains(": 36 of 400 keys stay out of the map"), "{err}");
+    let (out, _) = run(&["bench", "--keys", "-", "--index", "wormhole,u64-map"], &lines, 0);
+    let rows: Vec<_> = out.lines().filter(|line| line.starts_with('|')).collect();
+    assert_eq!(rows.len(), 3, "what takes numbers only has a line below, no row: {out}");
+    assert!(out.contains("u64-map on stdin: unsupported"), "{out}");
 }
 
 #[test]

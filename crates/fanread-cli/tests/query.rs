@@ -84,7 +84,7 @@ impl Keys {
 #[test]
 fn every_question_is_answered_from_arguments() {
     let keys = keys(FRUIT);
-    let cases: [(&[&str], &str); 14] = [
+    let cases: [(&[&str], &str); 16] = [
         (&["get", "kiwi"], "kiwi\t3\n"),
         (&["get", "plum"], "plum\n"),
         (&["range", "apricot", "kiwi"], "apricot\t2\nbanana\tyellow and long\n"),
@@ -99,6 +99,8 @@ fn every_question_is_answered_from_arguments() {
         (&["last"], "plum\n"),
         (&["count"], "5\n"),
         (&["count", "b", "l"], "2\n"),
+        (&["count", "ap"], "2\n"),
+        (&["count", "x"], "0\n"),
     ];
     for (question, answer) in cases {
         let right = Run { out: answer.to_owned(), err: String::new(), status: 0 };
@@ -109,7 +111,7 @@ fn every_question_is_answered_from_arguments() {
 #[test]
 fn the_wormhole_is_asked_if_no_map_is_named() {
     let help = run_args(&["query", "--help"]);
-    assert!(help.out.contains("wormhole, ordered-map, cuckoo-trie [default:"), "{help:?}");
+    assert!(help.out.contains("the first is loaded fastest [default: wormhole]"), "{help:?}");
     let keys = keys(FRUIT);
     let path = keys.path.to_str().unwrap();
     let answers = [
@@ -286,7 +288,9 @@ fn wrong_arguments_are_one_line_and_status_2() {
     let refused = run_args(&["query", "--index", "btreemap", keys.path.to_str().unwrap(), "first"]);
     assert_eq!((refused.out.as_str(), refused.status), ("", 2));
     assert!(
-        refused.err.contains("no such index, use wormhole, ordered-map, cuckoo-trie"),
+        refused
+            .err
+            .contains("no such index on byte strings, use wormhole, ordered-map, cuckoo-trie"),
         "{refused:?}"
     );
     assert_eq!(refused.err.lines().count(), 1);
@@ -297,7 +301,7 @@ fn wrong_arguments_are_one_line_and_status_2() {
         &["range", "a"],
         &["range", "a", "b", "x"],
         &["prefix", "a", "-1"],
-        &["count", "a"],
+        &["count", "a", "b", "c"],
     ];
     for question in cases {
         let run = keys.ask(question);

@@ -136,6 +136,11 @@ impl Campaign {
             if skipped.empty > 0 {
                 eprintln!("fanread: {name}: left out {} empty lines", skipped.empty);
             }
+            let is_file = !matches!(set, Dataset::Generated(_));
+            if is_file && keys.absent() > 0 {
+                let (out, all) = (keys.absent(), keys.len());
+                eprintln!("fanread: {name}: {out} of {all} keys stay out of the map, to be looked for in vain");
+            }
         });
         let scans = self.workloads.iter().any(|w| w.scans());
         let order = scans.then(|| Order::of(&keys));

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use self::keys::{Entry, INDEXES, Index, Keys, Map, names, parse_index};
 use self::load::{Loaded, load};
-use self::question::{HELP, Question, words};
+use self::question::{Counted, HELP, Question, words};
 use crate::failure::Failure;
 
 /// How many entries a person is shown who did not say how many.
@@ -38,7 +38,7 @@ pub(crate) struct QueryArgs {
     file: PathBuf,
 
     #[arg(long, value_name = "NAME", default_value = INDEXES[0].name, value_parser = parse_index,
-        help = format!("Map to load the keys into: {}", names()))]
+        help = format!("Map to load the keys into, of those on byte strings: {}; the first is loaded fastest", names()))]
     index: Index,
 
     /// One question, like: prefix app 10
@@ -184,9 +184,12 @@ fn answer(
         Question::Last => list(keys.last().into_iter(), None, None, out),
         Question::Range { from, to, limit } => list(keys.range(from, to), *limit, screen, out),
         Question::Prefix { prefix, limit } => list(keys.prefix(prefix), *limit, screen, out),
-        Question::Count(None) => writeln!(out, "{}", keys.len()).map(|()| true),
-        Question::Count(Some((from, to))) => {
-            let count = keys.range(from, to).count();
+        Question::Count(counted) => {
+            let count = match counted {
+                Counted::All => keys.len(),
+                Counted::Prefix(prefix) => keys.prefix(prefix).count(),
+                Counted::Range { from, to } => keys.range(from, to).count(),
+            };
             writeln!(out, "{count}").map(|()| true)
         }
         Question::Help => out.write_all(HELP.as_bytes()).map(|()| true),

@@ -157,7 +157,8 @@ pub(crate) fn headings(records: &[Record]) -> Vec<String> {
     headings
 }
 
-/// Returns the figures of each map on each key set with each number of threads.
+/// Returns the figures of each map on each key set with each number of threads. One that can do nothing of what was asked
+/// is left out: its line among [`troubles`] says why.
 pub(crate) fn groups(records: &[Record]) -> Vec<Vec<&Record>> {
     let mut groups: Vec<Vec<&Record>> = Vec::new();
     for record in records {
@@ -170,6 +171,7 @@ pub(crate) fn groups(records: &[Record]) -> Vec<Vec<&Record>> {
             None => groups.push(vec![record]),
         }
     }
+    groups.retain(|rows| rows.iter().any(|r| r.outcome != Outcome::Unsupported));
     groups
 }
 

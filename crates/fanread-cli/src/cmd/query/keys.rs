@@ -122,5 +122,5 @@ pub(super) fn names() -> String {
 /// Finds a map by its name.
 pub(super) fn parse_index(name: &str) -> Result<Index, String> {
     let found = INDEXES.iter().find(|index| index.name == name);
-    found.copied().ok_or_else(|| format!("no such index, use {}", names()))
+    found.copied().ok_or_else(|| format!("no such index on byte strings, use {}", names()))
 }

@@ -8,10 +8,18 @@ prefix P [LIMIT]        entries whose keys begin with P
 floor KEY               the last entry at or below KEY
 ceiling KEY             the first entry at or above KEY
 first, last             the first or last entry
-count [FROM TO]         how many entries there are, in all or from FROM up to TO
+count [P | FROM TO]     how many entries: all, those with prefix P, or FROM up to TO
 help, quit
 Words are separated by blanks, in lines that are read. \"a b\" is one word; inside, \\\" \\\\ \\t \\xNN stand for bytes.
 ";
+
+/// Which entries are counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Counted {
+    All,
+    Prefix(Vec<u8>),
+    Range { from: Vec<u8>, to: Vec<u8> },
+}
 
 /// A question.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +31,7 @@ pub(super) enum Question {
     Ceiling(Vec<u8>),
     First,
     Last,
-    Count(Option<(Vec<u8>, Vec<u8>)>),
+    Count(Counted),
     Help,
     Quit,
 }
@@ -64,10 +72,11 @@ impl Question {
             "ceiling" => Self::Ceiling(next().ok_or_else(few)?),
             "first" => Self::First,
             "last" => Self::Last,
-            "count" => match next() {
-                Some(from) => Self::Count(Some((from, next().ok_or_else(few)?))),
-                None => Self::Count(None),
-            },
+            "count" => Self::Count(match (next(), next()) {
+                (Some(from), Some(to)) => Counted::Range { from, to },
+                (Some(prefix), None) => Counted::Prefix(prefix),
+                _ => Counted::All,
+            }),
             "help" => Self::Help,
             "quit" | "exit" => Self::Quit,
             _ => return Err(format!("{verb:?} is no question, help lists them")),
@@ -139,8 +148,10 @@ mod tests {
         let prefix = |limit| Question::Prefix { prefix: Vec::new(), limit };
         assert_eq!(ask("prefix \"\""), Ok(prefix(None)));
         assert_eq!(ask("prefix \"\" 1"), Ok(prefix(Some(1))));
-        assert_eq!(ask("count"), Ok(Question::Count(None)));
-        assert_eq!(ask("count a b"), Ok(Question::Count(Some((b("a"), b("b"))))));
+        assert_eq!(ask("count"), Ok(Question::Count(Counted::All)));
+        assert_eq!(ask("count a"), Ok(Question::Count(Counted::Prefix(b("a")))));
+        let range = Counted::Range { from: b("a"), to: b("b") };
+        assert_eq!(ask("count a b"), Ok(Question::Count(range)));
         assert_eq!(ask("exit"), Ok(Question::Quit));
     }
 
@@ -157,7 +168,7 @@ mod tests {
                 "prefix a 99999999999999999999",
                 "\"99999999999999999999\" is no limit for: prefix P [LIMIT]",
             ),
-            ("count a", "too few words for: count [FROM TO]"),
+            ("count a b c", "too many words for: count [P | FROM TO]"),
             ("get \"a", "a quote is not closed"),
             ("get \"\\q\"", "a backslash stands before none of \" \\ t x"),
             ("get \"\\x1\"", "\\x is not followed by two digits"),
