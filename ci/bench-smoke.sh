@@ -9,7 +9,7 @@ if [ -z "${FANREAD:-}" ]; then
 fi
 fanread="${FANREAD:-${CARGO_TARGET_DIR:-target}/release/fanread}"
 workloads=load,scan-first,get,get-dep,miss,lower-bound,lower-bound-dep,batch,scan
-workloads=$workloads,ycsb-c,ycsb-b,ycsb-a,ycsb-f,ycsb-d,ycsb-e,grow
+workloads=$workloads,ycsb-c,ycsb-b,ycsb-a,ycsb-f,ycsb-d,ycsb-e,ycsb-b-scans,grow
 out="$(mktemp -d)"
 trap 'rm -rf "$out"' EXIT
 

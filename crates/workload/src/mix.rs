@@ -59,11 +59,13 @@ pub enum Workload {
     LowerBound,
     /// Looks up the first entry above absent keys; which key is known only after the answer before.
     LowerBoundDependent,
+    /// YCSB B by all threads but the last, which scans 100 entries at a time meanwhile.
+    YcsbBScans,
 }
 
 impl Workload {
     /// All workloads, in the order they run: those that insert come last.
-    pub const ALL: [(Self, &'static str); 15] = [
+    pub const ALL: [(Self, &'static str); 16] = [
         (Self::Load, "load"),
         (Self::ScanFirst, "scan-first"),
         (Self::Get, "get"),
@@ -75,6 +77,7 @@ impl Workload {
         (Self::Scan, "scan"),
         (Self::YcsbC, "ycsb-c"),
         (Self::YcsbB, "ycsb-b"),
+        (Self::YcsbBScans, "ycsb-b-scans"),
         (Self::YcsbA, "ycsb-a"),
         (Self::YcsbF, "ycsb-f"),
         (Self::YcsbD, "ycsb-d"),
@@ -88,7 +91,14 @@ impl Workload {
 
     /// Tells whether the map must know the order of its keys.
     pub fn scans(self) -> bool {
-        matches!(self, Self::Scan | Self::ScanFirst | Self::YcsbE) || self.asks_for_bounds()
+        matches!(self, Self::Scan | Self::ScanFirst | Self::YcsbE)
+            || self.has_scanner()
+            || self.asks_for_bounds()
+    }
+
+    /// Tells whether the last thread scans until the others have done what is measured.
+    pub fn has_scanner(self) -> bool {
+        self == Self::YcsbBScans
     }
 
     /// Tells whether it looks up the first entry above a key.
@@ -128,7 +138,7 @@ impl Workload {
 
     /// Tells whether it changes values.
     pub fn updates(self) -> bool {
-        matches!(self, Self::YcsbA | Self::YcsbB | Self::YcsbF)
+        matches!(self, Self::YcsbA | Self::YcsbB | Self::YcsbBScans | Self::YcsbF)
     }
 
     /// Tells whether it inserts keys that were kept out.
@@ -400,7 +410,14 @@ impl Plan<'_> {
         let mut rng = Rng::new(self.seed.wrapping_mul(7919).wrapping_add(salt));
         let mut stream = Stream::with_capacity(self.queries + SPARE)?;
         let chooser = Chooser::new(self.distribution, self.keys.present());
-        let all = self.queries + SPARE;
+        let is_scanner = workload.has_scanner() && self.thread.0 + 1 == self.thread.1;
+        let (workload, queries) = if is_scanner {
+            // Few, as it starts over until the others are done.
+            (Workload::Scan, self.queries.div_ceil(16))
+        } else {
+            (workload, self.queries)
+        };
+        let all = queries + SPARE;
         match workload {
             Workload::Miss => {
                 let present = self.keys.present();
@@ -430,7 +447,7 @@ impl Plan<'_> {
             _ => {
                 let (reads, other) = match workload {
                     Workload::YcsbA => (50, Op::Update),
-                    Workload::YcsbB => (95, Op::Update),
+                    Workload::YcsbB | Workload::YcsbBScans => (95, Op::Update),
                     Workload::YcsbF => (50, Op::ReadUpdate),
                     _ => (100, Op::Read),
                 };

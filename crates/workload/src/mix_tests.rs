@@ -71,6 +71,20 @@ fn mixes_have_their_shares() {
 }
 
 #[test]
+fn the_last_thread_scans_where_one_does() {
+    let keys = keys();
+    let order = Order::of(&keys);
+    let mut scans = ScanReference::new(&keys, &order, keys.present());
+    for thread in 0..3 {
+        let plan = Plan { thread: (thread, 3), ..plan(&keys) };
+        let stream = plan.stream(Workload::YcsbBScans, Some(&mut scans)).unwrap();
+        assert!(!stream.is_empty());
+        let is_scan = |i| stream.query(i).op == Op::Scan && stream.query(i).expect != 0;
+        assert!((0..stream.len()).all(|i| is_scan(i) == (thread == 2)), "thread {thread}");
+    }
+}
+
+#[test]
 fn the_fold_of_a_scan_is_that_of_a_sorted_map() {
     let keys = keys();
     let order = Order::of(&keys);

@@ -14,6 +14,7 @@
 
 use std::hint::black_box;
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use workload::keyset::KeySet;
@@ -207,13 +208,58 @@ pub(crate) struct Queries<'a> {
     /// Whether scans and batches wait for each other.
     pub(crate) dependent: bool,
     pub(crate) batch: usize,
+    /// Threads that have not done their share yet, without one that scans beside them.
+    busy: AtomicUsize,
 }
 
-impl Queries<'_> {
-    /// Returns how many operations all threads do together.
+impl<'a> Queries<'a> {
+    pub(crate) fn new(
+        workload: Workload,
+        streams: &'a [Stream],
+        dependent: bool,
+        batch: usize,
+    ) -> Self {
+        let busy = AtomicUsize::new(streams.len() - usize::from(workload.has_scanner()));
+        Self { workload, streams, dependent, batch, busy }
+    }
+
+    /// Returns how many operations all threads do together, without one that scans beside them.
     pub(crate) fn operations(&self) -> usize {
         let whole_batches = |stream: &Stream| stream.len() / self.batch * self.batch;
-        self.streams.iter().map(whole_batches).sum()
+        let scanners = usize::from(self.workload.has_scanner());
+        self.streams[..self.streams.len() - scanners].iter().map(whole_batches).sum()
+    }
+
+    /// Runs the queries. The time is that of all threads, without one that scans beside them, whose answers count.
+    pub(crate) fn timed<S: Subject>(&self, map: &mut S) -> Timing {
+        let mut shares = shares(map, self.streams.len(), self);
+        let scanner = if self.workload.has_scanner() { shares.pop() } else { None };
+        let mut timing = Timing::of(shares);
+        timing.wrong += scanner.map_or(0, |share| share.tally.wrong);
+        timing
+    }
+
+    /// Scans until the other threads have done their shares; once at least.
+    fn scan_beside<H: Handle>(&self, handle: &mut H, stream: &Stream) -> Tally {
+        let mut scan = scan(stream);
+        let (mut calls, mut wrong) = (0, 0);
+        while calls == 0 || self.busy.load(Ordering::Relaxed) > 0 {
+            if calls % REPIN_EVERY == 0 {
+                handle.repin();
+            }
+            wrong += u64::from(scan(handle, calls % stream.len()) != 0);
+            calls += 1;
+        }
+        Tally { calls, wrong, latency: Latency::one_in(TIME_ONE_LONG_CALL_IN) }
+    }
+}
+
+/// Counts a thread as done, also if a call panics: another one waits for it.
+struct Done<'a>(&'a AtomicUsize);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -224,6 +270,13 @@ impl Work for Queries<'_> {
         let long_calls = || Latency::one_in(TIME_ONE_LONG_CALL_IN);
         let n = stream.len();
         match (self.workload, self.dependent) {
+            (Workload::YcsbBScans, _) if thread + 1 == self.streams.len() => {
+                self.scan_beside(handle, stream)
+            }
+            (Workload::YcsbBScans, _) => {
+                let _done = Done(&self.busy);
+                drive::<H, false>(handle, n, lookups(), mixed(stream))
+            }
             (Workload::GetDependent, _) => drive::<H, true>(handle, n, lookups(), present(stream)),
             (Workload::Get, _) => drive::<H, false>(handle, n, lookups(), present(stream)),
             (Workload::Miss, _) => drive::<H, false>(handle, n, lookups(), absent(stream)),

@@ -74,9 +74,13 @@ impl Case {
         match &*self.workload {
             GROW | GROW_LEAST | OPEN => 1,
             GROW_GET => threads - 1,
-            _ => threads,
+            workload => threads - usize::from(has_scanner(workload)),
         }
     }
+}
+
+fn has_scanner(workload: &str) -> bool {
+    workload.parse().is_ok_and(Workload::has_scanner)
 }
 
 /// Latencies of single calls, in nanoseconds.

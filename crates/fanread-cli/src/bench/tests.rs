@@ -375,7 +375,7 @@ fn the_loop_itself_costs_little() {
     };
     let stream = plan.stream(Workload::Get, None).unwrap();
     let streams = [stream];
-    let work = Queries { workload: Workload::Get, streams: &streams, dependent: false, batch: 1 };
+    let work = Queries::new(Workload::Get, &streams, false, 1);
     let timings: Vec<_> = (0..10).map(|_| timed(&mut Nothing, 1, &work)).collect();
     assert_eq!(work.operations(), 200_000);
     // Nothing is right about a map that does nothing, and every answer was looked at.
@@ -393,7 +393,7 @@ fn a_dependent_run_over_wrong_answers_stays_inside_its_queries() {
         let plan = Plan { keys: &keys, distribution, queries, thread: (0, 1), seed: 2 };
         for (workload, batch) in [(Workload::GetDependent, 1), (Workload::Batch, 5)] {
             let streams = [plan.stream(workload, None).unwrap()];
-            let work = Queries { workload, streams: &streams, dependent: true, batch };
+            let work = Queries::new(workload, &streams, true, batch);
             timed(&mut Nothing, 1, &work);
         }
     }

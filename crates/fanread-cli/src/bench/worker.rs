@@ -170,8 +170,10 @@ impl Context<'_> {
         };
         if workload.scans() && !S::ORDERED {
             Some("no scans in order")
-        } else if S::SUMS && workload == Workload::YcsbE {
-            Some("updates before it change the sums of scans")
+        } else if workload.has_scanner() && !several {
+            Some("needs a thread more, which scans")
+        } else if S::SUMS && (workload == Workload::YcsbE || workload.has_scanner()) {
+            Some("updates change the sums of scans")
         } else if S::STATIC && workload.writes() {
             Some("made once, then only read")
         } else if several && !S::SHARED_WRITES && (workload.writes() || workload == Workload::Load)
@@ -306,10 +308,9 @@ fn query<S: Subject>(
         // Whatever a map does at the first scan is done: `scan-first` measures that.
         map.own().scan(keys.key(*smallest as usize), keys.len(), |_, _| {});
     }
-    let work =
-        Queries { workload, streams: &streams, dependent: step.dependent, batch: step.batch };
+    let work = Queries::new(workload, &streams, step.dependent, step.batch);
     debug_assert!(step.batch <= LONGEST_BATCH);
-    let timing = driver::timed(map, threads, &work);
+    let timing = work.timed(map);
     if !context.report(step, &timing, work.operations(), None)? {
         return Ok(false);
     }

@@ -57,7 +57,7 @@ pub(crate) struct BenchArgs {
     count: Vec<usize>,
     /// load, get, get-dep (each waits for the answer before), miss, lower-bound (the first entry
     /// above an absent key), lower-bound-dep, batch, scan, scan-first (right after the load),
-    /// ycsb-a to ycsb-f, grow (one thread inserts all keys, the others look up
+    /// ycsb-a to ycsb-f, ycsb-b-scans (while one of the threads scans), grow (one thread inserts all keys, the others look up
     /// those that are in; every call is timed), open (of a file, after a process was killed that had it open)
     #[arg(long, value_delimiter = ',', value_name = "NAME", default_values =
         ["load", "get", "get-dep", "miss", "batch", "scan"], value_parser = parse_workload)]
