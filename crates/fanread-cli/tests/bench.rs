@@ -223,7 +223,7 @@ fn lines_of_standard_input_are_keys() {
     let (out, _) = run(&["bench", "--keys", "-", "--index", "wormhole,u64-map"], &lines, 0);
     let rows: Vec<_> = out.lines().filter(|line| line.starts_with('|')).collect();
     assert_eq!(rows.len(), 3, "what takes numbers only has a line below, no row: {out}");
-    assert!(out.contains("u64-map on stdin: unsupported"), "{out}");
+    assert!(out.contains("u64-map on stdin: unsupported: takes numbers"), "{out}");
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn a_shared_object_whose_calls_fail_is_said_to_have_crashed() {
 fn a_shared_object_is_given_what_its_flags_say_it_takes() {
     let (status, text) = said(&["-DFLAGS=4"], &["--keys", "reddit"]);
     assert_eq!(status, 1, "{text}");
-    assert!(text.contains("keys are not all eight bytes long"), "{text}");
+    assert!(text.contains("takes numbers"), "{text}");
     let (status, text) = said(&["-DFLAGS=2"], &["--keys", "rand-8"]);
     assert_eq!(status, 0, "{text}");
     assert!(text.contains("no scans in order"), "{text}");

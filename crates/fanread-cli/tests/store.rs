@@ -158,7 +158,7 @@ fn what_is_wrong_is_told_in_one_line() {
         (&["create", "a.store"][..], 2, "fanread: cannot make a.store: "),
         (&["create", "--segment-bytes", "100", "b.store"], 2, "fanread: a segment of 100 bytes "),
         (&["get", "none.store", "kiwi"], 2, "fanread: cannot open none.store: "),
-        (&["check", "text"], 1, "fanread: text: not a map, its first eight bytes are "),
+        (&["check", "text"], 1, "fanread: text: not a map, it begins with \""),
         (&["put", "a.store", "kiwi"], 2, "fanread: "),
     ] {
         let run = folder.run(arguments, "");

@@ -4,6 +4,7 @@
 //! that a program written for `dict` catches what it expects. What the system refuses is an `OSError`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 
 use fanread::persist::cceh::CcehError;
 use fanread::table::{BuildError, TableError};
@@ -84,6 +85,15 @@ fn of_io(cause: std::io::Error) -> PyErr {
         Some(number) => PyOSError::new_err((number, cause.to_string())),
         None => cause.into(),
     }
+}
+
+/// Names the file in an exception of the system, as Python's own do.
+pub(crate) fn about(py: Python<'_>, path: &Path, raised: PyErr) -> PyErr {
+    if raised.is_instance_of::<PyOSError>(py) {
+        // Without it the exception says less, and is the same.
+        let _named = raised.value(py).setattr("filename", path.as_os_str());
+    }
+    raised
 }
 
 /// Runs work of the library that may panic where its contract says so, and makes an exception of that.

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyTuple};
 
 use crate::bytes_map::{key_objects, list_of};
-use crate::error::{ClosedError, guarded, of_store};
+use crate::error::{ClosedError, about, guarded, of_store};
 
 /// A map from bytes to bytes in a file. Use fanread.PersistentMap.
 #[pyclass(frozen, subclass, module = "fanread._fanread")]
@@ -52,7 +52,8 @@ impl PersistentMapBase {
         let opened = py.detach(|| {
             guarded(|| if create { Store::create(&path, options) } else { Store::open(&path) })
         })?;
-        Ok(Self { store: RwLock::new(Some(opened.map_err(of_store)?)), path })
+        let opened = opened.map_err(|error| about(py, &path, of_store(error)))?;
+        Ok(Self { store: RwLock::new(Some(opened)), path })
     }
 
     /// The file of the map.

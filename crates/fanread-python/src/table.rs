@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyType};
 
 use crate::bytes_map::{key_objects, list_of};
 use crate::cursor::{Ends, What};
-use crate::error::{FileFormatError, guarded, of_build, of_table};
+use crate::error::{FileFormatError, about, guarded, of_build, of_table};
 use crate::scan::{BytesIterator, Copied, Source};
 
 impl Source for Table {
@@ -38,7 +38,8 @@ impl CuckooTableBase {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let opened = py.detach(|| guarded(|| Table::open(&path)))?;
-        Ok(Self { table: Arc::new(opened.map_err(of_table)?), path })
+        let opened = opened.map_err(|error| about(py, &path, of_table(error)))?;
+        Ok(Self { table: Arc::new(opened), path })
     }
 
     /// Write a table of the pairs of an iterable to a file, and return how many entries it has.
@@ -58,8 +59,9 @@ impl CuckooTableBase {
             let (key, value) = pair?.extract::<(Bound<'_, PyBytes>, Bound<'_, PyBytes>)>()?;
             guarded(|| builder.insert(key.as_bytes(), value.as_bytes()))?.map_err(of_build)?;
         }
-        let written = class.py().detach(|| guarded(|| builder.finish_file(&path)))?;
-        Ok(written.map_err(of_build)?.entries)
+        let py = class.py();
+        let written = py.detach(|| guarded(|| builder.finish_file(&path)))?;
+        Ok(written.map_err(|error| about(py, &path, of_build(error)))?.entries)
     }
 
     /// The file of the table.

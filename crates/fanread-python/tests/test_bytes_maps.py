@@ -257,8 +257,9 @@ def test_flags_say_what_is_opened(tmp_path):
     with pytest.raises(FileNotFoundError):
         PersistentMap(path, "w")
     PersistentMap(path, "n").close()
-    with pytest.raises(FileExistsError):
+    with pytest.raises(FileExistsError) as caught:
         PersistentMap(path, "n")
+    assert caught.value.filename == str(path)
     with PersistentMap(path, "w"), pytest.raises(BlockingIOError, match="open already"):
         PersistentMap(path, "w")
     with pytest.raises(ValueError, match="flag"):
@@ -284,7 +285,7 @@ def test_files_of_another_kind_are_refused(tmp_path):
         with pytest.raises(fanread.FileFormatError, match="not a") as caught:
             opened(path)
         assert isinstance(caught.value, ValueError)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match="missing"):
         CuckooTable(tmp_path / "missing")
 
 

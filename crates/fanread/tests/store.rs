@@ -353,7 +353,14 @@ fn a_file_that_is_no_map_is_refused_and_left_alone() {
     }
     fs::write(&path, b"not a map, but long enough to hold a header, a directory and some segments")
         .unwrap();
-    assert!(matches!(Cceh::open(&path), Err(CcehError::NotAMap { .. })));
+    let refused = Cceh::open(&path).unwrap_err();
+    assert_eq!(refused.to_string(), "not a map, it begins with \"not a ma\"");
+    fs::write(&path, b"not a map").unwrap();
+    assert_eq!(Cceh::open(&path).unwrap_err().to_string(), "not a map, too short or full of zeros");
+    fs::remove_file(&path).unwrap();
+    drop(Cceh::create(&path, CcehOptions::new()).unwrap());
+    let refused = Store::open(&path).unwrap_err();
+    assert_eq!(refused.to_string(), "a map on numbers: a Cceh, not a Store");
     fs::remove_dir_all(folder).unwrap();
 }
 

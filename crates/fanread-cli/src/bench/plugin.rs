@@ -41,7 +41,7 @@ pub(crate) fn measure(context: &mut Context<'_>) -> io::Result<()> {
     let plugin = Plugin::load(&context.job.index).map_err(io::Error::other)?;
     let is_ordered = plugin.is_ordered();
     if plugin.flags & EIGHT_BYTES_ONLY != 0 && !context.keys.is_u64() {
-        return context.none("keys are not all eight bytes long");
+        return context.none(worker::NUMBERS_ONLY);
     }
     if plugin.flags & ANY_THREADS == 0 && context.job.threads > 1 {
         return context.none("one thread at a time");

@@ -19,6 +19,10 @@ use crate::bench::{cceh, grow, memory, registry, reopen, verify};
 /// Keys and values must take this much for the growth of the process to say what a map takes.
 const LEAST_BYTES: f64 = (2 << 20) as f64;
 
+/// Why a map does nothing on keys that are text: a file's lines are, of whatever length.
+pub(crate) const NUMBERS_ONLY: &str =
+    "takes numbers: of a key set, or of a file whose name ends in _uint64";
+
 /// What a map is measured with, and where the findings go.
 pub(crate) struct Context<'a> {
     pub(crate) job: &'a Job,
@@ -58,7 +62,7 @@ pub(crate) fn run(job: &Job) -> io::Result<()> {
     if let Some(run) = entry.runner(keys.is_u64()) {
         return run(&mut context);
     }
-    context.none("keys are not all eight bytes long")
+    context.none(NUMBERS_ONLY)
 }
 
 /// One workload with one distribution and one batch size.

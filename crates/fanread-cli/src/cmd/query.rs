@@ -34,7 +34,8 @@ Examples:
   printf 'floor m\\ncount\\n' | fanread query names.txt
   find / -xdev | fanread query - range /etc /etd"))]
 pub(crate) struct QueryArgs {
-    /// Keys, one a line, or key, TAB and value; - for standard input
+    /// Keys, one a line, or key, TAB and value; - for standard input. Empty lines are skipped, a
+    /// carriage return at the end of a line is dropped
     file: PathBuf,
 
     #[arg(long, value_name = "NAME", default_value = INDEXES[0].name, value_parser = parse_index,

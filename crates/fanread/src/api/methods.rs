@@ -516,6 +516,13 @@ macro_rules! map_methods {
 
             /// Removes and returns the first entry in key order.
             ///
+            /// Threads may do so at once: each entry is handed to one of them. The entry was the first when it was looked for; one
+            /// that is inserted before it meanwhile is left to the next call.
+            ///
+            /// # Cost
+            ///
+            /// The line fetches of `first_key_value` and of `remove`; again, if another thread was faster.
+            ///
             /// # Examples
             ///
             /// ```
@@ -537,7 +544,7 @@ macro_rules! map_methods {
                 }
             }
 
-            /// Removes and returns the last entry in key order.
+            /// Removes and returns the last entry in key order; to threads, and at a cost, as `pop_first`.
             pub fn pop_last(&self) -> Option<($found, $crate::api::Ref<'_, V>)> {
                 loop {
                     let (key, _) = self.last_key_value()?;

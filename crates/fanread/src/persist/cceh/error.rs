@@ -2,6 +2,7 @@
 
 use std::{fmt, io};
 
+use super::layout::{MAGIC, STRINGS_MAGIC};
 use crate::mem::AllocError;
 
 /// Why a map could not be made, opened or written to.
@@ -17,7 +18,7 @@ pub enum CcehError {
     },
     /// The file is not a map of this kind.
     NotAMap {
-        /// The eight bytes found where the magic number belongs.
+        /// The eight bytes found where the magic number belongs, the first one lowest; 0 if the file is shorter than a header.
         found: u64,
     },
     /// The header does not match its checksum.
@@ -54,8 +55,13 @@ impl fmt::Display for CcehError {
             }
             Self::Io(_) => f.write_str("the system refused a request for the map"),
             Self::OutOfMemory { bytes } => write!(f, "no memory for {bytes} more bytes"),
+            Self::NotAMap { found: MAGIC } => f.write_str("a map on numbers: a Cceh, not a Store"),
+            Self::NotAMap { found: STRINGS_MAGIC } => {
+                f.write_str("a map on byte strings: a Store, not a Cceh")
+            }
+            Self::NotAMap { found: 0 } => f.write_str("not a map, too short or full of zeros"),
             Self::NotAMap { found } => {
-                write!(f, "not a map, its first eight bytes are {found:#018x}")
+                write!(f, "not a map, it begins with \"{}\"", found.to_le_bytes().escape_ascii())
             }
             Self::Checksum { stored, computed } => {
                 write!(f, "damaged header: checksum {computed:#018x}, stored {stored:#018x}")
