@@ -75,6 +75,41 @@ fi
 # The tests and those under AddressSanitizer share their dependencies: both name the whole workspace,
 # and flags reach our crates through RUSTC_WORKSPACE_WRAPPER.
 
+declare -A running=()
+logs=
+beside() { # starts a step that goes on in the background, its words in a file: its name, and the command
+  local name=$1
+  shift
+  [ -n "$logs" ] || logs=$(mktemp -d)
+  (say "$name" && "$@") >"$logs/$name" 2>&1 &
+  running[$name]=$!
+}
+finish() { # waits for the step of this name, and shows what it said
+  local status=0
+  say "$1, which began before"
+  wait "${running[$1]}" || status=$?
+  unset "running[$1]"
+  cat "$logs/$1"
+  [ "$status" = 0 ] || exit "$status"
+}
+stop() {
+  [ -z "${running[*]}" ] || kill "${running[@]}" 2>/dev/null || true
+  [ -z "$logs" ] || rm -rf "$logs"
+}
+trap stop EXIT
+
+packages() { # the packages for C, C++, Python and Redis, in a folder of their own: cargo holds a lock on that of the tests
+  mkdir -p "${CARGO_TARGET_DIR:-target}/packages"
+  CARGO_TARGET_DIR=$(cd "${CARGO_TARGET_DIR:-target}/packages" && pwd)
+  export CARGO_TARGET_DIR
+  local step
+  for step in ci/c.sh ci/python.sh ci/module.sh; do
+    say "$step"
+    # The caller's `set -e` does not reach into here.
+    "$step" || return
+  done
+}
+
 # The module for Redis has all memory from one allocator, which the others must not: ci/module.sh lints and tests it.
 crates=(--workspace --exclude fanread-valkey)
 
@@ -126,21 +161,9 @@ say "documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --locked "${crates[@]}" --no-deps
 
 if [ "${1:-}" != quick ]; then
-  say "models"
-  ci/loom.sh
-
-  # Compiling the suites, here and for the tests below, keeps one processor busy for minutes; the packages have the other.
-  mkdir -p "${CARGO_TARGET_DIR:-target}/packages"
-  packages=$(cd "${CARGO_TARGET_DIR:-target}/packages" && pwd)
-  (
-    export CARGO_TARGET_DIR=$packages
-    for step in ci/c.sh ci/python.sh ci/module.sh; do
-      say "$step"
-      "$step" || exit
-    done
-  ) >"$packages/log" 2>&1 &
-  beside=$!
-  trap 'kill "$beside" 2>/dev/null || true' EXIT
+  # Compiling the suites, and running test programs one after another, often keeps one processor busy: the models and the
+  # packages have the other.
+  beside models ci/loom.sh
 
   if compgen -G "$(rustc --print target-libdir)/librustc-*_rt.asan.a" >/dev/null; then
     say "memory errors, with tiny leaves, which split and merge all the time"
@@ -150,24 +173,23 @@ if [ "${1:-}" != quick ]; then
     RUSTC_WORKSPACE_WRAPPER="$PWD/ci/rustc-small-leaves.sh" \
       cargo test --locked "${crates[@]}" --test suites
   fi
+  finish models
+  beside packages packages
 fi
 
 say "tests"
 if [ "${1:-}" != quick ]; then
   # The suites have run with tiny leaves; compiling them once more takes seven minutes. `quick` and ci/prove.sh run them as they are.
   export RUSTC_WORKSPACE_WRAPPER="$PWD/ci/rustc-suites-ran.sh" FANREAD_SEEDS="${FANREAD_SEEDS:-1}"
+  cargo test --locked "${crates[@]}" --no-run
+  # Of answers, not of time: the program that the tests use will do.
+  FANREAD="${CARGO_TARGET_DIR:-target}/debug/fanread" beside "short benchmark" ci/bench-smoke.sh
 fi
 cargo test --locked "${crates[@]}"
-unset RUSTC_WORKSPACE_WRAPPER
 
 if [ "${1:-}" != quick ]; then
-  say "packages, which have been built and tested beside all that"
-  wait "$beside" || { status=$?; cat "$packages/log" >&2; exit "$status"; }
-  cat "$packages/log"
-
-  say "short benchmark"
-  # Of answers, not of time: the program that the tests have used will do.
-  FANREAD="${CARGO_TARGET_DIR:-target}/debug/fanread" ci/bench-smoke.sh
+  finish "short benchmark"
+  finish packages
 fi
 
 say "done"
