@@ -251,7 +251,15 @@ fn a_pair_is_cut_in_two_where_a_block_alone_is_needed() {
     let used = memory.lines.used_bytes();
     // One and one more of one pair, one of the other.
     let odd = memory.allocate(&mut free, &shape(BLOCK_BUCKETS)).unwrap();
-    memory.allocate(&mut free, &shape(3 * BLOCK_BUCKETS)).unwrap();
+    let three = memory.allocate(&mut free, &shape(3 * BLOCK_BUCKETS)).unwrap();
+    let blocks = [kept, odd, three].map(|trie| {
+        let starts = (0..trie.buckets()).step_by(BLOCK_BUCKETS as usize);
+        starts.map(|bucket| core::ptr::from_ref(trie.bucket(bucket)).addr()).collect::<Vec<_>>()
+    });
+    let mut blocks = blocks.concat();
+    blocks.sort_unstable();
+    assert!(blocks.windows(2).all(|two| two[1] - two[0] >= BLOCK_BYTES), "{blocks:?}");
+    assert_eq!(blocks.len(), 5);
     let more = (HEADER_LINES + LIST_LINES) * LINE_BYTES;
     assert_eq!(memory.lines.used_bytes(), used + more);
     assert_eq!(free.idle_bytes(), 0);
