@@ -21,7 +21,7 @@ const LEAST_BYTES: f64 = (2 << 20) as f64;
 
 /// Why a map does nothing on keys that are text: a file's lines are, of whatever length.
 pub(crate) const NUMBERS_ONLY: &str =
-    "takes numbers: of a key set, or of a file whose name ends in _uint64";
+    "takes numbers: a key set of them, or a file whose name ends in _uint64";
 
 /// What a map is measured with, and where the findings go.
 pub(crate) struct Context<'a> {
