@@ -408,7 +408,6 @@ impl Plan<'_> {
     ) -> std::io::Result<Stream> {
         let salt = workload as u64 * 131 + self.thread.0 as u64 * 1_299_709;
         let mut rng = Rng::new(self.seed.wrapping_mul(7919).wrapping_add(salt));
-        let mut stream = Stream::with_capacity(self.queries + SPARE)?;
         let chooser = Chooser::new(self.distribution, self.keys.present());
         let is_scanner = workload.has_scanner() && self.thread.0 + 1 == self.thread.1;
         let (workload, queries) = if is_scanner {
@@ -418,6 +417,7 @@ impl Plan<'_> {
             (workload, self.queries)
         };
         let all = queries + SPARE;
+        let mut stream = Stream::with_capacity(all)?;
         match workload {
             Workload::Miss => {
                 let present = self.keys.present();
