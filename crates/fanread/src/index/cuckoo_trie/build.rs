@@ -26,9 +26,9 @@ use super::bucket::Find;
 use super::draft::Draft;
 use super::free::FreeLines;
 use super::layout::{
-    Children, EXACT_BUCKETS, Form, HINTED_BUCKETS, HINTED_LEVELS, Head, Home, INNER_WEIGHT, Kind,
-    LABEL_SYMBOLS, Leaf, NoRoom, Node, Place, STATE_BITS, SYMBOL_BITS, Symbol, TAG_BITS,
-    buckets_for, larger,
+    Children, EXACT_BUCKETS, Form, HINTED_LINES, Head, Hinting, Home, INNER_WEIGHT, Kind,
+    LABEL_SYMBOLS, Leaf, NoRoom, Node, Place, STATE_BITS, SYMBOL_BITS, Symbol, TAG_BITS, larger,
+    lines_for,
 };
 use super::place::{place_at, place_other};
 use super::raw::{Memory, Shape, Trie};
@@ -87,13 +87,16 @@ impl<'a> Plan<'a> {
         shared / SYMBOL_BITS * SYMBOL_BITS
     }
 
-    pub(super) fn shape(&self, buckets: u32, levels: Levels) -> Shape<'a> {
+    /// What a trie is to be that has a table of so many lines.
+    pub(super) fn shape(&self, lines: u32, levels: Levels) -> Shape<'a> {
+        let hinting = if lines < HINTED_LINES { Hinting::None } else { levels.hinting };
+        let buckets = lines - hinting.lines();
         Shape {
             buckets,
             skip_bits: self.skip_bits(),
             round: self.round,
             levels: levels.usual,
-            hinted: levels.hinted && buckets >= HINTED_BUCKETS,
+            hinting,
             entry: if buckets < EXACT_BUCKETS { 0 } else { levels.entry },
             leaf_level: if buckets < EXACT_BUCKETS { 0 } else { levels.leaves },
             low: self.low,
@@ -120,7 +123,7 @@ pub(super) struct Run {
     entries: Vec<Leaf>,
     /// Of each entry but the last, in bits: what its key shares with the next one's.
     shared: Vec<u32>,
-    /// The smallest table that is wanted.
+    /// The lines of the smallest table that is wanted.
     at_least: u32,
 }
 
@@ -130,9 +133,9 @@ impl Run {
         Self { entries: Vec::new(), shared: Vec::new(), at_least: 1 }
     }
 
-    /// Asks for tables of so many buckets at least, for keys that are to come.
-    pub(super) fn want_buckets(&mut self, buckets: u32) {
-        self.at_least = buckets;
+    /// Asks for tables of so many lines at least, for keys that are to come.
+    pub(super) fn want_lines(&mut self, lines: u32) {
+        self.at_least = lines;
     }
 
     /// Takes out the last entry, whose trie will never be built.
@@ -247,18 +250,18 @@ impl Run {
         let part = if part.is_empty() { 0..0 } else { part };
         let skip_bits = plan.skip_bits();
         let weight = self.count_weight(part.clone(), skip_bits);
-        let mut buckets = buckets_for(weight).max(self.at_least);
         let levels = self.levels(part.clone(), skip_bits);
+        let mut lines = lines_for(weight, levels.hinting).max(self.at_least);
         loop {
-            let trie = memory.allocate(free, &plan.shape(buckets, levels))?;
+            let trie = memory.allocate(free, &plan.shape(lines, levels))?;
             let Err(error) = self.fill::<V>(memory, secret, trie, part.clone()) else {
                 trie.start();
                 trie.set_filled(part.len(), weight);
                 return Ok(trie);
             };
             memory.free(free, trie.name());
-            buckets = match error {
-                NoRoom::Full => larger(buckets).ok_or(error)?,
+            lines = match error {
+                NoRoom::Full => larger(lines).ok_or(error)?,
                 NoRoom::Collision => return Err(error.into()),
             };
         }
@@ -378,8 +381,8 @@ pub(super) const LEVELS: usize = u64::BITS as usize;
 pub(super) struct Levels {
     /// Those where one of 64 has one, a bit for each.
     usual: u64,
-    /// Whether they are so many that hints are worth their memory.
-    hinted: bool,
+    /// What hints are worth their memory.
+    pub(super) hinting: Hinting,
     /// The deepest of short names where 15 of 16 have a regular node. So a search that starts there finds a node for most
     /// keys that are not in the trie, too.
     entry: u32,
@@ -403,8 +406,8 @@ impl Levels {
         let has_leaves = |level: &usize| leaves_from(level) * 4 > all * 3;
         let leaves =
             (1..SHORT_NAME_SYMBOLS).filter(has_leaves).max_by_key(leaves_from).unwrap_or(0);
-        let hinted = usual.count_ones() >= HINTED_LEVELS;
-        Self { usual, entry: entry as u32, leaves: leaves as u32, hinted }
+        let entry = entry as u32;
+        Self { usual, entry, leaves: leaves as u32, hinting: Hinting::of(usual, entry) }
     }
 }
 
@@ -537,13 +540,14 @@ impl<'g> Queue<'g> {
     }
 }
 
-/// Whether a table's nodes tell all that a table of another size needs to know of their states.
-pub(super) fn can_copy(from: u32, to: u32) -> bool {
+/// Whether a trie's nodes tell all that a table of so many lines needs to know of their states.
+pub(super) fn can_copy(old: Trie<'_>, lines: u32) -> bool {
+    let hints = if lines < HINTED_LINES { 0 } else { old.hinting().lines() };
     let used = |buckets: u32| (TAG_BITS + buckets.ilog2()).min(STATE_BITS);
-    used(to) <= used(from)
+    used(lines - hints) <= used(old.buckets())
 }
 
-/// Copies a trie into a table of another size, or of the same. The caller holds its lock.
+/// Copies a trie into a table of another size, or of the same, if its nodes [tell enough](can_copy). The caller holds its lock.
 ///
 /// # Errors
 ///
@@ -553,13 +557,13 @@ pub(super) fn copy<'g>(
     free: &mut FreeLines,
     plan: &Plan<'_>,
     old: Trie<'_>,
-    buckets: u32,
+    lines: u32,
 ) -> Result<Trie<'g>, BuildError> {
-    debug_assert!(can_copy(old.buckets(), buckets));
+    debug_assert!(can_copy(old, lines));
     debug_assert!(plan.round == old.round() && plan.skip_bits() == old.skip_bits());
     let (usual, entry, leaves) = (old.levels(), old.entry() as u32, old.leaf_level() as u32);
-    let levels = Levels { usual, entry, leaves, hinted: old.is_hinted() };
-    let new = memory.allocate(free, &plan.shape(buckets, levels))?;
+    let levels = Levels { usual, entry, leaves, hinting: old.hinting() };
+    let new = memory.allocate(free, &plan.shape(lines, levels))?;
     if let Err(error) = copy_nodes(old, new) {
         memory.free(free, new.name());
         return Err(error.into());

@@ -182,12 +182,12 @@ fn a_copy_in_a_table_of_any_size_is_the_same_trie() {
         some.entries.extend(&run.entries()[..count]);
         some.measure::<u64>(memory, 0);
         let Ok(trie) = some.build::<u64>(memory, secret, free, &ALL, 0..count) else { break };
-        let (from, name) = (trie.buckets(), trie.name());
+        let name = trie.name();
         let mut to = Some(1);
         while let Some(size) = to {
             let Bench { memory, free, .. } = &mut bench;
             let old = memory.trie(name);
-            if can_copy(from, size) {
+            if can_copy(old, size) {
                 match copy(memory, free, &ALL, old, size) {
                     Ok(copied) => {
                         let copied = copied.name();

@@ -133,8 +133,8 @@ pub(super) fn check_trie<V>(
                 if !starts_with(&Symbols::new(&key, trie.skip_bits()), &path) {
                     return Err(Broken::new("T5", at("a key of another name")));
                 }
-                if let (Some(hints), Leaf::Record { hash, .. }) = (trie.hints(), leaf)
-                    && Trie::hint(hints, hash) == 0
+                if let Leaf::Record { hash, .. } = leaf
+                    && !trie.knows_hint(hash)
                 {
                     return Err(Broken::new("T10", at("a leaf without a hint")));
                 }

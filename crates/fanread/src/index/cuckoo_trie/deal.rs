@@ -27,7 +27,7 @@ use super::draft::Draft;
 use super::free::FreeLines;
 use super::layout::{
     Children, INNER_WEIGHT, Kind, Leaf, NoRoom, Node, STATE_BITS, SYMBOL_BITS, Symbol, TAG_BITS,
-    buckets_for,
+    lines_for, with_room,
 };
 use super::raw::{Memory, Trie};
 use super::split::middle;
@@ -269,7 +269,7 @@ impl<'a> Deal<'a> {
         Ok(None)
     }
 
-    /// Begins to build the trie of the keys in these bins, with room for a third more.
+    /// Begins to build the trie of the keys in these bins, with room for some more.
     fn start<'g>(
         &self,
         memory: &'g Memory,
@@ -291,7 +291,8 @@ impl<'a> Deal<'a> {
         // Two of the other nodes may be counted on the wrong side.
         let weight = leaves * SHORT_WEIGHT + (counts[INNER] + 2) * INNER_WEIGHT;
         let levels = Levels::of(&levels, leaves);
-        let shape = plan.shape(buckets_for(weight + weight / 3), levels);
+        let lines = lines_for(with_room(weight, levels.hinting), levels.hinting);
+        let shape = plan.shape(lines, levels);
         let trie = memory.allocate(free, &shape)?;
         for (level, count) in counts.iter().enumerate().skip(INNER + 1) {
             if *count > 0 {

@@ -18,7 +18,7 @@ use crate::mem::{AllocError, LINE_BYTES};
 /// Belongs to one memory, and to one thread at a time.
 #[derive(Default, Debug)]
 pub(super) struct FreeLines {
-    /// By the buckets of a small table behind the header, as powers of two; the last of the lists is of headers without.
+    /// By the lines of a small table behind the header, as powers of two; the last of the lists is of headers without.
     headers: [Pieces; SMALL_SIZES + 1],
     blocks: Pieces,
     pairs: Pieces,
@@ -32,8 +32,8 @@ const HEADERS_AT_ONCE: usize = 64;
 
 impl FreeLines {
     /// Which list the header of a table belongs to.
-    fn size_of(buckets: u32) -> usize {
-        if buckets < BLOCK_BUCKETS { buckets.ilog2() as usize } else { SMALL_SIZES }
+    fn size_of(lines: u32) -> usize {
+        if lines < BLOCK_BUCKETS { lines.ilog2() as usize } else { SMALL_SIZES }
     }
 
     /// How many lines the pieces of a list have.
@@ -43,8 +43,8 @@ impl FreeLines {
 
     /// Takes a piece for a header, all zeros; returns its unit. Those of a large map come many at a time, so that they lie together:
     /// then they stay in near caches, and a processor finds them without a walk through tables of pages.
-    fn take_header(&mut self, memory: &Memory, buckets: u32) -> Result<u64, AllocError> {
-        let size = Self::size_of(buckets);
+    fn take_header(&mut self, memory: &Memory, table_lines: u32) -> Result<u64, AllocError> {
+        let size = Self::size_of(table_lines);
         let lines = Self::lines_of(size);
         if let Some(unit) = self.headers[size].take_numbered(lines) {
             return Ok(unit);
@@ -105,21 +105,18 @@ pub(super) struct Parts {
     pub(super) header: u64,
     /// As the header lists them.
     pub(super) blocks: [*mut u8; LISTED],
-    pub(super) hints: *mut u8,
 }
 
 impl Parts {
-    pub(super) const NONE: Self =
-        Self { header: 0, blocks: [core::ptr::null_mut(); _], hints: core::ptr::null_mut() };
+    pub(super) const NONE: Self = Self { header: 0, blocks: [core::ptr::null_mut(); _] };
 
     /// The pieces of a trie that is there.
     pub(super) fn of(trie: Trie<'_>) -> Self {
-        let pairs = blocks_of(trie.buckets()).div_ceil(2);
+        let pairs = blocks_of(trie.lines()).div_ceil(2);
         let listed = |at| if at < pairs { trie.pair(at) } else { core::ptr::null_mut() };
         Self {
             header: u64::from(trie.name().get()) - NAME_AT_LINE as u64,
             blocks: core::array::from_fn(listed),
-            hints: trie.rest().hints,
         }
     }
 
@@ -130,8 +127,8 @@ impl Parts {
         free: &mut FreeLines,
         shape: &Shape<'_>,
     ) -> Result<(), AllocError> {
-        self.header = free.take_header(memory, shape.buckets)?;
-        let blocks = blocks_of(shape.buckets);
+        self.header = free.take_header(memory, shape.lines())?;
+        let blocks = blocks_of(shape.lines());
         for (at, block) in self.blocks.iter_mut().enumerate() {
             *block = match blocks.saturating_sub(2 * at) {
                 0 => break,
@@ -139,25 +136,19 @@ impl Parts {
                 _ => free.take_pair(memory)?,
             };
         }
-        if shape.hinted {
-            self.hints = free.take_block(memory)?;
-        }
         Ok(())
     }
 
-    /// Gives back what is there of a table of so many buckets.
-    pub(super) fn give(self, memory: &Memory, free: &mut FreeLines, buckets: u32) {
-        let blocks = blocks_of(buckets);
+    /// Gives back what is there of a table of so many lines.
+    pub(super) fn give(self, memory: &Memory, free: &mut FreeLines, lines: u32) {
+        let blocks = blocks_of(lines);
         let listed = self.blocks.into_iter().enumerate();
         for (at, block) in listed.filter(|(_, block)| !block.is_null()) {
             let list = if blocks == 2 * at + 1 { &mut free.blocks } else { &mut free.pairs };
             list.give(block);
         }
-        if !self.hints.is_null() {
-            free.blocks.give(self.hints);
-        }
         if self.header != 0 {
-            let list = &mut free.headers[FreeLines::size_of(buckets)];
+            let list = &mut free.headers[FreeLines::size_of(lines)];
             list.give_numbered(&memory.lines, self.header);
         }
     }

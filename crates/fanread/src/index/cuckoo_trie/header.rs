@@ -1,9 +1,9 @@
 //! A trie beside its buckets: a header of three lines or four, and where the blocks of its table are.
 //!
 //! ```text
-//! line -2   prefix 8..48 | hints 8
+//! line -2   prefix 8..48
 //! line -1   low record 8, high record 8, low slice 8, high slice 8, prefix 8, mask 8, next 4, prev 4, bounded 1
-//! line 0    version 8, levels 8, step 4, skip 4, filled 4, buckets 2, shift 1, entry 1, marks 1, leaves 1 | 3 pairs of blocks, 8 each
+//! line 0    version 8, levels 8, step 4, skip 4, filled 4, buckets 2, shift 1, entry 1, marks 1, leaves 1, hinted 4 | 3 pairs of blocks, 8 each
 //! line 1    7 more pairs; of a table smaller than a block, the buckets from here on
 //! ```
 //!
@@ -14,9 +14,8 @@
 //!
 //! A table of a block or more consists of pairs of blocks, which lie side by side, and of one block more if their number is odd.
 //!
-//! *Hints* are a block of their own, which tries with long paths have: for each of its bytes, by the hash of a leaf's key, one
-//! more than the level of the last leaf that came there. 0: no key of the trie has such a hash. So most gets need none of the
-//! nodes above the leaf.
+//! *Hints* are what tries with long paths have behind their buckets, in half of their last block or in all of it: by the hash of a
+//! leaf's key, the level of the last leaf that came there (`hints.rs`). So most gets need none of the nodes above the leaf.
 
 use core::mem::{offset_of, size_of};
 
@@ -82,6 +81,8 @@ pub(super) struct Header {
     pub(super) marks: AtomicU8,
     /// The level where, and on the next, most leaves are; 0: there is none.
     pub(super) leaf_level: u8,
+    /// Of [`Hinting::Half`] the levels; 0: hints are bytes, or not there.
+    pub(super) hinted: u32,
     /// Where the first pairs are.
     pub(super) pairs: [*mut u8; FIRST_PAIRS],
 }
@@ -140,15 +141,17 @@ pub(super) struct Border {
 #[repr(C, align(64))]
 pub(super) struct Rest {
     pub(super) prefix: [u8; KEPT_PREFIX_BYTES - 8],
-    /// Where the hints are; null: nowhere.
-    pub(super) hints: *mut u8,
 }
 
 const _: () = assert!(size_of::<Header>() == LINE_BYTES && size_of::<Border>() == LINE_BYTES);
 const _: () = assert!(size_of::<Rest>() == LINE_BYTES && HEADER_LINES == NAME_AT_LINE + 1);
 const _: () = assert!(offset_of!(Header, skip_bits) == 20 && offset_of!(Header, buckets) == 28);
-const _: () = assert!(offset_of!(Header, marks) == 32 && offset_of!(Header, pairs) == 40);
-const _: () = assert!(offset_of!(Border, next) == 40 && offset_of!(Border, bounded) == 56);
+const _: () = assert!(offset_of!(Header, marks) == 32 && offset_of!(Header, hinted) == 36);
+const _: () = assert!(
+    offset_of!(Header, pairs) == 40
+        && offset_of!(Border, next) == 40
+        && offset_of!(Border, bounded) == 56
+);
 const _: () = assert!((LISTED - FIRST_PAIRS) * size_of::<*mut u8>() <= LIST_LINES * LINE_BYTES);
 const _: () = assert!(MAX_BUCKETS <= u16::MAX as u32 && BLOCK_BUCKETS.is_power_of_two());
 const _: () = assert!(FULL_WEIGHT < MAX_WEIGHT);

@@ -21,13 +21,52 @@
 
 use crate::mem::LINE_BYTES;
 
-/// Levels that are usual in a trie with hints, and the buckets that it has at least. Where paths are shorter, a search reads
-/// not many more lines than with a hint, and without one wait for it; hints are 2 to 4 bytes for a key.
-pub(super) const HINTED_LEVELS: u32 = if cfg!(any(shuttle, small_leaves)) { 3 } else { 24 };
-pub(super) const HINTED_BUCKETS: u32 = 4 * BLOCK_BUCKETS;
+/// Usual levels behind the entry of a trie with hints, and the lines that its table has at least. Where paths are shorter, a search
+/// reads not many more lines than with a hint, and without one wait for it; hints are 1 to 4 bytes for a key.
+pub(super) const HINTED_LEVELS: u32 = if cfg!(any(shuttle, small_leaves)) { 3 } else { 6 };
+pub(super) const HINTED_LINES: u32 = 4 * BLOCK_BUCKETS;
 
-/// The levels that a hint can name.
+/// The levels that a hint of a byte can name.
 pub(super) const HINT_LEVELS: usize = 64;
+
+/// The hints of a trie that has some, as a power of two: one for each byte of a block.
+pub(super) const HINTS_LOG: u32 = BLOCK_BUCKETS.ilog2() + LINE_BYTES.ilog2();
+
+/// How a trie's hints name levels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Hinting {
+    /// There are none.
+    None,
+    /// In half a byte: the levels behind the entry level that have a bit here, the next one's the lowest. At least one, and not
+    /// more than [`HALF_LEVELS`](Self::HALF_LEVELS).
+    Half(u32),
+    /// In a byte: all of the first [`HINT_LEVELS`].
+    Byte,
+}
+
+impl Hinting {
+    /// Half a byte says which of these levels it is, that it is another one, or that there is no leaf.
+    pub(super) const HALF_LEVELS: u32 = 14;
+
+    /// Of a trie with these usual levels behind its entry level.
+    pub(super) fn of(usual: u64, entry: u32) -> Self {
+        let behind = usual >> entry >> 1;
+        match (behind.count_ones(), u32::try_from(behind)) {
+            (..HINTED_LEVELS, _) => Self::None,
+            (..=Self::HALF_LEVELS, Ok(levels)) => Self::Half(levels),
+            _ => Self::Byte,
+        }
+    }
+
+    /// Lines behind the buckets where hints are.
+    pub(super) fn lines(self) -> u32 {
+        match self {
+            Self::None => 0,
+            Self::Half(_) => BLOCK_BUCKETS / 2,
+            Self::Byte => BLOCK_BUCKETS,
+        }
+    }
+}
 
 /// Longest key of a map.
 pub(super) const MAX_KEY_BYTES: usize = u16::MAX as usize;
@@ -57,7 +96,7 @@ pub(super) const BLOCK_BUCKETS: u32 = if cfg!(any(shuttle, small_leaves)) { 2 } 
 /// Bytes of a block.
 pub(super) const BLOCK_BYTES: usize = BLOCK_BUCKETS as usize * LINE_BYTES;
 
-/// Blocks of the largest table: an even number, as headers list them in pairs.
+/// Blocks of the largest table, with hints if it has some: an even number, as headers list them in pairs.
 pub(super) const MAX_BLOCKS: usize = 20;
 
 /// Buckets of the largest table.
@@ -91,37 +130,47 @@ pub(super) const SHORT_BYTES: usize = 8;
 /// Symbols of the longest label.
 pub(super) const LABEL_SYMBOLS: usize = 10;
 
-/// Blocks of a table; 0 if its buckets stand behind the header.
+/// Blocks of a table of so many lines, its buckets and hints; 0 if it stands behind the header.
 #[inline]
-pub(super) fn blocks_of(buckets: u32) -> usize {
-    (buckets / BLOCK_BUCKETS) as usize
+pub(super) fn blocks_of(lines: u32) -> usize {
+    (lines / BLOCK_BUCKETS) as usize
 }
 
-/// Whether a table can have so many buckets: 1, 2, 4 .. or whole blocks.
-pub(super) fn is_size(buckets: u32) -> bool {
-    if buckets < BLOCK_BUCKETS {
-        buckets.is_power_of_two()
+/// Whether a table can have so many lines: 1, 2, 4 .. or whole blocks.
+pub(super) fn is_size(lines: u32) -> bool {
+    if lines < BLOCK_BUCKETS {
+        lines.is_power_of_two()
     } else {
-        buckets.is_multiple_of(BLOCK_BUCKETS) && buckets <= MAX_BUCKETS
+        lines.is_multiple_of(BLOCK_BUCKETS) && lines <= MAX_BUCKETS
     }
 }
 
-/// The next larger table, if there is one.
-pub(super) fn larger(buckets: u32) -> Option<u32> {
-    let next = if buckets < BLOCK_BUCKETS { buckets * 2 } else { buckets + BLOCK_BUCKETS };
+/// The lines of the next larger table, if there is one.
+pub(super) fn larger(lines: u32) -> Option<u32> {
+    let next = if lines < BLOCK_BUCKETS { lines * 2 } else { lines + BLOCK_BUCKETS };
     (next <= MAX_BUCKETS).then_some(next)
 }
 
-/// The smallest table in which nodes of this weight are a load of 0.85, or the largest one. At 0.95 insertions still succeed,
-/// but move more; the rest is room to grow.
-pub(super) fn buckets_for(weight: usize) -> u32 {
+/// The lines of the smallest table with such hints in which nodes of this weight are a load of 0.85, or of the largest one. At 0.95
+/// insertions still succeed, but move more; the rest is room to grow.
+pub(super) fn lines_for(weight: usize, hinting: Hinting) -> u32 {
     let buckets = weight.saturating_mul(20).div_ceil(BUCKET_WEIGHT * 17).max(1);
     let buckets = u32::try_from(buckets).unwrap_or(MAX_BUCKETS).min(MAX_BUCKETS);
     if buckets <= BLOCK_BUCKETS {
-        buckets.next_power_of_two()
-    } else {
-        buckets.next_multiple_of(BLOCK_BUCKETS)
+        return buckets.next_power_of_two();
     }
+    let lines = buckets.next_multiple_of(BLOCK_BUCKETS);
+    if lines < HINTED_LINES {
+        lines
+    } else {
+        (buckets + hinting.lines()).next_multiple_of(BLOCK_BUCKETS).min(MAX_BUCKETS)
+    }
+}
+
+/// What a trie of such hints is to have room for that is made of nodes of this weight. More room means fewer copies; a trie with hints
+/// has less of it unused instead.
+pub(super) fn with_room(weight: usize, hinting: Hinting) -> usize {
+    weight + weight / if hinting == Hinting::None { 3 } else { 4 }
 }
 
 /// What a slot holds.

@@ -102,21 +102,24 @@ fn nodes_and_heads_keep_what_they_were_made_of() {
 
 #[test]
 fn tables_have_room_for_what_they_are_made_for() {
-    let mut last = 1;
-    for weight in 0..=FULL_WEIGHT {
-        let buckets = buckets_for(weight);
-        assert!(is_size(buckets) && buckets >= last, "{weight}");
-        assert!(weight * 20 <= buckets as usize * BUCKET_WEIGHT * 17, "{weight}");
-        last = buckets;
+    for hinting in [Hinting::None, Hinting::Half(1), Hinting::Byte] {
+        let mut last = 1;
+        for weight in 0..=FULL_WEIGHT {
+            let lines = lines_for(weight, hinting);
+            assert!(is_size(lines) && lines >= last, "{weight}");
+            let buckets = if lines < HINTED_LINES { lines } else { lines - hinting.lines() };
+            assert!(weight * 20 <= buckets as usize * BUCKET_WEIGHT * 17, "{weight}");
+            last = lines;
+        }
+        assert_eq!(lines_for(usize::MAX, hinting), MAX_BUCKETS);
     }
-    assert_eq!(buckets_for(usize::MAX), MAX_BUCKETS);
-    let mut buckets = 1;
-    while let Some(next) = larger(buckets) {
-        assert!(is_size(next) && next > buckets);
-        buckets = next;
+    let mut lines = 1;
+    while let Some(next) = larger(lines) {
+        assert!(is_size(next) && next > lines);
+        lines = next;
     }
-    assert_eq!(buckets, MAX_BUCKETS);
-    assert_eq!(blocks_of(buckets), MAX_BLOCKS);
+    assert_eq!(lines, MAX_BUCKETS);
+    assert_eq!(blocks_of(lines), MAX_BLOCKS);
 }
 
 #[test]

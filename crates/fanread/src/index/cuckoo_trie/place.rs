@@ -237,7 +237,7 @@ mod tests {
     use super::*;
     use crate::hash::prefix::Seed;
     use crate::index::cuckoo_trie::free::FreeLines;
-    use crate::index::cuckoo_trie::layout::{MAX_BUCKETS, Symbol, is_size, larger};
+    use crate::index::cuckoo_trie::layout::{Hinting, MAX_BUCKETS, Symbol, is_size, larger};
     use crate::index::cuckoo_trie::raw::{Memory, Shape};
     use crate::index::cuckoo_trie::state::Secret;
     use std::collections::BTreeMap;
@@ -257,7 +257,7 @@ mod tests {
             levels: 1,
             entry: 0,
             leaf_level: 0,
-            hinted: false,
+            hinting: Hinting::None,
             low,
             high: None,
         };

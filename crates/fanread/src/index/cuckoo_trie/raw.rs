@@ -26,8 +26,8 @@ use super::header::{
     ROUND, Rest, WORN_OUT,
 };
 use super::layout::{
-    BLOCK_BUCKETS, BLOCK_BYTES, Head, Home, Leaf, Node, Place, SHORT_BYTES, STATE_BITS, TAG_BITS,
-    WORN, blocks_of, is_size, slice_at,
+    BLOCK_BUCKETS, Head, Hinting, Home, Leaf, Node, Place, SHORT_BYTES, STATE_BITS, TAG_BITS, WORN,
+    blocks_of, is_size, slice_at,
 };
 use super::state::{ShortName, State};
 use crate::api::Key;
@@ -56,13 +56,10 @@ const LARGE_BYTES: usize = 1 << 20;
 /// Bytes of keys beyond which a record has lines that nobody asks for ahead: two are asked for, the first and another.
 const MAX_REACH: usize = 96;
 
-/// The hints of a trie: a block.
-pub(super) type Hints = [AtomicU64; BLOCK_BYTES / 8];
-
 /// What a new trie is to be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape<'a> {
-    /// As `layout::is_size` allows.
+    /// With the lines of hints, as `layout::is_size` allows.
     pub(super) buckets: u32,
     /// Bits that all keys between the borders share, and that every one of them has.
     pub(super) skip_bits: u32,
@@ -74,12 +71,19 @@ pub(super) struct Shape<'a> {
     pub(super) entry: u32,
     /// The level where, and on the next, most leaves are; 0: there is none.
     pub(super) leaf_level: u32,
-    /// Whether there are hints.
-    pub(super) hinted: bool,
+    /// What hints there are.
+    pub(super) hinting: Hinting,
     /// Record and bytes of the lower border.
     pub(super) low: (u64, &'a [u8]),
     /// Record and bytes of the upper border, if there is one.
     pub(super) high: Option<(u64, &'a [u8])>,
+}
+
+impl Shape<'_> {
+    /// Lines of the table: its buckets, and hints.
+    pub(super) fn lines(&self) -> u32 {
+        self.buckets + self.hinting.lines()
+    }
 }
 
 /// Free pieces of one size (R2).
@@ -280,7 +284,7 @@ impl Memory {
         free: &mut FreeLines,
         shape: &Shape<'_>,
     ) -> Result<Trie<'_>, AllocError> {
-        debug_assert!(is_size(shape.buckets));
+        debug_assert!(is_size(shape.lines()));
         let mut parts = Parts::NONE;
         let taken = parts.take(self, free, shape);
         let name = u32::try_from(parts.header + NAME_AT_LINE as u64).ok().and_then(LeafRef::new);
@@ -291,7 +295,7 @@ impl Memory {
                 Ok(trie)
             }
             (taken, _) => {
-                parts.give(self, free, shape.buckets);
+                parts.give(self, free, shape.lines());
                 // If there is memory, then no number for a header.
                 Err(taken.err().unwrap_or(AllocError { bytes: HEADER_LINES * LINE_BYTES }))
             }
@@ -301,7 +305,7 @@ impl Memory {
     /// Takes back the lines of a trie that nobody can read any more. Records are not touched.
     pub(super) fn free(&self, free: &mut FreeLines, name: LeafRef) {
         let trie = self.trie(name);
-        Parts::of(trie).give(self, free, trie.buckets());
+        Parts::of(trie).give(self, free, trie.lines());
     }
 }
 
@@ -331,7 +335,11 @@ impl<'g> Trie<'g> {
         second.copy_from_slice(&prefix[8..]);
         // A tag holds 28 bits, the rest of a state is in the number of the bucket: small tables do not use all of it.
         let width = (TAG_BITS + shape.buckets.ilog2()).min(STATE_BITS);
-        let hinted = if shape.hinted { HINTED } else { 0 };
+        let (hinted, levels) = match shape.hinting {
+            Hinting::None => (0, 0),
+            Hinting::Half(levels) => (HINTED, levels),
+            Hinting::Byte => (HINTED, 0),
+        };
         let header = Header {
             version: Version::default(),
             levels: AtomicU64::new(shape.levels),
@@ -344,6 +352,7 @@ impl<'g> Trie<'g> {
             // Rounds count modulo 16 (`state.rs`).
             marks: AtomicU8::new(shape.round as u8 & ROUND | hinted),
             leaf_level: shape.leaf_level as u8,
+            hinted: levels,
             pairs: [core::ptr::null_mut(); _],
         };
         let border = Border {
@@ -357,7 +366,7 @@ impl<'g> Trie<'g> {
             prefix_mask: !u64::MAX.checked_shr(8 * at.min(8) as u32).unwrap_or(0),
             bounded: shape.high.is_some(),
         };
-        let rest = Rest { prefix: second, hints: parts.hints };
+        let rest = Rest { prefix: second };
         // SAFETY: the lines are the caller's alone until the trie is published (R2). Two of the header's stand before line 0;
         // behind it its piece has a line for the rest of the list, or the buckets.
         unsafe {
@@ -365,7 +374,7 @@ impl<'g> Trie<'g> {
             self.at.sub(LINE_BYTES).cast::<Border>().write(border);
             self.at.sub(2 * LINE_BYTES).cast::<Rest>().write(rest);
             let list = self.at.add(PAIRS_AT).cast::<*mut u8>();
-            if shape.buckets < BLOCK_BUCKETS {
+            if shape.lines() < BLOCK_BUCKETS {
                 list.write(self.at.add(LINE_BYTES));
             }
             for (at, block) in parts.blocks.iter().enumerate().filter(|(_, block)| !block.is_null())
@@ -493,21 +502,38 @@ impl<'g> Trie<'g> {
         self.has_mark(HINTED)
     }
 
-    /// The hints, eight in a word, if there are any.
+    /// What hints there are.
     #[inline(always)]
-    pub(super) fn hints(self) -> Option<&'g Hints> {
-        if !self.is_hinted() {
-            return None;
+    pub(super) fn hinting(self) -> Hinting {
+        match (self.is_hinted(), self.header().hinted) {
+            (false, _) => Hinting::None,
+            (true, 0) => Hinting::Byte,
+            (true, levels) => Hinting::Half(levels),
         }
-        // SAFETY: such a trie was formatted with a block for its hints, which is its own as its other blocks are (R1), zero
-        // or written as hints, and there for 'g.
-        Some(unsafe { &*self.rest().hints.cast::<Hints>() })
+    }
+
+    /// The words of the hints.
+    #[inline(always)]
+    pub(super) fn hints(self) -> &'g [AtomicU64] {
+        let words = self.hinting().lines() as usize * (LINE_BYTES / 8);
+        if words == 0 {
+            return &[];
+        }
+        // SAFETY: such a trie was formatted with so many lines more than it has buckets, in its last block, which are its own as
+        // the block is (R1), aligned, zero or written as hints, and there for 'g.
+        unsafe { core::slice::from_raw_parts(self.line_at(self.buckets()).cast(), words) }
+    }
+
+    /// Lines of the table: its buckets, and hints.
+    #[inline(always)]
+    pub(super) fn lines(self) -> u32 {
+        self.buckets() + self.hinting().lines()
     }
 
     /// Where a pair of blocks is, or the block that has no other, or the table that is smaller.
     #[inline(always)]
     pub(super) fn pair(self, at: usize) -> *mut u8 {
-        debug_assert!(at < blocks_of(self.buckets()).div_ceil(2).max(1));
+        debug_assert!(at < blocks_of(self.lines()).div_ceil(2).max(1));
         // SAFETY: the list has so many entries (R1), which do not change.
         unsafe { self.at.add(PAIRS_AT).cast::<*mut u8>().add(at).read() }
     }
@@ -516,8 +542,14 @@ impl<'g> Trie<'g> {
     #[inline(always)]
     fn bucket_at(self, bucket: u32) -> *mut u8 {
         debug_assert!(bucket < self.buckets());
-        let in_pair = (bucket % (2 * BLOCK_BUCKETS)) as usize * LINE_BYTES;
-        self.pair((bucket / (2 * BLOCK_BUCKETS)) as usize).wrapping_add(in_pair)
+        self.line_at(bucket)
+    }
+
+    /// Where a line of the table is.
+    #[inline(always)]
+    fn line_at(self, line: u32) -> *mut u8 {
+        let in_pair = (line % (2 * BLOCK_BUCKETS)) as usize * LINE_BYTES;
+        self.pair((line / (2 * BLOCK_BUCKETS)) as usize).wrapping_add(in_pair)
     }
 
     /// A bucket.

@@ -6,7 +6,9 @@ use super::*;
 use crate::arch::Baseline;
 use crate::hash::prefix::Seed;
 use crate::index::cuckoo_trie::header::LIST_LINES;
-use crate::index::cuckoo_trie::layout::{Children, Kind, MAX_BUCKETS, SLOTS, Symbol, larger};
+use crate::index::cuckoo_trie::layout::{
+    BLOCK_BYTES, Children, Hinting, Kind, MAX_BUCKETS, SLOTS, Symbol, larger,
+};
 use crate::index::cuckoo_trie::state::Secret;
 use crate::mem::failing;
 
@@ -19,7 +21,7 @@ fn shape(buckets: u32) -> Shape<'static> {
         levels: 1,
         entry: 0,
         leaf_level: 0,
-        hinted: false,
+        hinting: Hinting::None,
         low,
         high: None,
     }

@@ -14,8 +14,7 @@ use super::build::{BuildError, Plan, Run, can_copy, copy};
 use super::deal::{Border, Deal};
 use super::free::FreeLines;
 use super::layout::{
-    BLOCK_BUCKETS, BUCKET_WEIGHT, FULL_WEIGHT, INNER_WEIGHT, MAX_BUCKETS, NoRoom, buckets_for,
-    larger,
+    BLOCK_BUCKETS, BUCKET_WEIGHT, FULL_WEIGHT, INNER_WEIGHT, MAX_BUCKETS, NoRoom, larger, lines_for,
 };
 use super::raw::Trie;
 use super::split::{Nodes, middle};
@@ -50,8 +49,8 @@ const MERGED_WEIGHT: usize = FULL_WEIGHT / 2;
 /// Bytes of a key in a full label, and more.
 const LABEL_BYTES: usize = 8;
 
-/// Buckets of the first trie.
-const FIRST_BUCKETS: u32 = if cfg!(any(shuttle, small_leaves)) { 1 } else { 4 };
+/// Lines of the first trie's table.
+const FIRST_LINES: u32 = if cfg!(any(shuttle, small_leaves)) { 1 } else { 4 };
 
 /// How often a trie is built from another root because two states were the same. Twice is once in 100,000 tries of full
 /// size; more than that takes keys made for the map's seed.
@@ -60,15 +59,15 @@ const ROUNDS: u32 = 32;
 /// What is wrong with a trie that cannot be built: its keys need more nodes than a table can have.
 const TOO_LARGE: AllocError = AllocError { bytes: usize::MAX };
 
-/// The buckets of a table that takes the place of one that has no room.
+/// The lines of a table that takes the place of one that has no room.
 ///
 /// Three eighths more: growing by less would copy each node more often, by more leave more room unused. Together with the room that a
 /// split leaves, a trie is copied once between two splits.
-fn enlarged(buckets: u32) -> u32 {
-    if buckets < BLOCK_BUCKETS {
-        2 * buckets
+fn enlarged(lines: u32) -> u32 {
+    if lines < BLOCK_BUCKETS {
+        2 * lines
     } else {
-        (buckets * 11 / 8).max(buckets + 1).next_multiple_of(BLOCK_BUCKETS).min(MAX_BUCKETS)
+        (lines * 11 / 8).max(lines + 1).next_multiple_of(BLOCK_BUCKETS).min(MAX_BUCKETS)
     }
 }
 
@@ -101,7 +100,7 @@ impl<V> CuckooTrie<V> {
         let plan = Plan { low: (0, &[]), high: None, round: 0 };
         let mut run = Run::new();
         // A map of some ten keys then has one trie in all its life, and takes one chunk of the arena.
-        run.want_buckets(FIRST_BUCKETS);
+        run.want_lines(FIRST_LINES);
         let trie = self.build(pinned.thread, &run, plan, 0..0)?;
         self.table.set_first(&mut writer, trie.name());
         self.set_first_trie(trie.name());
@@ -184,22 +183,23 @@ impl<V> CuckooTrie<V> {
         refused: Option<NoRoom>,
     ) -> Result<(), AllocError> {
         self.add_shards();
-        let buckets = old.buckets();
+        let lines = old.lines();
         match refused {
             Some(NoRoom::Collision) => {
                 let plan = Plan { round: old.round() + 1, ..self.plan(old) };
-                return self.rebuild(pinned, old, locked, plan, buckets);
+                return self.rebuild(pinned, old, locked, plan, lines);
             }
             Some(NoRoom::Full) => {}
             None if Self::is_crowded(old) || Self::is_too_large(old) => {}
-            None => return self.resize(pinned, old, locked, buckets),
+            None => return self.resize(pinned, old, locked, lines),
         }
-        if Self::is_too_large(old) || larger(buckets).is_none() {
+        if Self::is_too_large(old) || larger(lines).is_none() {
             return self.split(pinned, old, locked, Some(key));
         }
         // A key that was refused may need as many jumps as it has labels.
         let labels = refused.map_or(0, |_| key.len() / LABEL_BYTES);
-        let more = enlarged(buckets).max(buckets_for(old.weight() + labels * INNER_WEIGHT));
+        let weight = old.weight() + labels * INNER_WEIGHT;
+        let more = enlarged(lines).max(lines_for(weight, old.hinting()));
         self.resize(pinned, old, locked, more)
     }
 
@@ -222,28 +222,28 @@ impl<V> CuckooTrie<V> {
                 continue;
             };
             // Without memory it stays as it is, for now.
-            return if is_large || larger(trie.buckets()).is_none() {
+            return if is_large || larger(trie.lines()).is_none() {
                 self.split(pinned, trie, locked, None).is_ok()
             } else {
-                let more = enlarged(trie.buckets()).max(buckets_for(trie.weight()));
+                let more = enlarged(trie.lines()).max(lines_for(trie.weight(), trie.hinting()));
                 self.resize(pinned, trie, locked, more).is_ok()
             };
         }
         false
     }
 
-    /// Replaces a trie by one with another number of buckets.
+    /// Replaces a trie by one with a table of so many lines.
     fn resize(
         &self,
         pinned: &Pinned<'_, V>,
         old: Trie<'_>,
         locked: Locked<'_>,
-        mut buckets: u32,
+        mut lines: u32,
     ) -> Result<(), AllocError> {
         let plan = self.plan(old);
-        while can_copy(old.buckets(), buckets) {
+        while can_copy(old, lines) {
             let mut free = core::mem::take(&mut self.shards.lock(pinned.thread).free);
-            let copied = copy(&self.memory, &mut free, &plan, old, buckets);
+            let copied = copy(&self.memory, &mut free, &plan, old, lines);
             self.shards.lock(pinned.thread).free.absorb(&mut free);
             match copied {
                 Ok(new) => {
@@ -251,13 +251,13 @@ impl<V> CuckooTrie<V> {
                     return Ok(());
                 }
                 Err(BuildError::Memory(error)) => return Err(error),
-                Err(BuildError::NoRoom(_)) => match larger(buckets) {
-                    Some(more) => buckets = more,
+                Err(BuildError::NoRoom(_)) => match larger(lines) {
+                    Some(more) => lines = more,
                     None => break,
                 },
             }
         }
-        self.rebuild(pinned, old, locked, plan, buckets)
+        self.rebuild(pinned, old, locked, plan, lines)
     }
 
     /// Replaces a trie by one that is built from its records.
@@ -270,7 +270,7 @@ impl<V> CuckooTrie<V> {
         at_least: u32,
     ) -> Result<(), AllocError> {
         let mut run = self.run_of(old);
-        run.want_buckets(at_least);
+        run.want_lines(at_least);
         let all = 0..run.entries().len();
         let new = self.build(pinned.thread, &run, plan, all)?;
         self.replace_trie(pinned, old, locked, new, &plan);
@@ -513,10 +513,10 @@ impl<V> CuckooTrie<V> {
     /// Replaces a trie from which a key was removed by a smaller one, or merges it with a neighbour, if there is a reason
     /// to. Does nothing if it cannot have the locks, the memory or the neighbour: a later removal tries again.
     pub(super) fn make_smaller(&self, pinned: &Pinned<'_, V>, trie: Trie<'_>, locked: Locked<'_>) {
-        let (weight, buckets) = (trie.weight(), trie.buckets());
-        if weight * 100 < buckets as usize * BUCKET_WEIGHT * SPARSE_PERCENT {
-            let smaller = buckets_for(weight + weight / 4);
-            if smaller < buckets {
+        let (weight, lines) = (trie.weight(), trie.lines());
+        if !Self::is_taken(trie, SPARSE_PERCENT) {
+            let smaller = lines_for(weight + weight / 4, trie.hinting());
+            if smaller < lines {
                 // Without memory it stays as it is.
                 let _kept = self.resize(pinned, trie, locked, smaller);
                 return;
@@ -527,7 +527,7 @@ impl<V> CuckooTrie<V> {
             return;
         }
         if trie.is_worn() {
-            let _kept = self.resize(pinned, trie, locked, buckets);
+            let _kept = self.resize(pinned, trie, locked, lines);
             return;
         }
         let fits = |other: Trie<'_>| other.weight() + weight <= MERGED_WEIGHT;

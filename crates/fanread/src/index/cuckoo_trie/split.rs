@@ -23,7 +23,7 @@ use super::build::{BuildError, LEVELS, Levels, Plan, Queue, for_each_node};
 use super::free::FreeLines;
 use super::layout::{
     Children, EXACT_BUCKETS, INNER_WEIGHT, LABEL_SYMBOLS, Label, Leaf, NoRoom, Node, SYMBOL_BITS,
-    Symbol, buckets_for, larger,
+    Symbol, larger, lines_for, with_room,
 };
 use super::raw::{Memory, Trie};
 use super::state::{Secret, State};
@@ -346,7 +346,7 @@ impl<'n> Half<'n> {
         Ok(())
     }
 
-    /// Builds the trie, with room for a third more.
+    /// Builds the trie, with room for some more.
     ///
     /// # Errors
     ///
@@ -358,17 +358,17 @@ impl<'n> Half<'n> {
         plan: &Plan<'_>,
     ) -> Result<Trie<'g>, BuildError> {
         let levels = Levels::of(&self.keys, self.leaves);
-        let mut buckets = buckets_for(self.weight + self.weight / 3);
+        let mut lines = lines_for(with_room(self.weight, levels.hinting), levels.hinting);
         loop {
-            let trie = memory.allocate(free, &plan.shape(buckets, levels))?;
+            let trie = memory.allocate(free, &plan.shape(lines, levels))?;
             let Err(error) = self.fill(trie) else {
                 trie.start();
                 trie.set_filled(self.leaves, self.weight);
                 return Ok(trie);
             };
             memory.free(free, trie.name());
-            buckets = match error {
-                NoRoom::Full => larger(buckets).ok_or(error)?,
+            lines = match error {
+                NoRoom::Full => larger(lines).ok_or(error)?,
                 NoRoom::Collision => return Err(error.into()),
             };
         }

@@ -171,6 +171,31 @@ impl Secret {
         State(self.mix(state.0 ^ u64::from(symbol.0).wrapping_mul(self.symbol)) | STEPPED)
     }
 
+    /// From the state of a key's first `from` symbols to that of its first `to`, none of them END, which are not short names; tells
+    /// `passed` of each on the way.
+    #[inline(always)]
+    pub(super) fn step_along(
+        &self,
+        mut state: State,
+        symbols: &Symbols<'_>,
+        from: usize,
+        to: usize,
+        mut passed: impl FnMut(usize, State),
+    ) -> State {
+        debug_assert!(from >= SHORT_NAME_SYMBOLS && to <= symbols.count());
+        let mut level = from;
+        while level < to {
+            let mut window = symbols.nine(level);
+            for _ in 0..9.min(to - level) {
+                state = self.step_on(state, Symbol((window >> (64 - SYMBOL_BITS)) as u8));
+                window <<= SYMBOL_BITS;
+                level += 1;
+                passed(level, state);
+            }
+        }
+        state
+    }
+
     /// A permutation of what is on top of a word, 35 or 36 bits.
     #[inline(always)]
     fn mix(&self, x: u64) -> u64 {

@@ -13,7 +13,9 @@ use super::descend::{Descent, Look};
 use super::edit::Edit;
 use super::free::FreeLines;
 use super::hints::Hinted;
-use super::layout::{BUCKET_WEIGHT, INNER_WEIGHT, Leaf, MAX_BUCKETS, NoRoom, Symbol, larger};
+use super::layout::{
+    BLOCK_BUCKETS, BUCKET_WEIGHT, Hinting, INNER_WEIGHT, Leaf, MAX_BUCKETS, NoRoom, Symbol, larger,
+};
 use super::raw::{Memory, Shape, Trie};
 use super::search::leaf_hash;
 use super::state::Secret;
@@ -163,8 +165,8 @@ impl Single {
         leaf
     }
 
-    /// Makes a trie of this size.
-    fn empty(&mut self, buckets: u32, round: u32) -> LeafRef {
+    /// Makes a trie with a table of so many lines.
+    fn empty(&mut self, lines: u32, round: u32) -> LeafRef {
         let (low, high) = self.borders.clone();
         let border = |single: &mut Self, key: &[u8]| {
             let unit = single.heap.allocate(&single.memory.records, 1 + key.len() as u64).unwrap();
@@ -178,6 +180,13 @@ impl Single {
             let rest = low.get(bytes).map_or(0, |byte| (byte ^ high[bytes]).leading_zeros());
             8 * bytes as u32 + rest
         });
+        // Half of the tables that are large enough have hints of a byte.
+        let hinting = match lines / BLOCK_BUCKETS {
+            0 | 1 => Hinting::None,
+            blocks if blocks % 2 == 0 => Hinting::Byte,
+            _ => Hinting::Half((1 << Hinting::HALF_LEVELS) - 1),
+        };
+        let buckets = lines - hinting.lines();
         let shape = Shape {
             buckets,
             skip_bits,
@@ -186,7 +195,7 @@ impl Single {
             // Not always where the paths have a node.
             entry: buckets.ilog2() % 6,
             leaf_level: (buckets.ilog2() + 1) % 5,
-            hinted: true,
+            hinting,
             low: (low_unit, &low),
             high: high_unit.zip(high.as_deref()),
         };
@@ -218,25 +227,25 @@ impl Single {
             self.model.insert(key.to_vec(), value);
             return true;
         }
-        let (mut buckets, mut round) = (self.trie().buckets(), self.trie().round());
+        let (mut lines, mut round) = (self.trie().lines(), self.trie().round());
         let mut tried = self.try_insert(key, value);
         while let Err(error) = tried {
             match error {
                 NoRoom::Collision => round += 1,
-                NoRoom::Full => match larger(buckets) {
-                    Some(next) => buckets = next,
+                NoRoom::Full => match larger(lines) {
+                    Some(next) => lines = next,
                     None => return false,
                 },
             }
-            tried = self.rebuild(buckets, round).and_then(|()| self.try_insert(key, value));
+            tried = self.rebuild(lines, round).and_then(|()| self.try_insert(key, value));
         }
         true
     }
 
     /// Builds the trie anew. If that fails, it stays as it is: in another order the keys may need more room.
-    fn rebuild(&mut self, buckets: u32, round: u32) -> Result<(), NoRoom> {
+    fn rebuild(&mut self, lines: u32, round: u32) -> Result<(), NoRoom> {
         let old = core::mem::replace(&mut self.name, LeafRef::new(1).unwrap());
-        self.name = self.empty(buckets, round);
+        self.name = self.empty(lines, round);
         let model = core::mem::take(&mut self.model);
         let built = model.iter().try_for_each(|(key, value)| self.try_insert(key, *value));
         let gone = if built.is_ok() { old } else { core::mem::replace(&mut self.name, old) };

@@ -7,7 +7,7 @@ use crate::arch::{Avx512, Baseline};
 use crate::index::cuckoo_trie::build::Run;
 use crate::index::cuckoo_trie::build::tests::{ALL, Bench, key_sets};
 use crate::index::cuckoo_trie::edit::Edit;
-use crate::index::cuckoo_trie::layout::buckets_for;
+use crate::index::cuckoo_trie::layout::{Hinting, lines_for};
 use crate::prefix::LeafRef;
 use testkit::ops::pool;
 use testkit::{Keys, Rng};
@@ -166,7 +166,7 @@ impl Busy {
         run.measure::<u64>(&bench.memory, 0);
         let stay = run.entries().len();
         // Room for all: the writer does not replace the trie.
-        run.want_buckets(buckets_for(4 * all.len()));
+        run.want_lines(lines_for(4 * all.len(), Hinting::Byte));
         let Bench { memory, secret, free, .. } = &mut bench;
         let name = run.build::<u64>(memory, secret, free, &ALL, 0..stay).ok()?.name();
         let Bench { memory, secret, .. } = bench;
