@@ -170,7 +170,7 @@ pub(super) fn lines_for(weight: usize, hinting: Hinting) -> u32 {
 /// What a trie of such hints is to have room for that is made of nodes of this weight. More room means fewer copies; a trie with hints
 /// has less of it unused instead.
 pub(super) fn with_room(weight: usize, hinting: Hinting) -> usize {
-    weight + weight / if hinting == Hinting::None { 3 } else { 4 }
+    weight + weight / if hinting == Hinting::None { 3 } else { 5 }
 }
 
 /// What a slot holds.

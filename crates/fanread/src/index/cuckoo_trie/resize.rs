@@ -62,12 +62,14 @@ const TOO_LARGE: AllocError = AllocError { bytes: usize::MAX };
 /// The lines of a table that takes the place of one that has no room.
 ///
 /// Three eighths more: growing by less would copy each node more often, by more leave more room unused. Together with the room that a
-/// split leaves, a trie is copied once between two splits.
-fn enlarged(lines: u32) -> u32 {
+/// split leaves, a trie is copied once between two splits; one with hints, which grows by a quarter, twice: what it saves pays for them.
+fn enlarged(trie: Trie<'_>) -> u32 {
+    let lines = trie.lines();
+    let eighths = if trie.is_hinted() { 10 } else { 11 };
     if lines < BLOCK_BUCKETS {
         2 * lines
     } else {
-        (lines * 11 / 8).max(lines + 1).next_multiple_of(BLOCK_BUCKETS).min(MAX_BUCKETS)
+        (lines * eighths / 8).max(lines + 1).next_multiple_of(BLOCK_BUCKETS).min(MAX_BUCKETS)
     }
 }
 
@@ -199,7 +201,7 @@ impl<V> CuckooTrie<V> {
         // A key that was refused may need as many jumps as it has labels.
         let labels = refused.map_or(0, |_| key.len() / LABEL_BYTES);
         let weight = old.weight() + labels * INNER_WEIGHT;
-        let more = enlarged(lines).max(lines_for(weight, old.hinting()));
+        let more = enlarged(old).max(lines_for(weight, old.hinting()));
         self.resize(pinned, old, locked, more)
     }
 
@@ -225,7 +227,7 @@ impl<V> CuckooTrie<V> {
             return if is_large || larger(trie.lines()).is_none() {
                 self.split(pinned, trie, locked, None).is_ok()
             } else {
-                let more = enlarged(trie.lines()).max(lines_for(trie.weight(), trie.hinting()));
+                let more = enlarged(trie).max(lines_for(trie.weight(), trie.hinting()));
                 self.resize(pinned, trie, locked, more).is_ok()
             };
         }

@@ -471,8 +471,8 @@ impl<V> Pinned<'_, V> {
     /// Two waits: two lines for each of the last levels of the key's path, 8 at a time, two on random numbers, of which one
     /// each is asked for first; then the record. A wait more for each 8 levels beyond that where other keys near this one have nodes too, and for a node on
     /// a level where few have. There is no record for keys that are not there, and none for keys of eight bytes with
-    /// values of at most eight that need no dropping. Where paths are long, three waits: a hint that says on which level
-    /// the key's leaf is, the two lines of that, and the record; only the first if no key has the hash.
+    /// values of at most eight that need no dropping. Where six levels or more are usual, three waits: a hint that says on
+    /// which level the key's leaf is, the two lines of that, and the record; only the first if no key has the hash.
     ///
     /// # Concurrency
     ///
