@@ -319,7 +319,9 @@ impl Run {
                 count += 1;
             }
         }
-        Levels::of(&keys, part.len())
+        let records =
+            self.entries[part.clone()].iter().filter(|leaf| leaf.unit().is_some()).count();
+        Levels::of(&keys, part.len(), records)
     }
 }
 
@@ -392,8 +394,8 @@ pub(super) struct Levels {
 }
 
 impl Levels {
-    /// Of a trie of `all` keys, by how many of them have a regular node on each level.
-    pub(super) fn of(keys: &[usize; LEVELS], all: usize) -> Self {
+    /// Of a trie of `all` keys, by how many of them have a regular node on each level. Hints are for leaves with records.
+    pub(super) fn of(keys: &[usize; LEVELS], all: usize, records: usize) -> Self {
         // There is a node below each regular one.
         let below = |(level, keys): (usize, &usize)| u64::from(keys * 64 > all) << (level + 1);
         let usual =
@@ -407,7 +409,8 @@ impl Levels {
         let leaves =
             (1..SHORT_NAME_SYMBOLS).filter(has_leaves).max_by_key(leaves_from).unwrap_or(0);
         let entry = entry as u32;
-        Self { usual, entry, leaves: leaves as u32, hinting: Hinting::of(usual, entry) }
+        let hinting = if records * 2 > all { Hinting::of(usual, entry) } else { Hinting::None };
+        Self { usual, entry, leaves: leaves as u32, hinting }
     }
 }
 

@@ -290,7 +290,7 @@ impl<'a> Deal<'a> {
         let leaves = counts[INNER + 1..].iter().sum();
         // Two of the other nodes may be counted on the wrong side.
         let weight = leaves * SHORT_WEIGHT + (counts[INNER] + 2) * INNER_WEIGHT;
-        let levels = Levels::of(&levels, leaves);
+        let levels = Levels::of(&levels, leaves, 0);
         let lines = lines_for(with_room(weight, levels.hinting), levels.hinting);
         let shape = plan.shape(lines, levels);
         let trie = memory.allocate(free, &shape)?;

@@ -30,6 +30,7 @@ use super::layout::{
 use super::raw::Trie;
 use super::state::{SHORT_NAME_SYMBOLS, Secret, State, Symbols};
 use crate::arch::{self, Lanes};
+use crate::mem::word;
 use crate::sync::shim::{AtomicU64, Ordering::Relaxed, Word};
 use crate::sync::version::{Seen, Version};
 
@@ -173,11 +174,11 @@ impl<'g> Trie<'g> {
         }
     }
 
-    /// Whether a key of this hash may be found by a hint, or found to be missing. Eight bytes may be in a short leaf, which
+    /// Whether a key may be found by a hint, or found to be missing. Eight bytes with an inline value are in a short leaf, which
     /// knows no hash.
     #[inline(always)]
-    pub(super) fn is_hinted_for(self, key: &[u8]) -> bool {
-        self.is_hinted() && key.len() != SHORT_BYTES
+    pub(super) fn is_hinted_for<V>(self, key: &[u8]) -> bool {
+        self.is_hinted() && (key.len() != SHORT_BYTES || !const { word::is_inline::<V>() })
     }
 
     /// Reads the hint of a key, whose line has come, and asks for the leaf's lines.

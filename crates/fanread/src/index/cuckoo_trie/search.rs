@@ -74,7 +74,7 @@ impl<V> CuckooTrie<V> {
         key: &[u8],
         hint: Hint<'g>,
     ) -> Option<Read<'g, V>> {
-        if hint.trie.is_hinted_for(key) {
+        if hint.trie.is_hinted_for::<V>(key) {
             hint.trie.prefetch_hint(hint.hash);
             if let ControlFlow::Break(found) = self.find_by_hint(kernel, key, hint) {
                 return found;
@@ -297,7 +297,7 @@ impl<V> CuckooTrie<V> {
         let mut under_way = u32::MAX >> (u32::BITS as usize - keys.len());
         let mut by_hint = 0_u32;
         for (i, (hint, key)) in hints.iter().zip(keys).enumerate() {
-            if let Some(hint) = hint.filter(|hint| hint.trie.is_hinted_for(key)) {
+            if let Some(hint) = hint.filter(|hint| hint.trie.is_hinted_for::<V>(key)) {
                 hint.trie.prefetch_hint(hint.hash);
                 by_hint |= 1 << i;
             }

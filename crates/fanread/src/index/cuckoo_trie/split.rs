@@ -67,6 +67,8 @@ pub(super) struct Half<'n> {
     cut: &'n Cut,
     is_left: bool,
     leaves: usize,
+    /// Of these, those with a record.
+    records: usize,
     weight: usize,
     /// Keys below regular nodes, by the nodes' level.
     keys: [usize; LEVELS],
@@ -219,8 +221,8 @@ impl Row {
 impl<'n> Half<'n> {
     fn new(nodes: &'n Nodes<'n>, cut: &'n Cut, is_left: bool, skipped: u32) -> Self {
         let keys = [0; LEVELS];
-        let mut half = Self { nodes, cut, is_left, leaves: 0, weight: 0, keys, skipped };
-        let (mut leaves, mut weight, mut keys) = (0, 0, keys);
+        let half = Self { nodes, cut, is_left, leaves: 0, records: 0, weight: 0, keys, skipped };
+        let (mut leaves, mut records, mut weight, mut keys) = (0, 0, 0, keys);
         // Regular nodes above the next one: their level, and the leaves before them.
         let mut open: Vec<(u32, usize)> = Vec::new();
         let mut close = |open: &mut Vec<(u32, usize)>, level: u32, leaves: usize| {
@@ -234,7 +236,10 @@ impl<'n> Half<'n> {
             weight += item.node.weight() as usize;
             close(&mut open, item.level, leaves);
             match item.node {
-                Node::Leaf(_) => leaves += 1,
+                Node::Leaf(leaf) => {
+                    leaves += 1;
+                    records += usize::from(leaf.unit().is_some());
+                }
                 Node::Regular(_) => open.push((item.level, leaves)),
                 Node::Jump(_) => {}
             }
@@ -242,8 +247,7 @@ impl<'n> Half<'n> {
         });
         all.unwrap_or_else(|never| match never {});
         close(&mut open, 0, leaves);
-        (half.leaves, half.weight, half.keys) = (leaves, weight, keys);
-        half
+        Self { leaves, records, weight, keys, ..half }
     }
 
     /// Calls `each` with all nodes in order, and with whether it is a jump that was not there before.
@@ -357,7 +361,7 @@ impl<'n> Half<'n> {
         free: &mut FreeLines,
         plan: &Plan<'_>,
     ) -> Result<Trie<'g>, BuildError> {
-        let levels = Levels::of(&self.keys, self.leaves);
+        let levels = Levels::of(&self.keys, self.leaves, self.records);
         let mut lines = lines_for(with_room(self.weight, levels.hinting), levels.hinting);
         loop {
             let trie = memory.allocate(free, &plan.shape(lines, levels))?;

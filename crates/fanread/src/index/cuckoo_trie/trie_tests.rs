@@ -74,7 +74,7 @@ impl<'a> View<'a> {
     /// The same by the key's hint, if that says something.
     fn get_by_hint(self, key: &[u8]) -> ControlFlow<Option<u64>> {
         let trie = self.trie();
-        if !trie.is_hinted_for(key) {
+        if !trie.is_hinted_for::<u64>(key) {
             return ControlFlow::Continue(());
         }
         match trie.look_by_hint(self.secret, Baseline, key, hash_of(self.seed, key)) {
