@@ -13,8 +13,7 @@
 //!               255      deeper
 //! ```
 //!
-//! Half a byte does where few levels have leaves; then more of the hints are in near caches, and they are a byte for each key and not
-//! two. Of two keys with one hint only the last one's level is known; the other is found as ever. A leaf that is taken out, or moves
+//! Half a byte does where few levels are usual, and takes half the memory. Of two keys with one hint only the last one's level is known; the other is found as ever. A leaf that is taken out, or moves
 //! up when another one is, leaves its hint as it was.
 //!
 //! # Invariants

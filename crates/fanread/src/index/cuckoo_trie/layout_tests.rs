@@ -1,6 +1,7 @@
 //! Nodes, labels, children and sizes of tables, each against a plain model.
 
 use super::*;
+use crate::index::cuckoo_trie::build::{LEVELS, Levels};
 use std::collections::BTreeSet;
 
 #[test]
@@ -120,6 +121,29 @@ fn tables_have_room_for_what_they_are_made_for() {
     }
     assert_eq!(lines, MAX_BUCKETS);
     assert_eq!(blocks_of(lines), MAX_BLOCKS);
+}
+
+#[test]
+fn hints_are_as_wide_as_the_levels_behind_the_entry_need() {
+    if cfg!(small_leaves) {
+        return;
+    }
+    let of = |first: u32, count: u32, entry| Hinting::of(((1 << count) - 1) << first, entry);
+    assert_eq!(of(0, 6, 0), Hinting::None);
+    assert_eq!(of(0, 7, 0), Hinting::Half(0b11_1111));
+    assert_eq!(of(0, 9, 3), Hinting::None);
+    assert_eq!(of(0, 10, 3), Hinting::Half(0b11_1111));
+    assert_eq!(of(4, 14, 3), Hinting::Half((1 << 14) - 1));
+    assert_eq!(of(4, 15, 3), Hinting::Byte);
+    // Beyond what the header has room for.
+    assert_eq!(of(30, 6, 3), Hinting::Half(0b11_1111 << 26));
+    assert_eq!(of(31, 6, 3), Hinting::Byte);
+    // Leaves without records need none.
+    let levels = Levels::of(&[2; LEVELS], 2, 1);
+    assert_eq!(
+        (levels.hinting, Levels::of(&[2; LEVELS], 2, 2).hinting),
+        (Hinting::None, Hinting::Byte)
+    );
 }
 
 #[test]
