@@ -409,7 +409,8 @@ impl Levels {
         let leaves =
             (1..SHORT_NAME_SYMBOLS).filter(has_leaves).max_by_key(leaves_from).unwrap_or(0);
         let entry = entry as u32;
-        let hinting = if records * 2 > all { Hinting::of(usual, entry) } else { Hinting::None };
+        let hinting =
+            if records * 2 > all { Hinting::of(usual, entry, keys) } else { Hinting::None };
         Self { usual, entry, leaves: leaves as u32, hinting }
     }
 }
@@ -460,7 +461,7 @@ impl Filling<'_, '_> {
             self.path.push(state);
         }
         self.queue.add(state, Node::Leaf(leaf).encode())?;
-        self.queue.set_hint(leaf, depth);
+        self.queue.add_hint(leaf, depth);
         while let Some(bend) = self.open.pop_if(|bend| bend.level > behind) {
             let above = self.open.last().map_or(0, |above| above.level).max(behind);
             self.close(symbols, &bend, above)?;
@@ -526,8 +527,8 @@ impl<'g> Queue<'g> {
 
     /// Notes where a leaf is.
     #[inline(always)]
-    pub(super) fn set_hint(&self, leaf: Leaf, level: usize) {
-        self.trie.set_hint(leaf, level);
+    pub(super) fn add_hint(&self, leaf: Leaf, level: usize) {
+        self.trie.add_hint(leaf, level);
     }
 
     /// Places the nodes that wait.

@@ -101,6 +101,7 @@ pub(super) fn check_trie<V>(
         return Err(Broken::new("count", format!("weight {weight}, {} counted", trie.weight())));
     }
     let mut leaves = Vec::new();
+    let mut hinted = Vec::new();
     let mut last: Option<Key<'_>> = None;
     let mut path: Vec<Symbol> = Vec::new();
     let root = Visit {
@@ -133,10 +134,8 @@ pub(super) fn check_trie<V>(
                 if !starts_with(&Symbols::new(&key, trie.skip_bits()), &path) {
                     return Err(Broken::new("T5", at("a key of another name")));
                 }
-                if let Leaf::Record { hash, .. } = leaf
-                    && !trie.knows_hint(hash)
-                {
-                    return Err(Broken::new("T10", at("a leaf without a hint")));
+                if let Leaf::Record { hash, .. } = leaf {
+                    hinted.push((hash, level));
                 }
                 let is_right = match leaf {
                     Leaf::Record { hash: found, .. } => {
@@ -181,6 +180,9 @@ pub(super) fn check_trie<V>(
     }
     if !nodes.is_empty() {
         return Err(Broken::new("T4", format!("{} nodes that no path leads to", nodes.len())));
+    }
+    if !trie.are_hints_of(&hinted) {
+        return Err(Broken::new("T10", "hints that are not those of the leaves"));
     }
     if leaves.len() != trie.keys() {
         return Err(Broken::new(

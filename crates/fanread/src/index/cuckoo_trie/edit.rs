@@ -67,11 +67,11 @@ struct Above {
     parent: Option<(usize, State, Children)>,
     /// The jump that leads to it.
     jump: Option<(State, Label)>,
-    /// The first of the jumps in a row that lead to it.
-    top: Option<State>,
+    /// The first of the jumps in a row that lead to it, and its level.
+    top: Option<(usize, State)>,
     /// The same two, of the jumps passed behind that node.
     next_jump: Option<(State, Label)>,
-    next_top: Option<State>,
+    next_top: Option<(usize, State)>,
 }
 
 impl Passes for Above {
@@ -80,7 +80,7 @@ impl Passes for Above {
         if children.only().is_some() {
             // Nothing forks here: it is as a jump that cannot be joined with others.
             self.next_jump = None;
-            self.next_top.get_or_insert(state);
+            self.next_top.get_or_insert((level, state));
             return;
         }
         self.parent = Some((level, state, children));
@@ -88,9 +88,9 @@ impl Passes for Above {
     }
 
     #[inline]
-    fn jump(&mut self, _: usize, state: State, label: Label) {
+    fn jump(&mut self, level: usize, state: State, label: Label) {
         self.next_jump = Some((state, label));
-        self.next_top.get_or_insert(state);
+        self.next_top.get_or_insert((level, state));
     }
 }
 
@@ -184,9 +184,9 @@ impl<'g, 'a> Edit<'g, 'a> {
             }
         };
         self.trie.set_keys(self.trie.keys() + 1);
-        self.trie.set_hint(leaf, level);
+        self.trie.add_hint(leaf, level);
         if let End::Leaf(moved) = end {
-            self.trie.set_hint(moved, level);
+            self.trie.move_hint(moved, self.stop.level, level);
         }
         self.note_level(level, hash);
         Ok(())
@@ -285,6 +285,9 @@ impl<'g, 'a> Edit<'g, 'a> {
     pub(super) fn remove(&self) {
         debug_assert!(self.leaf().is_some(), "the key is there");
         self.trie.set_keys(self.trie.keys() - 1);
+        if let Some(leaf) = self.leaf() {
+            self.trie.remove_hint(leaf, self.stop.level);
+        }
         let Some((level, state, children)) = self.above.parent else {
             self.clear_leaf();
             return;
@@ -310,7 +313,7 @@ impl<'g, 'a> Edit<'g, 'a> {
 
     /// Clears the leaf where the path ends, and the nodes that led to nothing else.
     fn clear_leaf(&self) {
-        let mut state = self.above.next_top.unwrap_or(self.stop.state);
+        let mut state = self.above.next_top.map_or(self.stop.state, |(_, state)| state);
         while let Some(child) = self.only_child(state, self.node(state)) {
             self.clear(state);
             state = child;
@@ -332,14 +335,13 @@ impl<'g, 'a> Edit<'g, 'a> {
     /// Moves the leaf that will be alone below its parent to where no jump leads to it (T5), and takes out the key. Does
     /// nothing if the leaf has no room there.
     fn move_up(&self, leaf: Leaf, from: State) -> bool {
-        let Some((level, parent, _)) = self.above.parent else { return false };
-        // Of a row of jumps it is not known where it begins.
-        self.trie.note_leaf(if self.above.top.is_some() { 0 } else { level });
-        let mut state = self.above.top.unwrap_or(parent);
+        let Some((below, parent, _)) = self.above.parent else { return false };
+        let (level, mut state) = self.above.top.unwrap_or((below, parent));
         let mut node = self.node(state);
         if place::rewrite(self.trie, self.place_of(state), Node::Leaf(leaf)).is_err() {
             return false;
         }
+        self.trie.move_hint(leaf, below + 1, level);
         // What is below the first, and the regular node behind that.
         while let Some(child) = self.only_child(state, node) {
             state = child;

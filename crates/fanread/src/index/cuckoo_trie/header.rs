@@ -14,8 +14,8 @@
 //!
 //! A table of a block or more consists of pairs of blocks, which lie side by side, and of one block more if their number is odd.
 //!
-//! *Hints* are what tries with long paths have behind their buckets, in half of their last block or in all of it: by the hash of a
-//! leaf's key, the level of the last leaf that came there (`hints.rs`). So most gets need none of the nodes above the leaf.
+//! *Hints* are what tries with long paths have behind their buckets, in half of their last block or in all of it: by a key's hash,
+//! the levels of the leaves of such keys (`hints.rs`). So most searches need none of the nodes above the leaf.
 
 use core::mem::{offset_of, size_of};
 

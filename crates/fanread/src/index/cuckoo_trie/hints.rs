@@ -1,50 +1,57 @@
-//! Hints: on which level the leaf of a key is, most likely.
+//! Hints: on which levels the leaves of a key's hash are.
 //!
-//! A trie with long paths has a hint for each value of some bits of a key's hash. Whoever adds a leaf or moves it to another level
-//! notes that there. So a search reads that hint, the leaf, and the record, and none of the nodes above.
+//! A trie with long paths has four hints for each value of some bits of a key's hash. They name the levels of all leaves of such
+//! keys. So a search reads the hints of its key, what is on the levels that they name, and the record, and none of the nodes above;
+//! and if there is no leaf of the key's hash, the key is not there.
 //!
 //! ```text
-//! half a byte   0        no key of the trie has such a hash
-//!               1 .. 14  the last leaf that came here is on this one of the levels that are named when the trie is built
-//!               15       on another level
+//! half a byte   0        no leaf
+//!               1 .. 14  a leaf on this one of the levels that are named when the trie is built
+//!               15       leaves on other levels, or more of them than four hints can name
 //!
-//! a byte        0        no key of the trie has such a hash
-//!               1 .. 64  the last leaf that came here is at level 0 .. 63
-//!               255      deeper
+//! a byte        0        no leaf
+//!               1 .. 254 a leaf at level 0 .. 253
+//!               255      leaves further down, or more of them than four hints can name
 //! ```
 //!
-//! Half a byte does where few levels are usual, and takes half the memory. Of two keys with one hint only the last one's level is known; the other is found as ever. A leaf that is taken out, or moves
-//! up when another one is, leaves its hint as it was.
+//! Half a byte does where few levels are usual, and takes half the memory. A trie has hints for one and a half to three times the keys
+//! that it has. Once there were too many for four hints, a search finds those that are still named, and for others it goes down
+//! the path; until the trie is split.
 //!
 //! # Invariants
 //!
-//! * **T10** In a trie with hints that of each leaf with a record is not 0.
+//! * **T10** In a trie with hints the four of a hash name the level of each leaf with a record and such a hash, as often as there are
+//!   such leaves, and no other; or one of them is 15 or 255.
 //!
 //! PAPER: not there. Its search reads all nodes of a path, eight at a time here.
 
 use super::bucket::Find;
-use super::layout::{
-    HASH_BITS, HINT_LEVELS, HINTS_LOG, Head, Hinting, Home, Leaf, Node, SHORT_BYTES,
-};
+use super::layout::{HASH_BITS, HINTS_LOG, Head, Hinting, Home, Leaf, Node, SHORT_BYTES, Symbol};
 use super::raw::Trie;
 use super::state::{SHORT_NAME_SYMBOLS, Secret, State, Symbols};
 use crate::arch::{self, Lanes};
 use crate::mem::word;
 use crate::sync::shim::{AtomicU64, Ordering::Relaxed, Word};
-use crate::sync::version::{Seen, Version};
+use crate::sync::version::Seen;
 
 impl Hinting {
-    /// A hint that says no more than that it is not 0: all its bits.
+    /// Bits of a hint.
+    #[inline(always)]
+    fn bits(self) -> u32 {
+        if self == Self::Byte { 8 } else { 4 }
+    }
+
+    /// The hint that names no level: all its bits.
     #[inline(always)]
     fn other(self) -> u8 {
-        if self == Self::Byte { u8::MAX } else { 15 }
+        u8::MAX >> (8 - self.bits())
     }
 
     /// The hint that names a level, in a trie with this entry level.
     #[inline(always)]
     fn hint(self, entry: usize, level: usize) -> u8 {
         match self {
-            Self::Byte if level < HINT_LEVELS => level as u8 + 1,
+            Self::Byte if level < BYTE_LEVELS => level as u8 + 1,
             Self::Half(levels) if level > entry => {
                 let bit = 1_u32.checked_shl((level - entry - 1) as u32).unwrap_or(0);
                 if levels & bit == 0 {
@@ -56,11 +63,11 @@ impl Hinting {
         }
     }
 
-    /// The level that a hint names, which is not 0; `None` if it names none.
+    /// The level that a hint names; `None` if it names none.
     #[inline(always)]
     fn level(self, entry: usize, hint: u8) -> Option<usize> {
         match self {
-            _ if hint == self.other() => None,
+            _ if hint == 0 || hint == self.other() => None,
             Self::Half(levels) => {
                 let rest = (1..hint).fold(levels, |rest, _| rest & rest.wrapping_sub(1));
                 (rest != 0).then(|| entry + 1 + rest.trailing_zeros() as usize)
@@ -70,21 +77,30 @@ impl Hinting {
     }
 }
 
-/// What a hint says.
+/// What the hints of a key say.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Hint {
-    /// The leaf is in one of these buckets, if the trie is still what it was.
-    At(Home, Seen),
+    /// The leaf is there if it is anywhere, and the trie is still what it was.
+    At(Leads, Seen),
     /// The key is not in the trie.
     Absent,
     /// Nothing is known.
     Unknown,
 }
 
-/// What a hint led to.
+/// Where a leaf may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leads {
+    homes: [Home; PLACES],
+    count: usize,
+    /// Whether it can be nowhere else.
+    are_all: bool,
+}
+
+/// What hints led to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Hinted {
-    /// The leaf that the hint names has this record, and the key's hash. The key may be another one; then nothing is known.
+    /// A leaf of the key's hash has this record. The key may be another one; then nothing is known.
     Record(u64),
     /// The key is not in the trie.
     Absent,
@@ -92,82 +108,174 @@ pub(super) enum Hinted {
     Unknown,
 }
 
-/// The hint of a hash.
+/// Hints of a hash.
+const PLACES: usize = 4;
+
+/// Levels that a byte can name.
+const BYTE_LEVELS: usize = 254;
+
+/// Levels whose states are noted on the way to the one that a hint names.
+const NOTED_LEVELS: usize = 64;
+
+/// The hints of a hash, in their word.
 #[derive(Debug)]
-struct Cell<'h, W: Word> {
+struct Places<'h, W: Word> {
     word: &'h W,
     shift: u32,
-    mask: u8,
+    hinting: Hinting,
 }
 
-impl<'h, W: Word> Cell<'h, W> {
-    /// Of hints that are half a byte each, or a byte.
+/// What they say: the first is the lowest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Said(u32);
+
+impl Said {
     #[inline(always)]
-    fn of(hints: &'h [W], hinting: Hinting, hash: u32) -> Self {
-        let at = hash >> (HASH_BITS - HINTS_LOG);
-        let bits_log = if hinting == Hinting::Byte { 3 } else { 2 };
-        let bit = at << bits_log;
-        Self { word: &hints[(bit / 64) as usize], shift: bit % 64, mask: hinting.other() }
+    fn hint(self, i: usize, hinting: Hinting) -> u8 {
+        (self.0 >> (i as u32 * hinting.bits())) as u8 & hinting.other()
+    }
+
+    /// The place of a hint.
+    #[inline(always)]
+    fn find(self, hint: u8, hinting: Hinting) -> Option<usize> {
+        (0..PLACES).find(|i| self.hint(*i, hinting) == hint)
     }
 
     #[inline(always)]
-    fn get(self) -> u8 {
+    fn with(self, i: usize, hint: u8, hinting: Hinting) -> Self {
+        let shift = i as u32 * hinting.bits();
+        Self(self.0 & !(u32::from(hinting.other()) << shift) | u32::from(hint) << shift)
+    }
+
+    /// With the hint of one more leaf.
+    #[inline(always)]
+    fn and(self, hint: u8, hinting: Hinting) -> Self {
+        let other = hinting.other();
+        match self.find(0, hinting) {
+            Some(free) => self.with(free, hint, hinting),
+            None if self.find(other, hinting).is_some() => self,
+            None => self.with(PLACES - 1, other, hinting),
+        }
+    }
+
+    /// Without the hint of a leaf. If there were too many it may be another's, which is then found as those that have none.
+    #[inline(always)]
+    fn without(self, hint: u8, hinting: Hinting) -> Self {
+        match self.find(hint, hinting) {
+            Some(i) if hint != hinting.other() => self.with(i, 0, hinting),
+            _ => self,
+        }
+    }
+}
+
+impl<'h, W: Word> Places<'h, W> {
+    #[inline(always)]
+    fn of(hints: &'h [W], hinting: Hinting, hash: u32) -> Self {
+        let bits = PLACES as u32 * hinting.bits();
+        let at = (hash >> (HASH_BITS - HINTS_LOG + PLACES.ilog2())) * bits;
+        Self { word: &hints[(at / u64::BITS) as usize], shift: at % u64::BITS, hinting }
+    }
+
+    #[inline(always)]
+    fn get(&self) -> Said {
         // Relaxed: what it says is trusted only if the trie has not changed (T9).
-        (self.word.load(Relaxed) >> self.shift) as u8 & self.mask
+        self.said(self.word.load(Relaxed))
+    }
+
+    #[inline(always)]
+    fn said(&self, word: u64) -> Said {
+        Said((word >> self.shift) as u32 & u32::MAX >> (32 - PLACES as u32 * self.hinting.bits()))
     }
 
     /// The caller holds the trie's lock, or has not published the trie.
     #[inline(always)]
-    fn set(self, hint: u8) {
+    fn change(self, change: impl FnOnce(Said) -> Said) {
         // Relaxed, both: nobody else stores, and readers look at the trie's version.
-        let others = self.word.load(Relaxed) & !(u64::from(self.mask) << self.shift);
-        self.word.store(others | u64::from(hint) << self.shift, Relaxed);
-    }
-
-    /// What it says of a trie in which nothing has changed since the version was `seen`; `None` if something has, and the
-    /// hint says that there is no leaf.
-    #[inline(always)]
-    fn get_since(self, version: &Version<W>, seen: Seen) -> Option<u8> {
-        let hint = self.get();
-        (hint != 0 || version.end(seen).is_some()).then_some(hint)
+        let word = self.word.load(Relaxed);
+        let old = self.said(word);
+        self.word.store(word ^ u64::from(old.0 ^ change(old).0) << self.shift, Relaxed);
     }
 }
 
 impl<'g> Trie<'g> {
-    /// The hint of a hash, in a trie that has hints.
+    /// The hints of a hash, in a trie that has hints.
     #[inline(always)]
-    fn cell(self, hash: u32) -> Cell<'g, AtomicU64> {
-        Cell::of(self.hints(), self.hinting(), hash)
+    fn places(self, hash: u32) -> Places<'g, AtomicU64> {
+        Places::of(self.hints(), self.hinting(), hash)
     }
 
-    /// Asks for the hint of a key of this hash.
+    /// Asks for the hints of a key of this hash.
     #[inline(always)]
     pub(super) fn prefetch_hint(self, hash: u32) {
         if self.is_hinted() {
-            arch::prefetch(self.cell(hash).word);
+            arch::prefetch(self.places(hash).word);
         }
     }
 
-    /// Whether there is a hint for a hash, or none are needed.
-    pub(super) fn knows_hint(self, hash: u32) -> bool {
-        !self.is_hinted() || self.cell(hash).get() != 0
+    /// Whether the hints are those of leaves of these hashes on these levels (T10).
+    pub(super) fn are_hints_of(self, leaves: &[(u32, usize)]) -> bool {
+        if !self.is_hinted() {
+            return true;
+        }
+        let hinting = self.hinting();
+        let shift = HASH_BITS - HINTS_LOG + PLACES.ilog2();
+        let mut left: Vec<_> =
+            (0..1 << (HASH_BITS - shift)).map(|at| self.places(at << shift).get()).collect();
+        for (hash, level) in leaves {
+            let said = &mut left[(hash >> shift) as usize];
+            let hint = hinting.hint(self.entry(), *level);
+            if said.find(hinting.other(), hinting).is_none() {
+                if said.find(hint, hinting).is_none() {
+                    return false;
+                }
+                *said = said.without(hint, hinting);
+            }
+        }
+        left.iter().all(|said| *said == Said(0) || said.find(hinting.other(), hinting).is_some())
     }
 
-    /// Notes the level of a leaf. The caller holds the lock, or has not published the trie.
-    #[inline]
-    pub(super) fn set_hint(self, leaf: Leaf, level: usize) {
-        self.note_leaf(level);
+    /// Changes what is said of a leaf, in a trie with hints. The caller holds the lock, or has not published the trie.
+    #[inline(always)]
+    fn change_hint(self, leaf: Leaf, change: impl FnOnce(Said, Hinting) -> Said) {
         if let Leaf::Record { hash, .. } = leaf
             && self.is_hinted()
         {
-            self.cell(hash).set(self.hinting().hint(self.entry(), level));
+            let hinting = self.hinting();
+            self.places(hash).change(|said| change(said, hinting));
         }
+    }
+
+    /// Notes the level of a new leaf. The caller is one of those who may call `change_hint`.
+    #[inline]
+    pub(super) fn add_hint(self, leaf: Leaf, level: usize) {
+        self.note_leaf(level);
+        self.change_hint(leaf, |said, hinting| {
+            said.and(hinting.hint(self.entry(), level), hinting)
+        });
+    }
+
+    /// Notes that a leaf goes from one level to another. The caller holds the lock.
+    #[inline]
+    pub(super) fn move_hint(self, leaf: Leaf, from: usize, to: usize) {
+        self.note_leaf(to);
+        self.change_hint(leaf, |said, hinting| {
+            let [from, to] = [from, to].map(|level| hinting.hint(self.entry(), level));
+            said.without(from, hinting).and(to, hinting)
+        });
+    }
+
+    /// Notes that a leaf is taken out. The caller holds the lock.
+    #[inline]
+    pub(super) fn remove_hint(self, leaf: Leaf, level: usize) {
+        self.change_hint(leaf, |said, hinting| {
+            said.without(hinting.hint(self.entry(), level), hinting)
+        });
     }
 
     /// Takes over the hints of a trie with the same leaves. The caller holds its lock, and has not published this one.
     pub(super) fn copy_hints(self, old: Trie<'_>) {
         if self.hinting() == old.hinting() {
-            // Relaxed, both: as in `Cell::set`.
+            // Relaxed, both: as in `Places::change`.
             let pairs = self.hints().iter().zip(old.hints());
             pairs.for_each(|(new, old)| new.store(old.load(Relaxed), Relaxed));
         }
@@ -180,92 +288,97 @@ impl<'g> Trie<'g> {
         self.is_hinted() && (key.len() != SHORT_BYTES || !const { word::is_inline::<V>() })
     }
 
-    /// Reads the hint of a key, whose line has come, and asks for the leaf's lines.
+    /// Reads the hints of a key, whose line has come, and asks for the leaf's lines.
     #[inline(always)]
     pub(super) fn read_hint(self, secret: &Secret, key: &[u8], hash: u32) -> Hint {
         let seen = self.version().begin();
         let symbols = Symbols::new(key, self.skip_bits());
-        self.follow_hint(seen, hash, symbols.count(), |level| {
-            self.state_at(secret, &symbols, level)
+        self.follow_hint(seen, hash, symbols.count(), |deepest| {
+            Names::note(self, secret, symbols, deepest)
         })
     }
 
-    /// The same for a hint whose line has just been asked for: the states of all usual levels take as long.
+    /// The same for hints whose line has just been asked for: the names of all usual levels take as long.
     #[inline(always)]
     fn await_hint(self, secret: &Secret, key: &[u8], hash: u32) -> Hint {
         let seen = self.version().begin();
         let symbols = Symbols::new(key, self.skip_bits());
-        let known = self.entry()..=symbols.count().min(self.levels().ilog2() as usize);
-        let window = symbols.window(0);
-        let mut states = [State(0); HINT_LEVELS];
-        let mut state = State(0);
-        let short = states.iter_mut().enumerate().take(SHORT_NAME_SYMBOLS + 1);
-        for (level, known) in short.skip(self.entry()) {
-            state = secret.state_of(self.short_name(window, level));
-            *known = state;
-        }
-        let note = |level, state| states[level] = state;
-        secret.step_along(state, &symbols, SHORT_NAME_SYMBOLS, *known.end(), note);
-        let state_at = |level| {
-            let is_known = known.contains(&level);
-            if is_known { states[level] } else { self.state_at(secret, &symbols, level) }
-        };
-        self.follow_hint(seen, hash, symbols.count(), state_at)
+        let names = Names::note(self, secret, symbols, self.levels().ilog2() as usize);
+        self.follow_hint(seen, hash, symbols.count(), |_| names)
     }
 
-    /// The state of the name of a key's first `level` symbols, END not among them.
+    /// Reads the hints and asks for the lines of the leaf. `symbols` is how many the key has, `names` notes the names of its path
+    /// down to a level.
     #[inline(always)]
-    fn state_at(self, secret: &Secret, symbols: &Symbols<'_>, level: usize) -> State {
-        let short = level.min(SHORT_NAME_SYMBOLS);
-        let state = secret.state_of(self.short_name(symbols.window(0), short));
-        if level == short {
-            return state;
-        }
-        secret.step_along(state, symbols, short, level, |_, _| ())
-    }
-
-    /// Reads a hint and asks for the lines of the leaf, if the key has so many symbols.
-    #[inline(always)]
-    fn follow_hint(
+    fn follow_hint<'a>(
         self,
         seen: Seen,
         hash: u32,
         symbols: usize,
-        state_at: impl FnOnce(usize) -> State,
+        names: impl FnOnce(usize) -> Names<'a>,
     ) -> Hint {
         if seen.is_changing() || !self.is_hinted() {
             return Hint::Unknown;
         }
-        match self.cell(hash).get_since(self.version(), seen) {
-            Some(0) => Hint::Absent,
+        let (hinting, entry) = (self.hinting(), self.entry());
+        let said = self.places(hash).get();
+        if said == Said(0) {
             // Disturbed: seldom.
-            None => Hint::Unknown,
-            Some(hint) => match self.hinting().level(self.entry(), hint) {
-                Some(level) if level <= symbols => {
-                    let home = self.home(state_at(level));
-                    self.prefetch(home);
-                    Hint::At(home, seen)
-                }
-                // Not known, another key's, or below an END: seldom.
-                _ => Hint::Unknown,
-            },
+            return self.version().end(seen).map_or(Hint::Unknown, |_| Hint::Absent);
         }
+        let (mut levels, mut count, mut deepest, mut are_all) = ([0; PLACES], 0, 0, true);
+        for i in 0..PLACES {
+            let hint = said.hint(i, hinting);
+            if hint == 0 || (0..i).any(|before| said.hint(before, hinting) == hint) {
+                continue;
+            }
+            match hinting.level(entry, hint) {
+                // One level below the last symbol is the leaf of a key that others begin with.
+                Some(level) if level <= symbols + 1 => {
+                    levels[count] = level;
+                    count += 1;
+                    deepest = level.max(deepest);
+                }
+                // The leaf of a longer key.
+                Some(_) => {}
+                None => are_all = false,
+            }
+        }
+        let none = Home { first: 0, second: 0, tag: 0 };
+        let mut leads = Leads { homes: [none; PLACES], count, are_all };
+        let names = names(deepest);
+        for (home, level) in leads.homes.iter_mut().zip(&levels[..count]) {
+            *home = self.home(names.state(self, *level));
+            self.prefetch(*home);
+        }
+        Hint::At(leads, seen)
     }
 
-    /// Reads the leaf where a hint says that it is.
+    /// Reads what is where the leaf may be.
     #[inline(always)]
-    pub(super) fn look_at(self, lanes: impl Lanes, home: Home, seen: Seen, hash: u32) -> Hinted {
-        let (first, second) = (self.bucket(home.first), self.bucket(home.second));
-        let in_first = lanes.find(first, Head::first(home.tag)).map(|slot| first.node(slot));
-        let node = in_first
-            .or_else(|| lanes.find(second, Head::second(home.tag)).map(|slot| second.node(slot)));
-        match node {
-            Some(Node::Leaf(Leaf::Record { unit, hash: found }))
-                if found == hash && self.version().end(seen).is_some() =>
+    pub(super) fn look_at(self, lanes: impl Lanes, leads: &Leads, seen: Seen, hash: u32) -> Hinted {
+        for home in &leads.homes[..leads.count] {
+            let (first, second) = (self.bucket(home.first), self.bucket(home.second));
+            let in_first = lanes.find(first, Head::first(home.tag)).map(|slot| first.node(slot));
+            let node = in_first.or_else(|| {
+                // Seldom: the mark is trusted only if the trie has not changed (T9, T12).
+                let slot = first
+                    .away()
+                    .may_be(home.tag)
+                    .then(|| lanes.find(second, Head::second(home.tag)))??;
+                Some(second.node(slot))
+            });
+            if let Some(Node::Leaf(Leaf::Record { unit, hash: found })) = node
+                && found == hash
+                && self.version().end(seen).is_some()
             {
-                Hinted::Record(unit)
+                return Hinted::Record(unit);
             }
-            _ => Hinted::Unknown,
+        }
+        if leads.are_all && self.version().end(seen).is_some() {
+            Hinted::Absent
+        } else {
+            Hinted::Unknown
         }
     }
 
@@ -279,10 +392,56 @@ impl<'g> Trie<'g> {
         hash: u32,
     ) -> Hinted {
         match self.await_hint(secret, key, hash) {
-            Hint::At(home, seen) => self.look_at(lanes, home, seen, hash),
+            Hint::At(leads, seen) => self.look_at(lanes, &leads, seen, hash),
             Hint::Absent => Hinted::Absent,
             Hint::Unknown => Hinted::Unknown,
         }
+    }
+}
+
+/// The states of the names on a key's path, as far as they are noted.
+struct Names<'a> {
+    secret: &'a Secret,
+    symbols: Symbols<'a>,
+    /// From the entry level on.
+    states: [State; NOTED_LEVELS],
+    /// The last level noted, and its state.
+    last: usize,
+    state: State,
+}
+
+impl<'a> Names<'a> {
+    /// Notes all states from the entry level to `deepest`, or to the last level before END.
+    #[inline(always)]
+    fn note(trie: Trie<'_>, secret: &'a Secret, symbols: Symbols<'a>, deepest: usize) -> Self {
+        let last = deepest.min(symbols.count()).min(NOTED_LEVELS - 1).max(SHORT_NAME_SYMBOLS);
+        let window = symbols.window(0);
+        let mut names =
+            Self { secret, symbols, states: [State(0); NOTED_LEVELS], last, state: State(0) };
+        for level in trie.entry()..=SHORT_NAME_SYMBOLS {
+            names.state = secret.state_of(trie.short_name(window, level));
+            names.states[level] = names.state;
+        }
+        if last > SHORT_NAME_SYMBOLS {
+            let note = |level, state| names.states[level] = state;
+            names.state = secret.step_along(names.state, &symbols, SHORT_NAME_SYMBOLS, last, note);
+        }
+        names
+    }
+
+    /// The state of the name of the first `level` symbols, which are all of the key's and END, or less.
+    #[inline(always)]
+    fn state(&self, trie: Trie<'_>, level: usize) -> State {
+        let Self { secret, symbols, .. } = self;
+        let before_end = level.min(symbols.count());
+        let state = if before_end > self.last {
+            secret.step_along(self.state, symbols, self.last, before_end, |_, _| ())
+        } else if before_end >= trie.entry() {
+            self.states[before_end]
+        } else {
+            secret.state_of(trie.short_name(symbols.window(0), before_end))
+        };
+        if level == before_end { state } else { secret.step(state, Symbol::END) }
     }
 }
 
@@ -290,6 +449,7 @@ impl<'g> Trie<'g> {
 mod loom_models {
     use super::*;
     use crate::sync::shim::Ordering::{Acquire, Release};
+    use crate::sync::version::Version;
     use loom::sync::Arc;
     use loom::sync::atomic::AtomicU64 as Model;
     use loom::thread;
@@ -301,8 +461,8 @@ mod loom_models {
         leaves: [Model; 2],
     }
 
-    /// The hashes of two keys, whose hints are neighbours.
-    const HASHES: [u32; 2] = [0, 1 << (HASH_BITS - HINTS_LOG)];
+    /// The hashes of two keys that share their hints.
+    const HASHES: [u32; 2] = [0, 1];
 
     impl Small {
         /// With the leaf of key 0 on level 1.
@@ -312,12 +472,12 @@ mod loom_models {
                 hints: [Model::new(0)],
                 leaves: [Model::new(1), Model::new(0)],
             };
-            small.cell(0).set(2);
+            small.places(0).change(|said| said.and(2, Hinting::Byte));
             Arc::new(small)
         }
 
-        fn cell(&self, key: usize) -> Cell<'_, Model> {
-            Cell::of(&self.hints, Hinting::Byte, HASHES[key])
+        fn places(&self, key: usize) -> Places<'_, Model> {
+            Places::of(&self.hints, Hinting::Byte, HASHES[key])
         }
 
         /// What a reader finds: the leaf's content, 0 if the key is not there, `None` if it has to go on without a hint.
@@ -326,12 +486,11 @@ mod loom_models {
             if seen.is_changing() {
                 return None;
             }
-            let hint = self.cell(key).get_since(&self.version, seen)?;
-            if hint == 0 {
-                return Some(0);
-            }
-            let leaf = self.leaves[usize::from(hint) - 2].load(Relaxed);
-            (leaf == 1 + key as u64 && self.version.end(seen).is_some()).then_some(leaf)
+            let said = self.places(key).get();
+            let hints = (0..PLACES).map(|i| said.hint(i, Hinting::Byte)).filter(|hint| *hint != 0);
+            let mut leaves = hints.map(|hint| self.leaves[usize::from(hint) - 2].load(Relaxed));
+            let found = leaves.find(|leaf| *leaf == 1 + key as u64).unwrap_or(0);
+            self.version.end(seen).map(|_| found)
         }
 
         /// Adds key 1, before whose leaf that of key 0 has to go to level 2, as `Edit::insert` does.
@@ -339,8 +498,9 @@ mod loom_models {
             self.version.lock().change(|| {
                 self.leaves[1].store(1, Relaxed);
                 self.leaves[0].store(2, Relaxed);
-                self.cell(1).set(2);
-                self.cell(0).set(3);
+                self.places(1).change(|said| said.and(2, Hinting::Byte));
+                let moved = |said: Said| said.without(2, Hinting::Byte).and(3, Hinting::Byte);
+                self.places(0).change(moved);
             });
         }
     }
@@ -388,17 +548,24 @@ mod loom_models {
             let writer = {
                 let (small, done) = (small.clone(), done.clone());
                 thread::spawn(move || {
-                    // The hint stays.
-                    small.version.lock().change(|| small.leaves[0].store(0, Relaxed));
+                    small.version.lock().change(|| {
+                        small.places(0).change(|said| said.without(2, Hinting::Byte));
+                        small.leaves[0].store(0, Relaxed);
+                    });
                     done.store(1, Release);
-                    small.version.lock().change(|| small.leaves[0].store(2, Relaxed));
+                    small.version.lock().change(|| {
+                        small.leaves[0].store(2, Relaxed);
+                        small.places(1).change(|said| said.and(2, Hinting::Byte));
+                    });
                 })
             };
             let was_done = done.load(Acquire) == 1;
-            match small.look(0) {
-                Some(0) => panic!("the hint is not 0"),
-                found => assert!(found.is_none() || !was_done, "found after it was taken out"),
-            }
+            let found = small.look(0);
+            assert!(
+                found.is_none_or(|leaf| leaf == 0 || !was_done),
+                "found after it was taken out"
+            );
+            assert!(found.is_none_or(|leaf| leaf < 2), "another key's leaf");
             writer.join().unwrap();
         });
     }

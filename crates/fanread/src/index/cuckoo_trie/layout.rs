@@ -22,12 +22,9 @@
 use crate::mem::LINE_BYTES;
 
 /// Usual levels behind the entry of a trie with hints, and the lines that its table has at least. Where paths are shorter, a search
-/// reads not many more lines than with a hint, and without one wait for it; hints are 1 to 4 bytes for a key.
+/// reads not many more lines than with hints, and without one wait for them; hints are 1 to 4 bytes for a key.
 pub(super) const HINTED_LEVELS: u32 = if cfg!(any(shuttle, small_leaves)) { 3 } else { 6 };
 pub(super) const HINTED_LINES: u32 = 4 * BLOCK_BUCKETS;
-
-/// The levels that a hint of a byte can name.
-pub(super) const HINT_LEVELS: usize = 64;
 
 /// The hints of a trie that has some, as a power of two: one for each byte of a block.
 pub(super) const HINTS_LOG: u32 = BLOCK_BUCKETS.ilog2() + LINE_BYTES.ilog2();
@@ -40,7 +37,7 @@ pub(super) enum Hinting {
     /// In half a byte: the levels behind the entry level that have a bit here, the next one's the lowest. At least one, and not
     /// more than [`HALF_LEVELS`](Self::HALF_LEVELS).
     Half(u32),
-    /// In a byte: all of the first [`HINT_LEVELS`].
+    /// In a byte: all but those of very long keys.
     Byte,
 }
 
@@ -48,14 +45,23 @@ impl Hinting {
     /// Half a byte says which of these levels it is, that it is another one, or that there is no leaf.
     pub(super) const HALF_LEVELS: u32 = 14;
 
-    /// Of a trie with these usual levels behind its entry level.
-    pub(super) fn of(usual: u64, entry: u32) -> Self {
+    /// Of a trie with these usual levels behind its entry level; `keys` is how many have a regular node on each level.
+    pub(super) fn of(usual: u64, entry: u32, keys: &[usize]) -> Self {
         let behind = usual >> entry >> 1;
         match (behind.count_ones(), u32::try_from(behind)) {
-            (..HINTED_LEVELS, _) => Self::None,
-            (..=Self::HALF_LEVELS, Ok(levels)) => Self::Half(levels),
-            _ => Self::Byte,
+            (..HINTED_LEVELS, _) => return Self::None,
+            (..=Self::HALF_LEVELS, Ok(_)) => {}
+            _ => return Self::Byte,
         }
+        // The names that are left are for others where leaves are: each is right behind a regular node.
+        let mut levels = behind as u32;
+        let above = |i: &u32| keys.get((entry + i) as usize).copied().unwrap_or(0);
+        while levels.count_ones() < Self::HALF_LEVELS {
+            let others = (0..u32::BITS).rev().filter(|i| levels >> i & 1 == 0 && above(i) > 0);
+            let Some(most) = others.max_by_key(above) else { break };
+            levels |= 1 << most;
+        }
+        Self::Half(levels)
     }
 
     /// Lines behind the buckets where hints are.

@@ -128,7 +128,7 @@ fn hints_are_as_wide_as_the_levels_behind_the_entry_need() {
     if cfg!(small_leaves) {
         return;
     }
-    let of = |first: u32, count: u32, entry| Hinting::of(((1 << count) - 1) << first, entry);
+    let of = |first: u32, count: u32, entry| Hinting::of(((1 << count) - 1) << first, entry, &[]);
     assert_eq!(of(0, 6, 0), Hinting::None);
     assert_eq!(of(0, 7, 0), Hinting::Half(0b11_1111));
     assert_eq!(of(0, 9, 3), Hinting::None);
@@ -138,6 +138,13 @@ fn hints_are_as_wide_as_the_levels_behind_the_entry_need() {
     // Beyond what the header has room for.
     assert_eq!(of(30, 6, 3), Hinting::Half(0b11_1111 << 26));
     assert_eq!(of(31, 6, 3), Hinting::Byte);
+    // Names that are left are for the levels behind the most regular nodes, of two equal ones the first.
+    let keys: Vec<usize> = (0..LEVELS).rev().collect();
+    assert_eq!(Hinting::of(0x3f << 4, 3, &keys), Hinting::Half((1 << 14) - 1));
+    assert_eq!(
+        Hinting::of(0x3f << 4, 3, &[9, 9, 9, 9, 9, 9, 9, 9, 9, 1, 3, 0, 3, 3]),
+        Hinting::Half(0b110_1111_1111)
+    );
     // Leaves without records need none.
     let levels = Levels::of(&[2; LEVELS], 2, 1);
     assert_eq!(

@@ -444,20 +444,20 @@ impl<V> CuckooTrie<V> {
         let mut done = 0;
         for (i, (leaf, key)) in leaves.iter().zip(keys).enumerate() {
             let Some(hint) = is_wanted(i) else { continue };
-            match *leaf {
-                hints::Hint::At(home, seen) => {
-                    if let Hinted::Record(unit) = hint.trie.look_at(kernel, home, seen, hint.hash) {
-                        self.memory.prefetch_record(unit, Memory::reach_bytes::<V>(key.len()));
-                        units[i] = Some(unit);
-                        done |= 1 << i;
-                    }
+            let hinted = match leaf {
+                hints::Hint::At(leads, seen) => hint.trie.look_at(kernel, leads, *seen, hint.hash),
+                hints::Hint::Absent => Hinted::Absent,
+                hints::Hint::Unknown => Hinted::Unknown,
+            };
+            match hinted {
+                Hinted::Record(unit) => {
+                    self.memory.prefetch_record(unit, Memory::reach_bytes::<V>(key.len()));
+                    units[i] = Some(unit);
                 }
-                hints::Hint::Absent => {
-                    found(i, self.find_elsewhere(kernel, key, hint));
-                    done |= 1 << i;
-                }
-                hints::Hint::Unknown => {}
+                Hinted::Absent => found(i, self.find_elsewhere(kernel, key, hint)),
+                Hinted::Unknown => continue,
             }
+            done |= 1 << i;
         }
         done
     }
@@ -471,8 +471,8 @@ impl<V> Pinned<'_, V> {
     /// Two waits: two lines for each of the last levels of the key's path, 8 at a time, two on random numbers, of which one
     /// each is asked for first; then the record. A wait more for each 8 levels beyond that where other keys near this one have nodes too, and for a node on
     /// a level where few have. There is no record for keys that are not there, and none for keys of eight bytes with
-    /// values of at most eight that need no dropping. Where six levels or more are usual, three waits: a hint that says on
-    /// which level the key's leaf is, the two lines of that, and the record; only the first if no key has the hash.
+    /// values of at most eight that need no dropping. Where six levels or more are usual, three waits: hints that say on
+    /// which levels leaves of the key's hash are, two lines for each, four on average, and the record; without that if there is no such leaf.
     ///
     /// # Concurrency
     ///

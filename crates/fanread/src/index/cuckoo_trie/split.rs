@@ -395,7 +395,7 @@ impl<'n> Half<'n> {
                     return Ok(());
                 }
                 if let Node::Leaf(leaf) = item.node {
-                    queue.set_hint(leaf, item.level as usize);
+                    queue.add_hint(leaf, item.level as usize);
                 }
                 queue.add_other(item.state, item.node.encode())
             })?;
@@ -407,7 +407,7 @@ impl<'n> Half<'n> {
         self.each(|item, _| {
             let Some(state) = ahead.pop() else { return Ok(()) };
             match item.node {
-                Node::Leaf(leaf) => queue.set_hint(leaf, (item.level - self.skipped) as usize),
+                Node::Leaf(leaf) => queue.add_hint(leaf, (item.level - self.skipped) as usize),
                 Node::Jump(label) => {
                     trie.note_jump((item.level - self.skipped) as usize, label.len());
                     ahead.push(secret.step_all(state, label));
