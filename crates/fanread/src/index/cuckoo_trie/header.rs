@@ -81,7 +81,7 @@ pub(super) struct Header {
     pub(super) marks: AtomicU8,
     /// The level where, and on the next, most leaves are; 0: there is none.
     pub(super) leaf_level: u8,
-    /// Of [`Hinting::Half`] the levels; 0: hints are bytes, or not there.
+    /// The first level that half a byte names; 0: hints are bytes, or not there.
     pub(super) hinted: u32,
     /// Where the first pairs are.
     pub(super) pairs: [*mut u8; FIRST_PAIRS],

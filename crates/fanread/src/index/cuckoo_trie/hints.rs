@@ -26,10 +26,12 @@
 //! PAPER: not there. Its search reads all nodes of a path, eight at a time here.
 
 use super::bucket::Find;
+use super::descend::{BOTH, FIRST};
 use super::layout::{HASH_BITS, HINTS_LOG, Head, Hinting, Home, Leaf, Node, SHORT_BYTES, Symbol};
 use super::raw::Trie;
 use super::state::{SHORT_NAME_SYMBOLS, Secret, State, Symbols};
 use crate::arch::{self, Lanes};
+use crate::batch::Bits;
 use crate::mem::word;
 use crate::sync::shim::{AtomicU64, Ordering::Relaxed, Word};
 use crate::sync::version::Seen;
@@ -47,33 +49,23 @@ impl Hinting {
         u8::MAX >> (8 - self.bits())
     }
 
-    /// The hint that names a level, in a trie with this entry level.
+    /// The hint that names a level.
     #[inline(always)]
-    fn hint(self, entry: usize, level: usize) -> u8 {
-        match self {
-            Self::Byte if level < BYTE_LEVELS => level as u8 + 1,
-            Self::Half(levels) if level > entry => {
-                let bit = 1_u32.checked_shl((level - entry - 1) as u32).unwrap_or(0);
-                if levels & bit == 0 {
-                    return self.other();
-                }
-                (levels & (bit - 1)).count_ones() as u8 + 1
-            }
-            _ => self.other(),
-        }
+    fn hint(self, level: usize) -> u8 {
+        let hint = level.wrapping_sub(self.above());
+        if (1..self.other().into()).contains(&hint) { hint as u8 } else { self.other() }
     }
 
-    /// The level that a hint names; `None` if it names none.
+    /// The level that a hint names.
     #[inline(always)]
-    fn level(self, entry: usize, hint: u8) -> Option<usize> {
-        match self {
-            _ if hint == 0 || hint == self.other() => None,
-            Self::Half(levels) => {
-                let rest = (1..hint).fold(levels, |rest, _| rest & rest.wrapping_sub(1));
-                (rest != 0).then(|| entry + 1 + rest.trailing_zeros() as usize)
-            }
-            _ => Some(usize::from(hint) - 1),
-        }
+    fn level(self, hint: u8) -> usize {
+        self.above().wrapping_add(hint.into())
+    }
+
+    /// The level before the first that has a name.
+    #[inline(always)]
+    fn above(self) -> usize {
+        if let Self::Half(above) = self { above as usize } else { usize::MAX }
     }
 }
 
@@ -95,6 +87,8 @@ pub(super) struct Leads {
     count: usize,
     /// Whether it can be nowhere else.
     are_all: bool,
+    /// A bit for each home whose node may be in its second bucket.
+    away: u32,
 }
 
 /// What hints led to.
@@ -111,11 +105,9 @@ pub(super) enum Hinted {
 /// Hints of a hash.
 const PLACES: usize = 4;
 
-/// Levels that a byte can name.
-const BYTE_LEVELS: usize = 254;
-
-/// Levels whose states are noted on the way to the one that a hint names.
-const NOTED_LEVELS: usize = 64;
+/// Levels whose states are noted on the way to those that hints name: of half a byte, and of a byte. Beyond these they are found one by one.
+const FEW_LEVELS: usize = 24;
+const MANY_LEVELS: usize = 64;
 
 /// The hints of a hash, in their word.
 #[derive(Debug)]
@@ -125,7 +117,8 @@ struct Places<'h, W: Word> {
     hinting: Hinting,
 }
 
-/// What they say: the first is the lowest.
+/// What they say: the first is the lowest. Those of levels come first, then those that are 0; if they do not name all levels, the last
+/// one says so.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Said(u32);
 
@@ -135,35 +128,47 @@ impl Said {
         (self.0 >> (i as u32 * hinting.bits())) as u8 & hinting.other()
     }
 
-    /// The place of a hint.
-    #[inline(always)]
-    fn find(self, hint: u8, hinting: Hinting) -> Option<usize> {
-        (0..PLACES).find(|i| self.hint(*i, hinting) == hint)
-    }
-
     #[inline(always)]
     fn with(self, i: usize, hint: u8, hinting: Hinting) -> Self {
         let shift = i as u32 * hinting.bits();
         Self(self.0 & !(u32::from(hinting.other()) << shift) | u32::from(hint) << shift)
     }
 
+    /// Whether they name the levels of all leaves.
+    #[inline(always)]
+    fn names_all(self, hinting: Hinting) -> bool {
+        self.hint(PLACES - 1, hinting) != hinting.other()
+    }
+
+    /// How many name levels.
+    #[inline(always)]
+    fn count(self, hinting: Hinting) -> usize {
+        let last = if self.names_all(hinting) { self } else { self.with(PLACES - 1, 0, hinting) };
+        (u32::BITS - last.0.leading_zeros()).div_ceil(hinting.bits()) as usize
+    }
+
     /// With the hint of one more leaf.
     #[inline(always)]
     fn and(self, hint: u8, hinting: Hinting) -> Self {
-        let other = hinting.other();
-        match self.find(0, hinting) {
-            Some(free) => self.with(free, hint, hinting),
-            None if self.find(other, hinting).is_some() => self,
-            None => self.with(PLACES - 1, other, hinting),
+        let (count, other) = (self.count(hinting), hinting.other());
+        let places = if self.names_all(hinting) { PLACES } else { PLACES - 1 };
+        if hint != other && count < places {
+            self.with(count, hint, hinting)
+        } else {
+            self.with(PLACES - 1, other, hinting)
         }
     }
 
     /// Without the hint of a leaf. If there were too many it may be another's, which is then found as those that have none.
     #[inline(always)]
     fn without(self, hint: u8, hinting: Hinting) -> Self {
-        match self.find(hint, hinting) {
-            Some(i) if hint != hinting.other() => self.with(i, 0, hinting),
-            _ => self,
+        let count = self.count(hinting);
+        match (0..count).find(|i| self.hint(*i, hinting) == hint) {
+            Some(i) => {
+                let last = self.hint(count - 1, hinting);
+                self.with(i, last, hinting).with(count - 1, 0, hinting)
+            }
+            None => self,
         }
     }
 }
@@ -221,17 +226,11 @@ impl<'g> Trie<'g> {
         let shift = HASH_BITS - HINTS_LOG + PLACES.ilog2();
         let mut left: Vec<_> =
             (0..1 << (HASH_BITS - shift)).map(|at| self.places(at << shift).get()).collect();
-        for (hash, level) in leaves {
+        leaves.iter().all(|(hash, level)| {
             let said = &mut left[(hash >> shift) as usize];
-            let hint = hinting.hint(self.entry(), *level);
-            if said.find(hinting.other(), hinting).is_none() {
-                if said.find(hint, hinting).is_none() {
-                    return false;
-                }
-                *said = said.without(hint, hinting);
-            }
-        }
-        left.iter().all(|said| *said == Said(0) || said.find(hinting.other(), hinting).is_some())
+            let less = said.without(hinting.hint(*level), hinting);
+            !said.names_all(hinting) || core::mem::replace(said, less) != less
+        }) && left.iter().all(|said| *said == Said(0) || !said.names_all(hinting))
     }
 
     /// Changes what is said of a leaf, in a trie with hints. The caller holds the lock, or has not published the trie.
@@ -249,9 +248,7 @@ impl<'g> Trie<'g> {
     #[inline]
     pub(super) fn add_hint(self, leaf: Leaf, level: usize) {
         self.note_leaf(level);
-        self.change_hint(leaf, |said, hinting| {
-            said.and(hinting.hint(self.entry(), level), hinting)
-        });
+        self.change_hint(leaf, |said, hinting| said.and(hinting.hint(level), hinting));
     }
 
     /// Notes that a leaf goes from one level to another. The caller holds the lock.
@@ -259,17 +256,14 @@ impl<'g> Trie<'g> {
     pub(super) fn move_hint(self, leaf: Leaf, from: usize, to: usize) {
         self.note_leaf(to);
         self.change_hint(leaf, |said, hinting| {
-            let [from, to] = [from, to].map(|level| hinting.hint(self.entry(), level));
-            said.without(from, hinting).and(to, hinting)
+            said.without(hinting.hint(from), hinting).and(hinting.hint(to), hinting)
         });
     }
 
     /// Notes that a leaf is taken out. The caller holds the lock.
     #[inline]
     pub(super) fn remove_hint(self, leaf: Leaf, level: usize) {
-        self.change_hint(leaf, |said, hinting| {
-            said.without(hinting.hint(self.entry(), level), hinting)
-        });
+        self.change_hint(leaf, |said, hinting| said.without(hinting.hint(level), hinting));
     }
 
     /// Takes over the hints of a trie with the same leaves. The caller holds its lock, and has not published this one.
@@ -288,93 +282,140 @@ impl<'g> Trie<'g> {
         self.is_hinted() && (key.len() != SHORT_BYTES || !const { word::is_inline::<V>() })
     }
 
-    /// Reads the hints of a key, whose line has come, and asks for the leaf's lines.
+    /// Reads the hints of a key, whose line has come, and asks for the lines of the leaf, if it is in its first bucket.
     #[inline(always)]
     pub(super) fn read_hint(self, secret: &Secret, key: &[u8], hash: u32) -> Hint {
         let seen = self.version().begin();
         let symbols = Symbols::new(key, self.skip_bits());
-        self.follow_hint(seen, hash, symbols.count(), |deepest| {
-            Names::note(self, secret, symbols, deepest)
-        })
-    }
-
-    /// The same for hints whose line has just been asked for: the names of all usual levels take as long.
-    #[inline(always)]
-    fn await_hint(self, secret: &Secret, key: &[u8], hash: u32) -> Hint {
-        let seen = self.version().begin();
-        let symbols = Symbols::new(key, self.skip_bits());
-        let names = Names::note(self, secret, symbols, self.levels().ilog2() as usize);
-        self.follow_hint(seen, hash, symbols.count(), |_| names)
-    }
-
-    /// Reads the hints and asks for the lines of the leaf. `symbols` is how many the key has, `names` notes the names of its path
-    /// down to a level.
-    #[inline(always)]
-    fn follow_hint<'a>(
-        self,
-        seen: Seen,
-        hash: u32,
-        symbols: usize,
-        names: impl FnOnce(usize) -> Names<'a>,
-    ) -> Hint {
-        if seen.is_changing() || !self.is_hinted() {
-            return Hint::Unknown;
-        }
-        let (hinting, entry) = (self.hinting(), self.entry());
-        let said = self.places(hash).get();
-        if said == Said(0) {
-            // Disturbed: seldom.
-            return self.version().end(seen).map_or(Hint::Unknown, |_| Hint::Absent);
-        }
-        let (mut levels, mut count, mut deepest, mut are_all) = ([0; PLACES], 0, 0, true);
-        for i in 0..PLACES {
-            let hint = said.hint(i, hinting);
-            if hint == 0 || (0..i).any(|before| said.hint(before, hinting) == hint) {
-                continue;
-            }
-            match hinting.level(entry, hint) {
-                // One level below the last symbol is the leaf of a key that others begin with.
-                Some(level) if level <= symbols + 1 => {
-                    levels[count] = level;
-                    count += 1;
-                    deepest = level.max(deepest);
-                }
-                // The leaf of a longer key.
-                Some(_) => {}
-                None => are_all = false,
-            }
-        }
-        let none = Home { first: 0, second: 0, tag: 0 };
-        let mut leads = Leads { homes: [none; PLACES], count, are_all };
-        let names = names(deepest);
-        for (home, level) in leads.homes.iter_mut().zip(&levels[..count]) {
-            *home = self.home(names.state(self, *level));
-            self.prefetch(*home);
-        }
+        let named = match self.named(seen, hash, &symbols) {
+            Ok(named) => named,
+            Err(hint) => return hint,
+        };
+        let deepest = named.levels.into_iter().max().unwrap_or(0);
+        let leads = if deepest < FEW_LEVELS {
+            let names = Names::<FEW_LEVELS>::note(self, secret, &symbols, deepest);
+            self.ask_named::<FIRST, _>(&named, &names)
+        } else {
+            let names = Names::<MANY_LEVELS>::note(self, secret, &symbols, deepest);
+            self.ask_named::<FIRST, _>(&named, &names)
+        };
         Hint::At(leads, seen)
     }
 
-    /// Reads what is where the leaf may be.
+    /// The same for hints whose line has just been asked for: the names of all usual levels take as long. Asks for second buckets too.
     #[inline(always)]
-    pub(super) fn look_at(self, lanes: impl Lanes, leads: &Leads, seen: Seen, hash: u32) -> Hinted {
-        for home in &leads.homes[..leads.count] {
-            let (first, second) = (self.bucket(home.first), self.bucket(home.second));
-            let in_first = lanes.find(first, Head::first(home.tag)).map(|slot| first.node(slot));
-            let node = in_first.or_else(|| {
-                // Seldom: the mark is trusted only if the trie has not changed (T9, T12).
-                let slot = first
-                    .away()
-                    .may_be(home.tag)
-                    .then(|| lanes.find(second, Head::second(home.tag)))??;
-                Some(second.node(slot))
-            });
-            if let Some(Node::Leaf(Leaf::Record { unit, hash: found })) = node
-                && found == hash
-                && self.version().end(seen).is_some()
-            {
-                return Hinted::Record(unit);
+    fn await_hint<const LEVELS: usize>(self, secret: &Secret, key: &[u8], hash: u32) -> Hint {
+        let seen = self.version().begin();
+        let symbols = Symbols::new(key, self.skip_bits());
+        let deepest = self.levels().ilog2() as usize;
+        let names = Names::<LEVELS>::note(self, secret, &symbols, deepest);
+        match self.named(seen, hash, &symbols) {
+            Ok(named) => Hint::At(self.ask_named::<BOTH, _>(&named, &names), seen),
+            Err(hint) => hint,
+        }
+    }
+
+    /// Reads the hints of a hash.
+    #[inline(always)]
+    fn named(self, seen: Seen, hash: u32, symbols: &Symbols<'_>) -> Result<Named, Hint> {
+        if seen.is_changing() || !self.is_hinted() {
+            return Err(Hint::Unknown);
+        }
+        let hinting = self.hinting();
+        let said = self.places(hash).get();
+        if said == Said(0) {
+            // Disturbed: seldom.
+            return Err(self.version().end(seen).map_or(Hint::Unknown, |_| Hint::Absent));
+        }
+        let (count, are_all) = (said.count(hinting), said.names_all(hinting));
+        let mut levels = [0; PLACES];
+        for (i, level) in levels.iter_mut().enumerate().take(count) {
+            // One level below the last symbol is the leaf of a key that others begin with; leaves of longer keys are further down, and
+            // looking there instead does no harm.
+            *level = hinting.level(said.hint(i, hinting)).min(symbols.count() + 1);
+        }
+        Ok(Named { levels, count, are_all })
+    }
+
+    /// Asks for the lines of nodes on these levels.
+    #[inline(always)]
+    fn ask_named<const LINES: bool, const LEVELS: usize>(
+        self,
+        named: &Named,
+        names: &Names<'_, LEVELS>,
+    ) -> Leads {
+        let none = Home { first: 0, second: 0, tag: 0 };
+        let Named { levels, count, are_all } = *named;
+        let mut leads = Leads { homes: [none; PLACES], count, are_all, away: 0 };
+        for (home, level) in leads.homes.iter_mut().zip(levels).take(count) {
+            *home = self.home(names.state(self, level));
+            self.prefetch_bucket(home.first);
+            if LINES == BOTH {
+                self.prefetch_bucket(home.second);
             }
         }
+        leads
+    }
+
+    /// Reads the first buckets of where the leaf may be. `None` if some second ones may have it, which have been asked for.
+    #[inline(always)]
+    pub(super) fn look_first(
+        self,
+        lanes: impl Lanes,
+        leads: &mut Leads,
+        seen: Seen,
+        hash: u32,
+    ) -> Option<Hinted> {
+        for (i, home) in leads.homes[..leads.count].iter().enumerate() {
+            let bucket = self.bucket(home.first);
+            if let Some(slot) = lanes.find(bucket, Head::first(home.tag)) {
+                if let Some(found) = self.record_in(bucket.node(slot), seen, hash) {
+                    return Some(found);
+                }
+            } else if bucket.away().may_be(home.tag) {
+                leads.away |= 1 << i;
+                self.prefetch_bucket(home.second);
+            }
+        }
+        (leads.away == 0).then(|| self.conclude(leads, seen))
+    }
+
+    /// Reads these second buckets.
+    #[inline(always)]
+    pub(super) fn look_second(
+        self,
+        lanes: impl Lanes,
+        leads: &Leads,
+        seen: Seen,
+        hash: u32,
+    ) -> Hinted {
+        for i in Bits(leads.away.into()) {
+            let bucket = self.bucket(leads.homes[i].second);
+            if let Some(slot) = lanes.find(bucket, Head::second(leads.homes[i].tag))
+                && let Some(found) = self.record_in(bucket.node(slot), seen, hash)
+            {
+                return found;
+            }
+        }
+        self.conclude(leads, seen)
+    }
+
+    /// What a node says, if it is a leaf of the key's hash.
+    #[inline(always)]
+    fn record_in(self, node: Node, seen: Seen, hash: u32) -> Option<Hinted> {
+        match node {
+            Node::Leaf(Leaf::Record { unit, hash: found })
+                if found == hash && self.version().end(seen).is_some() =>
+            {
+                Some(Hinted::Record(unit))
+            }
+            _ => None,
+        }
+    }
+
+    /// What it means that there was no such leaf. Marks (T12) and hints are trusted only if the trie has not changed (T9).
+    #[inline(always)]
+    fn conclude(self, leads: &Leads, seen: Seen) -> Hinted {
         if leads.are_all && self.version().end(seen).is_some() {
             Hinted::Absent
         } else {
@@ -391,56 +432,80 @@ impl<'g> Trie<'g> {
         key: &[u8],
         hash: u32,
     ) -> Hinted {
-        match self.await_hint(secret, key, hash) {
-            Hint::At(leads, seen) => self.look_at(lanes, &leads, seen, hash),
+        let hint = if self.hinting() == Hinting::Byte {
+            self.await_hint::<MANY_LEVELS>(secret, key, hash)
+        } else {
+            self.await_hint::<FEW_LEVELS>(secret, key, hash)
+        };
+        match hint {
+            Hint::At(mut leads, seen) => self
+                .look_first(lanes, &mut leads, seen, hash)
+                .unwrap_or_else(|| self.look_second(lanes, &leads, seen, hash)),
             Hint::Absent => Hinted::Absent,
             Hint::Unknown => Hinted::Unknown,
         }
     }
 }
 
-/// The states of the names on a key's path, as far as they are noted.
-struct Names<'a> {
-    secret: &'a Secret,
-    symbols: Symbols<'a>,
-    /// From the entry level on.
-    states: [State; NOTED_LEVELS],
-    /// The last level noted, and its state.
-    last: usize,
-    state: State,
+/// The levels that hints name, and whether the key's leaf can be on no other.
+struct Named {
+    levels: [usize; PLACES],
+    count: usize,
+    are_all: bool,
 }
 
-impl<'a> Names<'a> {
+/// The states of the names on a key's path, as far as they are noted.
+struct Names<'a, const LEVELS: usize> {
+    secret: &'a Secret,
+    symbols: &'a Symbols<'a>,
+    /// Those of these levels.
+    states: [State; LEVELS],
+    first: usize,
+    last: usize,
+}
+
+impl<'a, const LEVELS: usize> Names<'a, LEVELS> {
     /// Notes all states from the entry level to `deepest`, or to the last level before END.
     #[inline(always)]
-    fn note(trie: Trie<'_>, secret: &'a Secret, symbols: Symbols<'a>, deepest: usize) -> Self {
-        let last = deepest.min(symbols.count()).min(NOTED_LEVELS - 1).max(SHORT_NAME_SYMBOLS);
+    fn note(trie: Trie<'_>, secret: &'a Secret, symbols: &'a Symbols<'a>, deepest: usize) -> Self {
         let window = symbols.window(0);
-        let mut names =
-            Self { secret, symbols, states: [State(0); NOTED_LEVELS], last, state: State(0) };
-        for level in trie.entry()..=SHORT_NAME_SYMBOLS {
-            names.state = secret.state_of(trie.short_name(window, level));
-            names.states[level] = names.state;
+        let (first, last) = (trie.entry(), deepest.min(symbols.count()).min(LEVELS - 1));
+        let mut states = [State(0); LEVELS];
+        for level in first..=last.min(SHORT_NAME_SYMBOLS) {
+            states[level] = secret.state_of(trie.short_name(window, level));
         }
         if last > SHORT_NAME_SYMBOLS {
-            let note = |level, state| names.states[level] = state;
-            names.state = secret.step_along(names.state, &symbols, SHORT_NAME_SYMBOLS, last, note);
+            let short = states[SHORT_NAME_SYMBOLS];
+            let note = |level, state| states[level] = state;
+            secret.step_along(short, symbols, SHORT_NAME_SYMBOLS, last, note);
         }
-        names
+        Self { secret, symbols, states, first, last }
     }
 
     /// The state of the name of the first `level` symbols, which are all of the key's and END, or less.
     #[inline(always)]
     fn state(&self, trie: Trie<'_>, level: usize) -> State {
+        if (self.first..=self.last).contains(&level) {
+            self.states[level]
+        } else {
+            self.other_state(trie, level)
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn other_state(&self, trie: Trie<'_>, level: usize) -> State {
         let Self { secret, symbols, .. } = self;
         let before_end = level.min(symbols.count());
-        let state = if before_end > self.last {
-            secret.step_along(self.state, symbols, self.last, before_end, |_, _| ())
-        } else if before_end >= trie.entry() {
-            self.states[before_end]
-        } else {
-            secret.state_of(trie.short_name(symbols.window(0), before_end))
-        };
+        let short = before_end.min(SHORT_NAME_SYMBOLS);
+        let mut state = secret.state_of(trie.short_name(symbols.window(0), short));
+        if before_end > short {
+            let last = self.last.clamp(short, before_end);
+            if last > short {
+                state = self.states[last];
+            }
+            state = secret.step_along(state, symbols, last, before_end, |_, _| ());
+        }
         if level == before_end { state } else { secret.step(state, Symbol::END) }
     }
 }

@@ -34,8 +34,7 @@ pub(super) const HINTS_LOG: u32 = BLOCK_BUCKETS.ilog2() + LINE_BYTES.ilog2();
 pub(super) enum Hinting {
     /// There are none.
     None,
-    /// In half a byte: the levels behind the entry level that have a bit here, the next one's the lowest. At least one, and not
-    /// more than [`HALF_LEVELS`](Self::HALF_LEVELS).
+    /// In half a byte: the [`HALF_LEVELS`](Self::HALF_LEVELS) levels behind this one.
     Half(u32),
     /// In a byte: all but those of very long keys.
     Byte,
@@ -45,23 +44,20 @@ impl Hinting {
     /// Half a byte says which of these levels it is, that it is another one, or that there is no leaf.
     pub(super) const HALF_LEVELS: u32 = 14;
 
-    /// Of a trie with these usual levels behind its entry level; `keys` is how many have a regular node on each level.
+    /// Of a trie with these usual levels behind its entry level; `keys` is how many have a regular node on each level. Leaves are right
+    /// behind such nodes.
     pub(super) fn of(usual: u64, entry: u32, keys: &[usize]) -> Self {
-        let behind = usual >> entry >> 1;
-        match (behind.count_ones(), u32::try_from(behind)) {
-            (..HINTED_LEVELS, _) => return Self::None,
-            (..=Self::HALF_LEVELS, Ok(_)) => {}
+        match (usual >> entry >> 1).count_ones() {
+            ..HINTED_LEVELS => return Self::None,
+            ..=Self::HALF_LEVELS => {}
             _ => return Self::Byte,
         }
-        // The names that are left are for others where leaves are: each is right behind a regular node.
-        let mut levels = behind as u32;
-        let above = |i: &u32| keys.get((entry + i) as usize).copied().unwrap_or(0);
-        while levels.count_ones() < Self::HALF_LEVELS {
-            let others = (0..u32::BITS).rev().filter(|i| levels >> i & 1 == 0 && above(i) > 0);
-            let Some(most) = others.max_by_key(above) else { break };
-            levels |= 1 << most;
-        }
-        Self::Half(levels)
+        let named = |above: &usize| -> usize {
+            keys[*above..].iter().take(Self::HALF_LEVELS as usize).sum()
+        };
+        let above = (entry as usize..keys.len()).rev().max_by_key(named).unwrap_or(0);
+        let all: usize = keys[entry as usize..].iter().sum();
+        if named(&above) * 16 >= all * 15 { Self::Half(above as u32) } else { Self::Byte }
     }
 
     /// Lines behind the buckets where hints are.

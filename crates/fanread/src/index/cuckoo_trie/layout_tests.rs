@@ -128,23 +128,24 @@ fn hints_are_as_wide_as_the_levels_behind_the_entry_need() {
     if cfg!(small_leaves) {
         return;
     }
-    let of = |first: u32, count: u32, entry| Hinting::of(((1 << count) - 1) << first, entry, &[]);
+    let of = |first: u32, count: u32, entry: u32| {
+        let mut keys = [0; LEVELS];
+        keys[entry as usize..].iter_mut().take(14).for_each(|keys| *keys = 1);
+        Hinting::of(((1 << count) - 1) << first, entry, &keys)
+    };
     assert_eq!(of(0, 6, 0), Hinting::None);
-    assert_eq!(of(0, 7, 0), Hinting::Half(0b11_1111));
+    assert_eq!(of(0, 7, 0), Hinting::Half(0));
     assert_eq!(of(0, 9, 3), Hinting::None);
-    assert_eq!(of(0, 10, 3), Hinting::Half(0b11_1111));
-    assert_eq!(of(4, 14, 3), Hinting::Half((1 << 14) - 1));
+    assert_eq!(of(0, 10, 3), Hinting::Half(3));
+    assert_eq!(of(4, 14, 3), Hinting::Half(3));
     assert_eq!(of(4, 15, 3), Hinting::Byte);
-    // Beyond what the header has room for.
-    assert_eq!(of(30, 6, 3), Hinting::Half(0b11_1111 << 26));
-    assert_eq!(of(31, 6, 3), Hinting::Byte);
-    // Names that are left are for the levels behind the most regular nodes, of two equal ones the first.
-    let keys: Vec<usize> = (0..LEVELS).rev().collect();
-    assert_eq!(Hinting::of(0x3f << 4, 3, &keys), Hinting::Half((1 << 14) - 1));
-    assert_eq!(
-        Hinting::of(0x3f << 4, 3, &[9, 9, 9, 9, 9, 9, 9, 9, 9, 1, 3, 0, 3, 3]),
-        Hinting::Half(0b110_1111_1111)
-    );
+    // The fourteen levels behind the most regular nodes, if nearly all are there.
+    let mut keys = [0; LEVELS];
+    keys[4] = 1;
+    keys[20..30].fill(9);
+    assert_eq!(Hinting::of(0x3f << 21, 3, &keys), Hinting::Half(16));
+    keys[4] = 8;
+    assert_eq!(Hinting::of(0x3f << 21, 3, &keys), Hinting::Byte);
     // Leaves without records need none.
     let levels = Levels::of(&[2; LEVELS], 2, 1);
     assert_eq!(

@@ -335,9 +335,9 @@ impl<'g> Trie<'g> {
         second.copy_from_slice(&prefix[8..]);
         // A tag holds 28 bits, the rest of a state is in the number of the bucket: small tables do not use all of it.
         let width = (TAG_BITS + shape.buckets.ilog2()).min(STATE_BITS);
-        let (hinted, levels) = match shape.hinting {
+        let (hinted, level) = match shape.hinting {
             Hinting::None => (0, 0),
-            Hinting::Half(levels) => (HINTED, levels),
+            Hinting::Half(above) => (HINTED, above + 1),
             Hinting::Byte => (HINTED, 0),
         };
         let header = Header {
@@ -352,7 +352,7 @@ impl<'g> Trie<'g> {
             // Rounds count modulo 16 (`state.rs`).
             marks: AtomicU8::new(shape.round as u8 & ROUND | hinted),
             leaf_level: shape.leaf_level as u8,
-            hinted: levels,
+            hinted: level,
             pairs: [core::ptr::null_mut(); _],
         };
         let border = Border {
@@ -508,7 +508,7 @@ impl<'g> Trie<'g> {
         match (self.is_hinted(), self.header().hinted) {
             (false, _) => Hinting::None,
             (true, 0) => Hinting::Byte,
-            (true, levels) => Hinting::Half(levels),
+            (true, level) => Hinting::Half(level - 1),
         }
     }
 

@@ -441,23 +441,36 @@ impl<V> CuckooTrie<V> {
                 *leaf = hint.trie.read_hint(&self.secret, key, hint.hash);
             }
         }
-        let mut done = 0;
-        for (i, (leaf, key)) in leaves.iter().zip(keys).enumerate() {
-            let Some(hint) = is_wanted(i) else { continue };
-            let hinted = match leaf {
-                hints::Hint::At(leads, seen) => hint.trie.look_at(kernel, leads, *seen, hint.hash),
-                hints::Hint::Absent => Hinted::Absent,
-                hints::Hint::Unknown => Hinted::Unknown,
-            };
+        let (mut done, mut again) = (0, 0_u32);
+        let mut note = |i: usize, hint: Hint<'g>, hinted| {
             match hinted {
                 Hinted::Record(unit) => {
-                    self.memory.prefetch_record(unit, Memory::reach_bytes::<V>(key.len()));
+                    let reach = Memory::reach_bytes::<V>(keys[i].len());
+                    self.memory.prefetch_record(unit, reach);
                     units[i] = Some(unit);
                 }
-                Hinted::Absent => found(i, self.find_elsewhere(kernel, key, hint)),
-                Hinted::Unknown => continue,
+                Hinted::Absent => found(i, self.find_elsewhere(kernel, keys[i], hint)),
+                Hinted::Unknown => return,
             }
             done |= 1 << i;
+        };
+        for (i, leaf) in leaves.iter_mut().enumerate().take(keys.len()) {
+            let Some(hint) = is_wanted(i) else { continue };
+            match leaf {
+                hints::Hint::At(leads, seen) => {
+                    match hint.trie.look_first(kernel, leads, *seen, hint.hash) {
+                        Some(hinted) => note(i, hint, hinted),
+                        None => again |= 1 << i,
+                    }
+                }
+                hints::Hint::Absent => note(i, hint, Hinted::Absent),
+                hints::Hint::Unknown => {}
+            }
+        }
+        for i in Bits(again.into()) {
+            if let (hints::Hint::At(leads, seen), Some(hint)) = (&leaves[i], hints[i]) {
+                note(i, hint, hint.trie.look_second(kernel, leads, *seen, hint.hash));
+            }
         }
         done
     }

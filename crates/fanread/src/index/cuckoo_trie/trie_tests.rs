@@ -184,7 +184,7 @@ impl Single {
         let hinting = match lines / BLOCK_BUCKETS {
             0 | 1 => Hinting::None,
             blocks if blocks % 2 == 0 => Hinting::Byte,
-            _ => Hinting::Half((1 << Hinting::HALF_LEVELS) - 1),
+            _ => Hinting::Half(0),
         };
         let buckets = lines - hinting.lines();
         let shape = Shape {
