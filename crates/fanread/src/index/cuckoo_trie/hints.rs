@@ -471,8 +471,9 @@ impl<'a, const LEVELS: usize> Names<'a, LEVELS> {
         let window = symbols.window(0);
         let (first, last) = (trie.entry(), deepest.min(symbols.count()).min(LEVELS - 1));
         let mut states = [State(0); LEVELS];
-        for level in first..=last.min(SHORT_NAME_SYMBOLS) {
-            states[level] = secret.state_of(trie.short_name(window, level));
+        let short = last.min(SHORT_NAME_SYMBOLS) + 1;
+        for (level, state) in states.iter_mut().enumerate().take(short).skip(first) {
+            *state = secret.state_of(trie.short_name(window, level));
         }
         if last > SHORT_NAME_SYMBOLS {
             let short = states[SHORT_NAME_SYMBOLS];

@@ -47,17 +47,20 @@ impl Hinting {
     /// Of a trie with these usual levels behind its entry level; `keys` is how many have a regular node on each level. Leaves are right
     /// behind such nodes.
     pub(super) fn of(usual: u64, entry: u32, keys: &[usize]) -> Self {
-        match (usual >> entry >> 1).count_ones() {
-            ..HINTED_LEVELS => return Self::None,
-            ..=Self::HALF_LEVELS => {}
-            _ => return Self::Byte,
+        let usual = (usual >> entry >> 1).count_ones();
+        if usual < HINTED_LEVELS {
+            return Self::None;
         }
         let named = |above: &usize| -> usize {
             keys[*above..].iter().take(Self::HALF_LEVELS as usize).sum()
         };
         let above = (entry as usize..keys.len()).rev().max_by_key(named).unwrap_or(0);
         let all: usize = keys[entry as usize..].iter().sum();
-        if named(&above) * 16 >= all * 15 { Self::Half(above as u32) } else { Self::Byte }
+        if usual <= Self::HALF_LEVELS && named(&above) * 16 >= all * 15 {
+            Self::Half(above as u32)
+        } else {
+            Self::Byte
+        }
     }
 
     /// Lines behind the buckets where hints are.
