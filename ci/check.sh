@@ -72,8 +72,6 @@ if [ "${1:-}" != quick ]; then
   export CARGO_INCREMENTAL=0
   export CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_TEST_DEBUG=0 CARGO_PROFILE_RELEASE_DEBUG=0
 fi
-# The tests of the program take longer to optimise than to run.
-light=(--config 'profile.test.package.fanread-cli.opt-level=1')
 # The tests and those under AddressSanitizer share their dependencies: both name the whole workspace,
 # and flags reach our crates through RUSTC_WORKSPACE_WRAPPER.
 
@@ -183,11 +181,11 @@ say "tests"
 if [ "${1:-}" != quick ]; then
   # The suites have run with tiny leaves; compiling them once more takes seven minutes. `quick` and ci/prove.sh run them as they are.
   export RUSTC_WORKSPACE_WRAPPER="$PWD/ci/rustc-suites-ran.sh" FANREAD_SEEDS="${FANREAD_SEEDS:-1}"
-  cargo test --locked "${light[@]}" "${crates[@]}" --no-run
+  cargo test --locked "${crates[@]}" --no-run
   # Of answers, not of time: the program that the tests use will do.
   FANREAD="${CARGO_TARGET_DIR:-target}/debug/fanread" beside "short benchmark" ci/bench-smoke.sh
 fi
-cargo test --locked "${light[@]}" "${crates[@]}"
+cargo test --locked "${crates[@]}"
 
 if [ "${1:-}" != quick ]; then
   finish "short benchmark"

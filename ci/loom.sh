@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 base=${CARGO_TARGET_DIR:-target}
 
 # The cfg rebuilds everything, so each has a folder of its own. Models are far too slow unoptimised, but
-# they take longer to optimise well than to run.
+# unit tests take longer to optimise than to run.
 light=(--config 'profile.release.package.fanread.opt-level=1')
 RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$base/loom" LOOM_MAX_PREEMPTIONS="${LOOM_MAX_PREEMPTIONS:-3}" \
   cargo test --locked --release "${light[@]}" -p fanread --lib loom -- "$@"
@@ -21,7 +21,7 @@ done
 export FANREAD_SCHEDULES="${FANREAD_SCHEDULES:-400}"
 if [ -e crates/fanread/tests/shuttle.rs ]; then
   RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR="$base/shuttle" \
-    cargo test --locked --release "${light[@]}" -p fanread --test shuttle -- "$@"
+    cargo test --locked --release -p fanread --test shuttle -- "$@"
   RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR="$base/shuttle" \
     cargo test --locked --release "${light[@]}" -p fanread --lib shuttle_ -- "$@"
 fi
