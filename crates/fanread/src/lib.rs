@@ -33,6 +33,11 @@
 //! assert_eq!(first, Some((b"apple".to_vec(), 1)));
 //! ```
 
+#![cfg_attr(
+    any(loom, shuttle),
+    allow(dead_code, unused_imports, reason = "models use a part of it")
+)]
+
 mod api;
 mod arch;
 mod batch;

@@ -18,6 +18,8 @@
 
 #[macro_use]
 mod maps;
+#[path = "maps/scenes.rs"]
+mod scenes;
 
 for_each_map! { bytes, [scenes ["shuttle.rs", "strings/shuttle.rs", "bytes/shuttle.rs"]] }
 

@@ -1,10 +1,11 @@
 //! Values that watch their own life: born, cloned, dropped once, or panicking
-//! on demand.
+//! on demand; and patience, which user code of a test loses.
 //!
 //! A [`Census`] hands out values and counts what becomes of them. At the end
 //! [`Census::verify`] tells leaks and double drops apart: each value has a
 //! number and one bit, set at its birth and cleared at its drop.
 
+use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -40,9 +41,37 @@ struct Counters {
     alive: Box<[AtomicU64]>,
 }
 
+thread_local! {
+    /// How many more calls this thread's patience lasts.
+    static PATIENCE: Cell<u32> = const { Cell::new(u32::MAX) };
+}
+
+/// Lets the `calls` next calls of [`lose_patience`] by this thread return, and the one behind them panic.
+pub fn be_patient_for(calls: u32) {
+    PATIENCE.set(calls);
+}
+
+/// Lets this thread be patient again.
+pub fn be_patient() {
+    PATIENCE.set(u32::MAX);
+}
+
+/// Counts a call of user code.
+///
+/// # Panics
+///
+/// Once the patience of this thread is spent.
+pub fn lose_patience() {
+    let left = PATIENCE.get();
+    assert!(left > 0, "as planned");
+    PATIENCE.set(if left == u32::MAX { left } else { left - 1 });
+}
+
 /// A value of a census.
 ///
-/// Equal if the content is equal; the number of the value does not count.
+/// Equal if the content is equal; the number of the value does not count. A comparison and a clone cost
+/// [patience](lose_patience). It is aligned as few types are, so that all that is tested with it is tested with such values.
+#[repr(align(64))]
 pub struct Counted {
     /// What the test stores.
     pub content: u64,
@@ -162,6 +191,7 @@ impl Counted {
 
 impl Clone for Counted {
     fn clone(&self) -> Self {
+        lose_patience();
         self.census.shared.cloned.fetch_add(1, Relaxed);
         self.census.value(self.content)
     }
@@ -190,6 +220,7 @@ impl Counted {
 
 impl PartialEq for Counted {
     fn eq(&self, other: &Self) -> bool {
+        lose_patience();
         self.content == other.content
     }
 }

@@ -143,7 +143,7 @@ pub fn range<'a, V>(
 /// At the first difference, saying how to make it again.
 pub fn agree<S: Subject>(make: impl FnOnce() -> S, seed: u64, keys: Keys, steps: usize) {
     let name = named(seed, keys);
-    run(make(), Ops::new(seed).keys(keys).take(steps), &name);
+    run(&mut make(), &mut Ops::new(seed).keys(keys).take(steps), &name);
 }
 
 /// As [`agree`], with a pool of `pool` keys: the size the map grows to.
@@ -159,7 +159,7 @@ pub fn agree_at_size<S: Subject>(
     steps: usize,
 ) {
     let name = named(seed, keys);
-    run(make(), Ops::new(seed).keys(keys).pool(pool).take(steps), &name);
+    run(&mut make(), &mut Ops::new(seed).keys(keys).pool(pool).take(steps), &name);
 }
 
 /// As [`agree`], on given operations.
@@ -167,8 +167,8 @@ pub fn agree_at_size<S: Subject>(
 /// # Panics
 ///
 /// As [`agree`].
-pub fn agree_on<S: Subject>(map: S, ops: impl IntoIterator<Item = Op>) {
-    run(map, ops.into_iter(), "given operations");
+pub fn agree_on(mut map: impl Subject, ops: impl IntoIterator<Item = Op>) {
+    run(&mut map, &mut ops.into_iter(), "given operations");
 }
 
 /// How the run of a seed is made again.
@@ -176,7 +176,8 @@ fn named(seed: u64, keys: Keys) -> String {
     format!("FANREAD_SEED={seed:#x}, {keys:?}")
 }
 
-fn run<S: Subject>(mut map: S, ops: impl Iterator<Item = Op>, name: &str) {
+/// Compiled once for all maps.
+fn run(map: &mut dyn Subject, ops: &mut dyn Iterator<Item = Op>, name: &str) {
     let mut model = Reference::default();
     let whole =
         |walk| Op::Range { from: Bound::Unbounded, to: Bound::Unbounded, count: usize::MAX, walk };
@@ -191,7 +192,7 @@ fn run<S: Subject>(mut map: S, ops: impl Iterator<Item = Op>, name: &str) {
             }
             Some(_) => {}
             // What the map cannot do, the model must not have done either.
-            None => undo(&mut model, &mut map, &op),
+            None => undo(&mut model, map, &op),
         }
         // Often while the map is small, seldom once a check is dear.
         if step.is_power_of_two() || is_end {
@@ -201,8 +202,8 @@ fn run<S: Subject>(mut map: S, ops: impl Iterator<Item = Op>, name: &str) {
 }
 
 /// Makes the map hold what the model holds after an operation the map lacks.
-fn undo<S: Subject>(model: &mut Reference, map: &mut S, op: &Op) {
-    let put = |map: &mut S, key: &[u8], value: Option<u64>| {
+fn undo(model: &mut Reference, map: &mut dyn Subject, op: &Op) {
+    let put = |map: &mut dyn Subject, key: &[u8], value: Option<u64>| {
         let op = match value {
             Some(value) => Op::Insert(key.to_vec(), value),
             None => Op::Remove(key.to_vec()),

@@ -34,6 +34,11 @@ pub trait Shared: Send + Sync {
     /// Returns the value of `key`.
     fn get(&self, key: u32) -> Option<u64>;
 
+    /// Returns the value of `key`, found by a walk.
+    fn find(&self, key: u32) -> Option<u64> {
+        self.get(key)
+    }
+
     /// Replaces the value of `key` if it has one; returns it.
     fn update(&self, _key: u32, _value: u64) -> Option<Option<u64>> {
         None
@@ -117,15 +122,26 @@ struct Trace {
 ///
 /// At the first history that is not right, with the history's number and the
 /// calls concerned; and if a call panics.
-pub fn run<M: Shared>(plan: &Plan, make: impl Fn(&BTreeMap<u32, u64>) -> M) -> Stats {
+pub fn run<'m, M: Shared + 'm>(plan: &Plan, make: impl Fn(&BTreeMap<u32, u64>) -> M) -> Stats {
+    run_boxed(plan, &|initial| Box::new(make(initial)))
+}
+
+/// What threads share in one history: the map and the clock of its calls.
+type Scene<'m> = (Box<dyn Shared + 'm>, Clock);
+
+/// Makes a map of the entries it is given.
+type Make<'m, 'f> = dyn Fn(&BTreeMap<u32, u64>) -> Box<dyn Shared + 'm> + 'f;
+
+/// As [`run`], compiled once for all maps.
+fn run_boxed<'m>(plan: &Plan, make: &Make<'m, '_>) -> Stats {
     let gate =
         Gate { threads: plan.threads, waiting: AtomicUsize::new(0), turn: AtomicUsize::new(0) };
-    let slot: Mutex<Option<Arc<(M, Clock)>>> = Mutex::new(None);
+    let slot: Mutex<Option<Arc<Scene<'m>>>> = Mutex::new(None);
     let traces: Mutex<Vec<(usize, Trace)>> = Mutex::new(Vec::new());
     let take_part = |number: usize, round: usize| {
         gate.wait();
         let Some(shared) = lock(&slot).clone() else { return false };
-        let trace = work(plan, number, round, &shared.0, &shared.1, &gate);
+        let trace = work(plan, number, round, &*shared.0, &shared.1, &gate);
         lock(&traces).push((number, trace));
         // The map goes with its last user, which may be any thread.
         drop(shared);
@@ -161,7 +177,7 @@ pub fn run<M: Shared>(plan: &Plan, make: impl Fn(&BTreeMap<u32, u64>) -> M) -> S
             }
             let mut all = std::mem::take(&mut *lock(&traces));
             all.sort_by_key(|(number, _)| *number);
-            let verdict = verify(all, initial, map.as_deref().map(|shared| &shared.0), &mut stats);
+            let verdict = verify(all, initial, map.as_deref().map(|shared| &*shared.0), &mut stats);
             if let Err(text) = verdict {
                 // Lets the other threads end before the panic.
                 gate.wait();
@@ -178,10 +194,10 @@ pub fn run<M: Shared>(plan: &Plan, make: impl Fn(&BTreeMap<u32, u64>) -> M) -> S
 /// # Errors
 ///
 /// What is wrong, in words.
-fn verify<M: Shared>(
+fn verify(
     traces: Vec<(usize, Trace)>,
     initial: BTreeMap<u32, u64>,
-    map: Option<&M>,
+    map: Option<&dyn Shared>,
     stats: &mut Stats,
 ) -> Result<(), String> {
     let mut history = History { initial, threads: Vec::new() };
@@ -209,11 +225,11 @@ fn verify<M: Shared>(
 }
 
 /// Makes the calls of one thread.
-fn work<M: Shared>(
+fn work(
     plan: &Plan,
     number: usize,
     round: usize,
-    map: &M,
+    map: &dyn Shared,
     clock: &Clock,
     gate: &Gate,
 ) -> Trace {
@@ -258,7 +274,7 @@ fn work<M: Shared>(
     Trace { events: recorder.finish(), scans, panic }
 }
 
-fn scan<M: Shared>(plan: &Plan, rng: &mut Rng, map: &M, clock: &Clock) -> Option<Scan> {
+fn scan(plan: &Plan, rng: &mut Rng, map: &dyn Shared, clock: &Clock) -> Option<Scan> {
     let (a, b) = (rng.below(plan.keys as usize) as u32, rng.below(plan.keys as usize) as u32);
     let keys = if rng.one_in(2) { 0..=plan.keys - 1 } else { a.min(b)..=a.max(b) };
     let back = rng.one_in(2);

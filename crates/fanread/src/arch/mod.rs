@@ -38,7 +38,7 @@ mod words;
 #[cfg(all(target_arch = "x86_64", not(any(miri, loom, shuttle, fanread_tsan))))]
 mod x86_64;
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests;
 
 pub(crate) use best::Avx512;

@@ -76,7 +76,7 @@ pub(crate) fn drive<W: Walk>(
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
 

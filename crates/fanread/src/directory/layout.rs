@@ -239,7 +239,7 @@ impl Geometry {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::super::raw::tests::Four;
     use super::*;

@@ -18,7 +18,7 @@ pub(crate) const fn stream(seed: u64, index: u64) -> u64 {
     x ^ (x >> 32)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
     use std::collections::HashSet;

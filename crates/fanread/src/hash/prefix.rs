@@ -312,7 +312,7 @@ fn short_word(key: &[u8]) -> u64 {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
     use std::collections::HashSet;

@@ -236,7 +236,7 @@ pub(crate) fn slice_at(key: &[u8], at: usize) -> u64 {
     byte(0) | byte(1) | byte(2)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
 

@@ -355,7 +355,7 @@ impl<const UNIT_SHIFT: u32, const FIRST_SHIFT: u32, const IN_ROWS: bool> Drop
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
     use std::collections::BTreeSet;

@@ -96,7 +96,7 @@ impl<V> Drop for Boxed<V> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
 

@@ -195,7 +195,7 @@ pub(crate) unsafe fn take_apart(apart: &BytesApart, word: Word) -> Apart {
     piece
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
 

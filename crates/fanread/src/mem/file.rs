@@ -149,7 +149,7 @@ fn map(_: &File, _: usize) -> io::Result<Option<NonNull<u8>>> {
 #[cfg(not(all(target_os = "linux", not(miri))))]
 fn unmap(_: NonNull<u8>, _: usize) {}
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
 

@@ -144,7 +144,7 @@ unsafe fn unmap(base: NonNull<u8>, bytes: usize) {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
 

@@ -221,7 +221,7 @@ fn class_units(class: usize) -> u64 {
     (step as u64 + 1) << shift
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
 

@@ -211,7 +211,7 @@ pub(crate) fn huge_bytes_granted() -> Option<u64> {
     Some(kib * 1024)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
 

@@ -102,7 +102,7 @@ impl Deref for Mapped<'_> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
 

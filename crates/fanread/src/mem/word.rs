@@ -119,7 +119,7 @@ impl<V: ?Sized> Read<'_, V> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
 

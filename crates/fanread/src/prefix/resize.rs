@@ -151,7 +151,7 @@ fn buckets_for(nodes: usize) -> usize {
     if buckets(FRESH) <= SMALL { buckets(SMALL_FRESH) } else { buckets(FRESH) }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
 

@@ -233,7 +233,7 @@ pub(super) fn parse_footer(file: &[u8]) -> Result<(Range<usize>, usize), TableEr
     Ok((meta_index, start))
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
 

@@ -359,7 +359,7 @@ impl<'k, F: Fn(u32) -> &'k [u8]> Placer<'_, F> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
     use crate::table::layout::Shape;

@@ -148,7 +148,7 @@ fn split(records: &mut [u8], size: usize, at: usize) -> [usize; 256] {
     ends
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
     use testkit::Rng;

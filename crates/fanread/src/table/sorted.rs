@@ -133,7 +133,7 @@ fn successor(key: &[u8]) -> Option<Vec<u8>> {
     Some(next)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
 

@@ -319,7 +319,7 @@ impl Head {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
     use testkit::Rng;

@@ -184,14 +184,6 @@ impl<V: Value> Threads<V> {
         self.spelling.key(n * self.spread)
     }
 
-    /// The value of a key, by a walk.
-    pub(crate) fn find(&self, key: u32) -> Option<u64> {
-        let key = self.key(key);
-        let pinned = self.map.pin();
-        let (found, value) = pinned.lower_bound(Bound::Included(&key[..]))?;
-        (found[..] == key[..]).then(|| value.number())
-    }
-
     /// Which of some keys is the first from `key` on, by its number among them.
     #[allow(dead_code, reason = "not every suite asks for it")]
     pub(crate) fn next_of(&self, key: u32, keys: &[u32]) -> Option<usize> {
@@ -213,6 +205,13 @@ impl<V: Value> Shared for Threads<V> {
 
     fn get(&self, key: u32) -> Option<u64> {
         self.map.pin().get(&self.key(key)).map(|found| found.number())
+    }
+
+    fn find(&self, key: u32) -> Option<u64> {
+        let key = self.key(key);
+        let pinned = self.map.pin();
+        let (found, value) = pinned.lower_bound(Bound::Included(&key[..]))?;
+        (found[..] == key[..]).then(|| value.number())
     }
 
     fn update(&self, key: u32, value: u64) -> Option<Option<u64>> {

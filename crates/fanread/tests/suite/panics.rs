@@ -9,7 +9,7 @@ use std::thread;
 use self::common::Spelling;
 use self::map::Pinned;
 use fanread::LoadError;
-use testkit::dummy::{Census, Counted, bangs};
+use testkit::dummy::{Census, Counted, bangs, be_patient, be_patient_for, lose_patience};
 use testkit::{Rng, effort};
 
 /// Up to which call the n-th call of a closure panics.
@@ -129,37 +129,10 @@ fn a_closure_of_a_write_may_panic_at_any_size_of_the_map() {
     effort::done("panics", NAME, 2 * u64::from(most_calls()));
 }
 
-thread_local! {
-    /// How many calls of user code this thread has left until one panics.
-    static PATIENCE: Cell<u32> = const { Cell::new(u32::MAX) };
-}
+/// A key whose bytes cost patience, as a comparison and a clone of a [`Counted`] do.
+struct Touchy(Vec<u8>);
 
-/// A value whose comparison and clone, and a key whose bytes, cost patience.
-#[derive(Debug)]
-struct Touchy<T>(T);
-
-/// Panics once the patience is spent.
-fn lose_patience() {
-    let left = PATIENCE.get();
-    assert!(left > 0, "as planned");
-    PATIENCE.set(left - 1);
-}
-
-impl<T: PartialEq> PartialEq for Touchy<T> {
-    fn eq(&self, other: &Self) -> bool {
-        lose_patience();
-        self.0 == other.0
-    }
-}
-
-impl<T: Clone> Clone for Touchy<T> {
-    fn clone(&self) -> Self {
-        lose_patience();
-        Self(self.0.clone())
-    }
-}
-
-impl AsRef<[u8]> for Touchy<Vec<u8>> {
+impl AsRef<[u8]> for Touchy {
     fn as_ref(&self) -> &[u8] {
         lose_patience();
         &self.0
@@ -173,12 +146,12 @@ fn a_comparison_may_panic() {
     for n in 0..most_calls() {
         let key = Spelling::Integers.key(n);
         let pinned = map.pin();
-        let value = |content: u32| Touchy(census.value(content.into()));
+        let value = |content: u32| census.value(content.into());
         pinned.insert(&key, value(n));
-        PATIENCE.set(0);
+        be_patient_for(0);
         assert!(panics(|| _ = pinned.compare_exchange(&key, &value(n), value(n + 1))));
-        PATIENCE.set(u32::MAX);
-        assert_eq!(pinned.get(&key).map(|value| value.0.content), Some(n.into()));
+        be_patient();
+        assert_eq!(pinned.get(&key).map(|value| value.content), Some(n.into()));
         assert!(pinned.compare_exchange(&key, &value(n), value(n + 1)).is_ok());
     }
     map.pin().check().unwrap();
@@ -192,16 +165,16 @@ fn a_clone_of_an_owned_iterator_may_panic_and_the_iterator_goes_on() {
     let census = Census::new();
     let map = Arc::new(Map::new());
     (0..most_calls()).for_each(|n| {
-        map.pin().insert(&Spelling::Integers.key(n), Touchy(census.value(n.into())));
+        map.pin().insert(&Spelling::Integers.key(n), census.value(n.into()));
     });
     for nth in 0..most_calls() {
-        PATIENCE.set(nth);
+        be_patient_for(nth);
         let mut all = map.iter_owned();
         let mut seen = Vec::new();
-        let panicked = panics(|| seen.extend(all.by_ref().map(|(_, value)| value.0.content)));
+        let panicked = panics(|| seen.extend(all.by_ref().map(|(_, value)| value.content)));
         assert!(panicked);
-        PATIENCE.set(u32::MAX);
-        seen.extend(all.map(|(_, value)| value.0.content));
+        be_patient();
+        seen.extend(all.map(|(_, value)| value.content));
         assert!(seen.into_iter().eq((0..most_calls()).map(u64::from)));
     }
     drop(map);
@@ -235,10 +208,10 @@ fn entries_that_cannot_be_loaded_are_dropped_once() {
         assert!(panics(|| drop(Map::from_sorted(broken))));
         census.verify(0).unwrap();
         // A key does.
-        PATIENCE.set(2 * nth);
+        be_patient_for(2 * nth);
         let touchy = (0..2 * nth + 3).map(|n| (Touchy(spelling.key(n)), census.value(n.into())));
         assert!(panics(|| drop(Map::from_sorted(touchy))));
-        PATIENCE.set(u32::MAX);
+        be_patient();
         census.verify(0).unwrap();
     }
 }

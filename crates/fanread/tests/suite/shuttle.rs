@@ -1,130 +1,18 @@
 // Included for each map by `maps/mod.rs`; `../shuttle.rs` says what is tested.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use self::common::{Spelling, Threads, Value};
-use shuttle::scheduler::{PctScheduler, RandomScheduler};
-use shuttle::{Config, Runner, thread};
-use testkit::effort;
-use testkit::history::{Call, Clock, Event, History, Recorder};
-use testkit::scan::{Scan, ScanChecker};
+use crate::scenes::{Do, Scenario};
 use testkit::stress::Shared;
 
-/// How many schedules of each kind of value a scene runs under.
-fn schedules() -> usize {
-    effort::amount("FANREAD_SCHEDULES", 10_000)
-}
-
-/// Runs a scene under many schedules of both kinds.
-fn explore_scene(scene: impl Fn() + Send + Sync + Copy + 'static) {
-    let mut config = Config::new();
-    config.stack_size = 1 << 18;
-    let half = schedules() / 2;
-    Runner::new(RandomScheduler::new(half), config.clone()).run(scene);
-    Runner::new(PctScheduler::new(4, half), config).run(scene);
-    effort::done("schedules", NAME, 2 * half as u64);
-}
-
-/// What one thread does.
-#[derive(Clone, Copy, Debug)]
-enum Do {
-    Get(u32),
-    /// The same by a walk, in a map that promises more of one than to show what was there at some instant of it.
-    #[allow(dead_code, reason = "not every map is asked for it")]
-    Find(u32),
-    Insert(u32),
-    Remove(u32),
-    Update(u32),
-    GetOrInsert(u32),
-    Scan,
-    ScanBack,
-}
-
-/// A map before its threads start, and what they do.
-#[derive(Clone, Copy)]
-struct Scenario {
-    spelling: Spelling,
-    /// The keys that are inserted at first, in order.
-    first: fn() -> Vec<u32>,
-    /// The keys that are removed from these again, before the threads start.
-    without: fn() -> Vec<u32>,
-    threads: &'static [&'static [Do]],
-}
-
-impl Scenario {
-    fn run<V: Value>(self) {
-        let initial: BTreeMap<u32, u64> =
-            (self.first)().into_iter().map(|key| (key, u64::from(key))).collect();
-        let map = Threads::<V>::new(&initial, self.spelling, 1);
-        let mut initial = initial;
-        for key in (self.without)() {
-            assert_eq!(map.remove(key), initial.remove(&key));
-        }
-        let shared = Arc::new((map, Clock::new()));
-        let running: Vec<_> = (self.threads.iter().enumerate())
-            .map(|(number, calls)| {
-                let shared = Arc::clone(&shared);
-                thread::spawn(move || work(&shared.0, &shared.1, number, calls))
-            })
-            .collect();
-        let mut history = History { initial, threads: Vec::new() };
-        let mut scans = Vec::new();
-        for thread in running {
-            let (events, seen) = thread.join().unwrap();
-            history.threads.push(events);
-            scans.extend(seen);
-        }
-        history.check().unwrap_or_else(|violation| panic!("{violation}"));
-        let checker = ScanChecker::new(&history);
-        for scan in &scans {
-            checker.check(scan).unwrap_or_else(|violation| panic!("{violation}\nin {scan:?}"));
-        }
-        shared.0.check().unwrap_or_else(|broken| panic!("{broken}"));
+/// Runs a scenario with the value in the leaf and with the value in a record.
+fn explore_both(scenario: Scenario, spelling: Spelling) {
+    fn make<V: Value>(initial: &BTreeMap<u32, u64>, spelling: Spelling) -> Box<dyn Shared> {
+        Box::new(Threads::<V>::new(initial, spelling, 1))
     }
-
-    /// Runs the scenario under many schedules, with the value in the leaf and with the value in a record.
-    fn explore(self) {
-        explore_scene(move || self.run::<u64>());
-        explore_scene(move || self.run::<Box<u64>>());
-    }
-}
-
-fn work<V: Value>(
-    map: &Threads<V>,
-    clock: &Clock,
-    number: usize,
-    calls: &[Do],
-) -> (Vec<Event>, Vec<Scan>) {
-    let mut recorder = Recorder::new(clock);
-    let mut scans = Vec::new();
-    for (turn, call) in calls.iter().enumerate() {
-        let value = (number as u64 + 1) << 32 | turn as u64;
-        match *call {
-            Do::Get(key) => recorder.record(key, || Call::Get { found: map.get(key) }),
-            Do::Find(key) => recorder.record(key, || Call::Get { found: map.find(key) }),
-            Do::Insert(key) => {
-                recorder.record(key, || Call::Insert { value, old: map.insert(key, value) });
-            }
-            Do::Remove(key) => recorder.record(key, || Call::Remove { old: map.remove(key) }),
-            Do::Update(key) => recorder.record(key, || {
-                let old = map.update(key, value).flatten();
-                Call::Update { value, old }
-            }),
-            Do::GetOrInsert(key) => recorder.record(key, || {
-                let now = map.get_or_insert(key, value).unwrap();
-                Call::GetOrInsert { value, now }
-            }),
-            Do::Scan | Do::ScanBack => {
-                let (keys, back) = (0..=1_000, matches!(call, Do::ScanBack));
-                let began = clock.tick();
-                let entries = map.scan(keys.clone(), back).unwrap();
-                let ended = clock.tick();
-                scans.push(Scan { began, ended, keys, back, entries });
-            }
-        }
-    }
-    (recorder.finish(), scans)
+    scenario.explore(NAME, Box::new(move |initial| make::<u64>(initial, spelling)));
+    scenario.explore(NAME, Box::new(move |initial| make::<Box<u64>>(initial, spelling)));
 }
 
 fn nothing() -> Vec<u32> {
@@ -187,8 +75,8 @@ macro_rules! scenarios {
             #[test]
             fn $name() {
                 const THREADS: &[&[Do]] = &[$(&$calls),*];
-                let (spelling, threads) = (Spelling::$spelling, THREADS);
-                Scenario { spelling, first: $first, without: $without, threads }.explore();
+                let scenario = Scenario { first: $first, without: $without, threads: THREADS };
+                explore_both(scenario, Spelling::$spelling);
             }
         )*
     };

@@ -741,7 +741,7 @@ fn hit<W: Word>(bucket: &Bucket<W>, version: Version, slot: u32) -> Option<Hit<'
     bucket.is_still(version).then_some(Hit { node, slot, seen: Seen { bucket, version } })
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 #[path = "bucket_tests.rs"]
 mod tests;
 

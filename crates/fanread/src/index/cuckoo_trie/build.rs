@@ -598,6 +598,6 @@ fn copy_nodes(old: Trie<'_>, new: Trie<'_>) -> Result<(), NoRoom> {
     draft.finish()
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 #[path = "build_tests.rs"]
 pub(super) mod tests;

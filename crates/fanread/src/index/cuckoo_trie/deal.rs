@@ -404,6 +404,6 @@ fn bin_of(key: u64, skip_bits: u32) -> u32 {
     (key << skip_bits >> (u64::BITS - BIN_BITS)) as u32
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 #[path = "deal_tests.rs"]
 mod tests;

@@ -1,6 +1,7 @@
 //! Hints of a single trie: how often they say something, and what removals leave of them.
 
 use super::*;
+use crate::index::cuckoo_trie::hints::{Hint, Leads};
 
 #[test]
 fn a_hint_finds_most_keys_and_tells_that_most_others_are_not_there() {
@@ -83,5 +84,31 @@ fn more_leaves_than_four_hints_can_name_are_found() {
         }
         single.check();
         single.check_gets(&keys);
+    }
+}
+
+#[test]
+fn a_leaf_that_moves_between_its_hint_and_the_search_is_not_taken_for_missing() {
+    if cfg!(small_leaves) {
+        return;
+    }
+    for lines in [2 * BLOCK_BUCKETS, 17 * BLOCK_BUCKETS] {
+        let mut single = Single::new(6, lines, (b"", None));
+        let (key, other, near) = ([7; 9], [7, 8, 9, 9, 9, 9, 9, 9, 9], [7, 7, 7, 7, 7, 7, 7, 7, 9]);
+        assert!(single.insert(&key, 1) && single.insert(&other, 2));
+        let view = single.view();
+        let hash = hash_of(view.seed, &key);
+        let Hint::At(mut leads, seen) = view.trie().read_hint(view.secret, &key, hash) else {
+            panic!("{lines}: no hint");
+        };
+        let look = |view: View<'_>, leads: &mut Leads| {
+            let first = view.trie().look_first(Baseline, leads, seen, hash);
+            first.unwrap_or_else(|| view.trie().look_second(Baseline, leads, seen, hash))
+        };
+        assert!(matches!(look(view, &mut leads), Hinted::Record(_)), "{lines}");
+        // The key's leaf goes down, as this one shares more symbols with it.
+        assert!(single.insert(&near, 3));
+        assert_eq!(look(single.view(), &mut leads), Hinted::Unknown, "{lines}");
+        assert_eq!(single.view().get_by_hint(&key), ControlFlow::Break(Some(1)), "{lines}");
     }
 }

@@ -692,6 +692,6 @@ fn short_slice(key: &[u8]) -> u64 {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 #[path = "layout_tests.rs"]
 mod tests;

@@ -322,5 +322,5 @@ crate::api::ordered_map_methods! {
             entry, one wait each, and the entry's record, if it has one.",
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod trie_tests;

@@ -232,7 +232,7 @@ fn carry_out(trie: Trie<'_>, steps: &[Step; SEARCH_BUCKETS], mut at: usize) -> u
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
     use crate::hash::prefix::Seed;

@@ -731,6 +731,6 @@ impl<'g> Trie<'g> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 #[path = "raw_tests.rs"]
 mod tests;

@@ -423,6 +423,6 @@ impl<'n> Half<'n> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 #[path = "split_tests.rs"]
 mod tests;

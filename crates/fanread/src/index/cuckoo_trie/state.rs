@@ -323,7 +323,7 @@ impl<'k> Symbols<'k> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
     use crate::index::cuckoo_trie::layout::LABEL_SYMBOLS;

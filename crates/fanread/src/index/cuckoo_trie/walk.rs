@@ -766,6 +766,6 @@ impl Ground<'_> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 #[path = "walk_tests.rs"]
 mod tests;

@@ -635,7 +635,7 @@ impl Image {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
     use crate::index::mlp_index::words::Packed;

@@ -53,7 +53,7 @@ impl Bucket {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
     use crate::directory::{Bucket as _, Spelling};

@@ -526,7 +526,7 @@ impl Run {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
     use testkit::Rng;

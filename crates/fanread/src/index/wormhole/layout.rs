@@ -332,7 +332,7 @@ pub(super) fn sort_number(key: &[u8], prefix_bytes: usize) -> u64 {
 /// Last byte of the sort number of a key that goes on behind its seven bytes.
 pub(super) const SORT_TIE: u64 = 9;
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
 

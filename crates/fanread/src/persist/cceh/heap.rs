@@ -537,7 +537,7 @@ impl<M: Medium> Strings<M> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
 

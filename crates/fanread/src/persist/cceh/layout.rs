@@ -293,7 +293,7 @@ pub(super) fn padded(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(word)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
 

@@ -1,6 +1,7 @@
 //! Maps on a medium that crashes: after every store, flush and fence of a run, every state that a crash could have left is
 //! opened, and has to be the map before the call in flight, or after it.
 
+#[cfg(not(shuttle))]
 mod checkpoints;
 #[cfg(shuttle)]
 mod scenes;

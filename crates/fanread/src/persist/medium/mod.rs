@@ -17,21 +17,21 @@
 #![allow(clippy::missing_errors_doc, reason = "the errors are those of the system")]
 
 mod checkpoint;
-#[cfg(test)]
+#[cfg(all(test, not(loom), not(shuttle)))]
 pub(crate) mod disk;
 mod journal;
 mod mapped;
 mod marks;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 pub(crate) mod sim;
 mod slow;
 mod storage;
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(loom), not(shuttle)))]
 pub(crate) use checkpoint::Origin;
 pub(crate) use checkpoint::{Call, Checkpoints, Home, boot};
 pub(crate) use journal::Boot;
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(loom), not(shuttle)))]
 pub(crate) use journal::faults::TRUSTS;
 pub(crate) use mapped::Mapped;
 pub(crate) use storage::Storage;

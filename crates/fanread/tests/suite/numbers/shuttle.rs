@@ -1,5 +1,10 @@
 // Included for each map on numbers by `maps/mod.rs`, behind `../shuttle.rs`.
 
+use std::sync::Arc;
+
+use crate::scenes::explore;
+use shuttle::thread;
+
 /// Neighbours under one node, which holds them as a list.
 fn list() -> Vec<u32> {
     (0..6).map(|n| 2 * n).collect()
@@ -60,5 +65,5 @@ fn a_bound_tells_what_came_next_at_one_instant() {
         }
         writer.join().unwrap();
     };
-    explore_scene(scene);
+    explore(NAME, scene);
 }

@@ -1,5 +1,10 @@
 // Included for each map on keys of any type by `maps/mod.rs`, behind `../shuttle.rs`.
 
+use std::sync::Arc;
+
+use crate::scenes::explore;
+use shuttle::thread;
+
 fn key(n: u64) -> Box<[u8]> {
     n.to_be_bytes().into()
 }
@@ -10,7 +15,7 @@ fn key(n: u64) -> Box<[u8]> {
 fn a_late_link_revives_no_node() {
     // With these, nodes are tall.
     for seed in [6, 17, 22] {
-        explore_scene(move || late_link(seed));
+        explore(NAME, move || late_link(seed));
     }
 }
 
@@ -40,7 +45,7 @@ fn late_link(seed: u64) {
 /// A snapshot is read twice while others replace, remove and insert, and another snapshot comes and goes.
 #[test]
 fn a_snapshot_keeps_what_it_saw() {
-    explore_scene(|| {
+    explore(NAME, || {
         let map = Arc::new(map::Whole::<Box<u64>>::with_options(fanread::Options::new().seed(3)));
         (0..3).for_each(|n| _ = map.pin().insert(key(n), Box::new(n)));
         let writer = {
@@ -88,7 +93,7 @@ fn a_snapshot_keeps_what_it_saw() {
 /// Two snapshots go while a writer replaces, removes and inserts: whoever of them is last frees the old versions, each once.
 #[test]
 fn old_versions_go_once_with_the_last_snapshot_that_sees_them() {
-    explore_scene(|| {
+    explore(NAME, || {
         let census = testkit::dummy::Census::new();
         let map = Arc::new(map::Whole::<testkit::dummy::Counted>::with_options(
             fanread::Options::new().seed(3),
@@ -127,7 +132,7 @@ fn old_versions_go_once_with_the_last_snapshot_that_sees_them() {
 /// are being set and marked beside it.
 #[test]
 fn neighbours_of_several_levels_come_and_go() {
-    explore_scene(|| {
+    explore(NAME, || {
         let census = testkit::dummy::Census::new();
         let map = Arc::new(map::Whole::<testkit::dummy::Counted>::with_options(
             fanread::Options::new().seed(5),
@@ -158,7 +163,7 @@ fn neighbours_of_several_levels_come_and_go() {
 /// level, and no more on the one below, does not take it for a greater key on the lowest one.
 #[test]
 fn the_last_key_of_several_levels_goes_while_it_comes() {
-    explore_scene(|| {
+    explore(NAME, || {
         // By this seed the last key has several levels.
         let map = Arc::new(map::Whole::<u64>::with_options(fanread::Options::new().seed(22)));
         (0..4).for_each(|n| _ = map.pin().insert(key(n), n));
