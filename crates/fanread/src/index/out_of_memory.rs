@@ -48,7 +48,7 @@ fn insert_all_against_failures<V: Send + Sync>(
 ) -> usize {
     let map = Map::with_options(Options::new().seed(7));
     let mut model = BTreeMap::new();
-    let mut failures = 0;
+    let mut failures = 0_usize;
     for (at, key) in keys.iter().enumerate() {
         let at = at as u64;
         let pinned = map.pin();
@@ -70,7 +70,10 @@ fn insert_all_against_failures<V: Send + Sync>(
                 Err(error) => panic!("{error}"),
             }
             failures += 1;
-            assert_same(&pinned, &model, &number);
+            // What one has damaged stays so; in some maps every insertion asks for memory.
+            if failures < 100 || failures.is_multiple_of(10) {
+                assert_same(&pinned, &model, &number);
+            }
         }
     }
     assert_same(&map.pin(), &model, number);
