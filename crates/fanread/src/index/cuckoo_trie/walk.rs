@@ -55,8 +55,9 @@ const ROOM: [usize; 2] = [64, 8];
 
 /// Nodes that each pass reads where paths are long, whatever waits at its front: with less to do, the next pass would wait for
 /// the lines of this one, and a long path is in the way of what is behind it for many passes. A third of the usual levels, but
-/// not more than this.
+/// not more than this, nor than a part of the entries that are asked for: what is read beyond their end is in vain.
 const BUSY: usize = 16;
+const BUSY_PART: usize = 16;
 
 /// Estimates stop here: nobody wants so many records at a time.
 const MOST: u32 = 1 << 20;
@@ -252,7 +253,8 @@ impl Walk {
         let seen = ground.trie.version().begin();
         let is_careful = core::mem::take(&mut self.is_careful) || seen.is_changing();
         self.quiet = (!is_careful).then_some(seen);
-        self.busy = (ground.trie.levels().count_ones() as usize / 3).min(BUSY);
+        let usual = ground.trie.levels().count_ones() as usize;
+        self.busy = (usual / 3).min(limit / BUSY_PART).min(BUSY);
         self.make_room(limit);
         if let Some((key, inclusive)) = self.begin(ground, lanes, direction, start)? {
             // The leaf where the bound's path ends can be on either side of the bound. While its record is on the way:
