@@ -21,6 +21,7 @@ pub(crate) fn explore(name: &str, scene: impl Fn() + Send + Sync + 'static) {
     explore_shared(name, Arc::new(scene));
 }
 
+/// As [`explore`], compiled once for all scenes.
 fn explore_shared(name: &str, scene: Arc<dyn Fn() + Send + Sync>) {
     let mut config = Config::new();
     config.stack_size = 1 << 18;
@@ -95,6 +96,7 @@ impl Scenario {
     }
 }
 
+/// Makes the calls of one thread.
 fn work(map: &dyn Shared, clock: &Clock, number: usize, calls: &[Do]) -> (Vec<Event>, Vec<Scan>) {
     let mut recorder = Recorder::new(clock);
     let mut scans = Vec::new();
