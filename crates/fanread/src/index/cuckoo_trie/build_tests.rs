@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::hash::prefix::Seed;
 use crate::index::cuckoo_trie::check::check_trie;
-use crate::index::cuckoo_trie::layout::{BUCKET_WEIGHT, MAX_BUCKETS};
+use crate::index::cuckoo_trie::layout::{BLOCK_BUCKETS, BUCKET_WEIGHT, MAX_BUCKETS, is_size};
 use crate::index::cuckoo_trie::raw::Memory;
 use crate::index::cuckoo_trie::search::leaf_hash;
 use crate::index::cuckoo_trie::split::middle;
@@ -162,6 +162,27 @@ fn both_sides_of_a_cut_are_tries_between_their_borders() {
                 bench.verify(bench.memory.trie(name), &run.entries()[part]);
             }
         }
+    }
+}
+
+/// Two states that differ in what a table leaves out would be one there: only a build finds that out.
+#[test]
+fn a_table_that_knows_less_of_states_is_no_copy() {
+    let mut bench = Bench::new(2);
+    let keys: BTreeSet<_> = [vec![1], vec![2, 3], vec![2, 4]].into();
+    let mut run = bench.run(&keys);
+    for lines in
+        [8, 16, BLOCK_BUCKETS, 2 * BLOCK_BUCKETS].into_iter().filter(|lines| is_size(*lines))
+    {
+        run.want_lines(lines);
+        let Bench { memory, secret, free, .. } = &mut bench;
+        let name = run.build::<u64>(memory, secret, free, &ALL, 0..3).unwrap().name();
+        let trie = memory.trie(name);
+        let bits = |lines: u32| (TAG_BITS + lines.ilog2()).min(STATE_BITS);
+        for other in core::iter::successors(Some(1), |lines| larger(*lines)).take(12) {
+            assert_eq!(can_copy(trie, other), bits(other) == bits(lines), "{lines} to {other}");
+        }
+        memory.free(free, name);
     }
 }
 
