@@ -292,6 +292,11 @@ typedef struct {
    * See above.
    */
   uint64_t seed;
+  /**
+   * For how many entries a u64 map or ordered map has room made by its first insertion, so that
+   * later ones copy no part of it; other kinds take no notice. 0: it grows from the beginning.
+   */
+  uint64_t capacity;
 } fanread_options;
 
 /**

@@ -52,6 +52,9 @@ pub struct fanread_options {
     pub has_seed: u32,
     /// See above.
     pub seed: u64,
+    /// For how many entries a u64 map or ordered map has room made by its first insertion, so that
+    /// later ones copy no part of it; other kinds take no notice. 0: it grows from the beginning.
+    pub capacity: u64,
 }
 
 /// What a map takes in memory, in bytes.
@@ -147,7 +150,7 @@ unsafe fn options_of(options: *const fanread_options) -> Result<Options, Fault> 
     if given.has_seed != 0 {
         made = made.seed(given.seed);
     }
-    Ok(made)
+    Ok(made.capacity(usize::try_from(given.capacity).unwrap_or(usize::MAX)))
 }
 
 /// Makes an empty map of a kind, or of the kind that `kind` returns.

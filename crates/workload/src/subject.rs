@@ -40,6 +40,14 @@ pub trait Subject: Sized + Send + Sync {
 
     /// Makes an empty map.
     fn new() -> Self;
+    /// Makes an empty map that will have so many keys, which few maps make use of.
+    fn with_room(keys: usize) -> Self
+    where
+        Self: Sized,
+    {
+        let _ = keys;
+        Self::new()
+    }
     /// Returns the handle of the only thread.
     fn own(&mut self) -> Self::Owned<'_>;
     /// Returns the handle of one of several threads.

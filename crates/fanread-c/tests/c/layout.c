@@ -9,9 +9,10 @@ int main(void) {
   EXPECT(sizeof(fanread_buffer) == 24);
   AT(fanread_buffer, len, 8);
   AT(fanread_buffer, capacity, 16);
-  EXPECT(sizeof(fanread_options) == 16);
+  EXPECT(sizeof(fanread_options) == 24);
   AT(fanread_options, has_seed, 4);
   AT(fanread_options, seed, 8);
+  AT(fanread_options, capacity, 16);
   EXPECT(sizeof(fanread_memory) == 48);
   AT(fanread_memory, process_huge_page_bytes, 40);
   EXPECT(sizeof(fanread_table_options) == 40);

@@ -25,7 +25,7 @@ static void kinds_have_numbers_and_names(void) {
     int32_t found, values;
     DONE(VALID(fanread_kind_of_name(name, &found)));
     EXPECT(found == kind);
-    fanread_options options = {1, 1, 42};
+    fanread_options options = {1, 1, 42, 1000};
     fanread_map *map;
     DONE(VALID(fanread_map_new_named(name, FANREAD_BYTES_VALUES, &options, &map)));
     DONE(VALID(fanread_map_kind(map, &found, &values)));

@@ -174,7 +174,7 @@ pub(crate) fn measure<S: Subject>(context: &mut Context<'_>) -> io::Result<()> {
     if job.threads > 1 && !S::SHARED_WRITES {
         return context.none("one thread writes");
     }
-    let mut map = S::new();
+    let mut map = S::with_room(keys.present());
     let mut grow = Grow::new(keys, job.seed);
     if job.calls.is_some() {
         grow = grow.keep_calls();

@@ -50,18 +50,20 @@ macro_rules! subjects {
         pub(crate) mod $module {
             use core::ops::Bound::Included;
 
+            use fanread::Options;
             use workload::subject::{Handle, Subject};
 
             use super::BATCH;
 
-            #[doc = concat!("A [`fanread::", stringify!($map), "`] with numbers as values.")]
-            pub(crate) struct Measured(fanread::$map<u64>);
+            #[doc = concat!("A [`fanread::", stringify!($map), "`] with numbers as values, which has room for all keys from the beginning or grows.")]
+            pub(crate) struct Measured<const WITH_ROOM: bool = false>(fanread::$map<u64>);
 
             #[doc = concat!("A pinned [`fanread::", stringify!($map), "`].")]
             pub(crate) struct Pinned<'a>(fanread::$module::Pinned<'a, u64>);
 
-            impl Subject for Measured {
-                const NAME: &'static str = $name;
+            impl<const WITH_ROOM: bool> Subject for Measured<WITH_ROOM> {
+                const NAME: &'static str =
+                    if WITH_ROOM { concat!($name, "-with-room") } else { $name };
                 const BATCHES: bool = true;
                 const MAX_KEY_BYTES: usize = $longest;
 
@@ -70,6 +72,12 @@ macro_rules! subjects {
 
                 fn new() -> Self {
                     Self(fanread::$map::new())
+                }
+
+                fn with_room(keys: usize) -> Self {
+                    let options = Options::new();
+                    let options = if WITH_ROOM { options.capacity(keys) } else { options };
+                    Self(fanread::$map::with_options(options))
                 }
 
                 fn own(&mut self) -> Pinned<'_> {

@@ -77,8 +77,10 @@ macro_rules! entries {
     ) => {
         /// All maps, ours first.
         pub(crate) const ENTRIES: &[Entry] = &[
-            $(strings::<ours::$module::Measured>(),)*
-            $(numbers::<ours::$number_module::Measured>(),)*
+            $(strings::<ours::$module::Measured<false>>(),)*
+            $(numbers::<ours::$number_module::Measured<false>>(),)*
+            strings::<ours::ordered_map::Measured<true>>().on_request(),
+            numbers::<ours::u64_map::Measured<true>>().on_request(),
             strings::<table::Measured>(),
             numbers::<cceh::Measured<{ cceh::MEMORY }>>().with_settings(),
             numbers::<cceh::Measured<{ cceh::COPYING }>>().with_settings().on_request(),

@@ -214,7 +214,7 @@ pub(crate) fn measure<S: Subject>(context: &mut Context<'_>) -> io::Result<()> {
     };
     let n = keys.present();
     let before = memory::resident_bytes();
-    let mut map = S::new();
+    let mut map = S::with_room(n);
     let threads = if S::SHARED_WRITES { context.job.threads } else { 1 };
     let timing = driver::timed(&mut map, threads, &Load { keys, threads });
     let grown = memory::resident_bytes().saturating_sub(before) as f64;

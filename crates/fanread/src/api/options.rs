@@ -14,6 +14,7 @@
 pub struct Options {
     pub(crate) probe_width: Option<u32>,
     pub(crate) seed: Option<u64>,
+    pub(crate) capacity: usize,
 }
 
 impl Options {
@@ -28,6 +29,19 @@ impl Options {
     #[must_use]
     pub fn probe_width(mut self, lengths: u32) -> Self {
         self.probe_width = Some(lengths.max(1));
+        self
+    }
+
+    /// Has room made for so many entries by the first insertion, so that no later one up to that number waits for a copy of a
+    /// part of a hash directory.
+    ///
+    /// [`U64Map`](crate::U64Map) and [`OrderedMap`](crate::OrderedMap) have such directories; other maps take no notice. Memory
+    /// is reserved, not touched, but counted by `memory_usage`: some 22 bytes an entry of a `U64Map`, 7 of an `OrderedMap`. It is
+    /// not a limit: a map of more entries grows. It is no promise either: parts that removals find less than an eighth full
+    /// become smaller. If there is not so much memory, the first insertion fails.
+    #[must_use]
+    pub fn capacity(mut self, entries: usize) -> Self {
+        self.capacity = entries;
         self
     }
 

@@ -1,6 +1,7 @@
 //! Which buckets of a segment a hash may be in, and how large segments are.
 
 use super::raw::Bucket;
+use super::segment::counted_step;
 use crate::hash::mix::stream;
 use crate::mem::pages::FROM_ALLOCATOR;
 
@@ -23,6 +24,9 @@ pub(crate) const BLOCK_BUCKETS: usize = match (SMALL, FROM_ALLOCATOR) {
     (false, false) => 512,
 };
 
+/// Homes of the largest segment that is made in advance: whole blocks, and fewer than 31 bits name.
+const MOST_HOMES: usize = 1 << 30;
+
 /// All hashes that begin with the same bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
@@ -36,6 +40,12 @@ pub(crate) struct Part {
 impl Part {
     /// All hashes.
     pub(crate) const ALL: Self = Self { bits: 0, first: 0 };
+
+    /// All parts whose hashes begin with so many equal bits.
+    pub(super) fn all_of(bits: u32) -> impl Iterator<Item = Self> {
+        let shift = 64 - bits;
+        (0..1_u64 << bits).map(move |at| Self { bits, first: at.checked_shl(shift).unwrap_or(0) })
+    }
 
     /// The first of the hashes.
     pub(super) fn first(self) -> u64 {
@@ -126,6 +136,21 @@ impl Geometry {
             first * 8 + stream(part.first, entries as u64) as usize % (4 * step) - 2 * step;
         let homes = entries * 8 * 64 / (filled * B::SLOTS) + 1;
         Self::of::<B>(homes.max(B::LEAST_BUCKETS), WINDOW, part)
+    }
+
+    /// That of a new segment which takes so many entries before it is full; some more or less of all that are expected come here, and its
+    /// count of them is an estimate.
+    pub(super) fn for_expected<B: Bucket>(entries: usize, part: Part) -> Self {
+        let homes = |entries: usize| entries.saturating_mul(64).div_ceil(B::FILLED[1] * B::SLOTS);
+        let step = counted_step(homes(entries));
+        let chance = if step == 1 && part.bits == 0 {
+            0
+        } else {
+            // Two and a half times the standard deviation.
+            entries.saturating_mul(step).isqrt() * 5 / 2
+        };
+        let homes = homes(entries.saturating_add(chance)).saturating_add(1);
+        Self::of::<B>(homes.clamp(B::LEAST_BUCKETS, MOST_HOMES), WINDOW, part)
     }
 
     /// The same with so many homes, or some more where whole blocks are taken.
@@ -312,6 +337,25 @@ mod tests {
                     let mut window = geometry.window(geometry.home(hash));
                     assert!(window.all(|at| at != bucket), "{geometry:?} {bucket}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn a_segment_made_in_advance_takes_what_was_expected() {
+        for bits in [0, 1, 5, 24] {
+            let parts: Vec<_> = Part::all_of(bits).collect();
+            assert_eq!(parts.len(), 1 << bits);
+            assert!(parts[0].first == 0 && parts.last().is_some_and(|last| last.last() == !0));
+            let follow = |pair: &[Part]| pair[0].last() + 1 == pair[1].first;
+            assert!(parts.windows(2).all(follow), "{bits} bits");
+            for entries in (0..200).chain([1000, 100_000]) {
+                let geometry = Geometry::for_expected::<Four>(entries, parts[parts.len() / 2]);
+                let (limit, slots) = (geometry.limit::<Four>(), geometry.buckets() * Four::SLOTS);
+                assert!(limit > entries, "{entries}: {geometry:?}");
+                let chance = entries.isqrt() * if slots < 16_384 { 3 } else { 10 };
+                let most = 64 * (entries + chance) / Four::FILLED[1] + 4 * Four::SLOTS;
+                assert!(slots <= most.next_multiple_of(BLOCK_BUCKETS * Four::SLOTS));
             }
         }
     }

@@ -33,12 +33,11 @@ mod raw;
 mod resize;
 mod segment;
 
-use crate::mem::AllocError;
+use crate::mem::{self, AllocError, LINE_BYTES};
 use crate::sync::epoch::Guard;
 use crate::sync::lock::Lock;
 use crate::sync::shared::{Owned, Retired, Shared};
 
-use layout::Part;
 pub(crate) use layout::{BLOCK_BUCKETS, Geometry, Spelling};
 pub(crate) use names::Names;
 use raw::Blocks;
@@ -52,6 +51,8 @@ pub(crate) struct Directory<B: Bucket> {
     blocks: Blocks<B>,
     /// Held by who changes names.
     structure: Lock<()>,
+    /// For how many entries the first segments have room.
+    expected: usize,
 }
 
 /// What a directory no longer uses.
@@ -63,9 +64,10 @@ pub(crate) enum Garbage<B: Bucket> {
 }
 
 impl<B: Bucket> Directory<B> {
-    /// Makes an empty directory, which allocates nothing.
-    pub(crate) const fn new() -> Self {
-        Self { names: Shared::none(), blocks: Blocks::new(), structure: Lock::new(()) }
+    /// Makes an empty directory, which allocates nothing before its first entry, and then room for so many.
+    pub(crate) const fn new(expected: usize) -> Self {
+        let structure = Lock::new(());
+        Self { names: Shared::none(), blocks: Blocks::new(), structure, expected }
     }
 
     /// The names of all segments; `None` in a map that never had an entry.
@@ -111,18 +113,48 @@ impl<B: Bucket> Directory<B> {
         all
     }
 
-    /// Makes the first segment of a map that has none.
+    /// Makes the first segments of a map that has none, unless somebody else just did.
     ///
     /// # Errors
     ///
     /// If there is no memory.
     pub(crate) fn make_first(&self, guard: &Guard) -> Result<(), AllocError> {
-        let segment = Segment::new(&self.blocks, Geometry::with_room_for::<B>(0, Part::ALL))?;
-        segment.thaw();
+        // Held meanwhile: no other thread has anything to do before there are segments.
         let _held = self.structure.lock();
         if self.names.get(guard).is_none() {
-            self.names.point_to(&Shared::new(Owned::new(Names::of(Owned::new(segment)))));
+            let sizes = || Names::<B>::parts(self.expected);
+            let bytes = sizes().map(|size| size.buckets() * LINE_BYTES);
+            mem::may_have(bytes.fold(0, usize::saturating_add))?;
+            let segments = self.segments(sizes())?;
+            segments.iter().for_each(Segment::thaw);
+            self.names.point_to(&Shared::new(Owned::new(Names::of(segments))));
         }
         Ok(())
+    }
+
+    /// Makes empty segments, all or none.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory.
+    fn segments(&self, sizes: impl Iterator<Item = Geometry>) -> Result<Vec<Segment<B>>, AllocError> {
+        let mut made = Vec::new();
+        for size in sizes {
+            match Segment::new(&self.blocks, size) {
+                Ok(segment) => made.push(segment),
+                Err(error) => {
+                    self.discard(made);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(made)
+    }
+
+    /// Gives segments back that nobody else has seen.
+    fn discard(&self, segments: Vec<Segment<B>>) {
+        for mut segment in segments {
+            segment.give_back(&self.blocks);
+        }
     }
 }

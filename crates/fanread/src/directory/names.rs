@@ -11,6 +11,9 @@ use crate::sync::thread;
 /// How much smaller the largest segments of a map with few of them are.
 const EARLY: usize = 8;
 
+/// How many bits of a hash name a segment that is made in advance, at most.
+const MOST_BITS: u32 = 20;
+
 /// The segments by the top bits of a hash.
 #[derive(Debug)]
 pub(crate) struct Names<B: Bucket> {
@@ -22,11 +25,27 @@ pub(crate) struct Names<B: Bucket> {
 impl<B: Bucket> Place for Names<B> {}
 
 impl<B: Bucket> Names<B> {
-    /// Those of a map's first segment: two, so that a hash is looked at as where there are more.
-    pub(super) fn of(segment: Owned<Segment<B>>) -> Self {
-        let segment = Shared::new(segment);
-        let segments = [segment.alias(), segment].into();
-        Self { segments: Table::new(segments), count: AtomicU64::new(1) }
+    /// Those of a map's first segments, as many as there are values of some top bits. For a single one two, so that a hash is looked
+    /// at as where there are more.
+    pub(super) fn of(segments: Vec<Segment<B>>) -> Self {
+        let count = AtomicU64::new(segments.len() as u64);
+        let mut names: Vec<_> =
+            segments.into_iter().map(|segment| Shared::new(Owned::new(segment))).collect();
+        if let [only] = &*names {
+            names.push(only.alias());
+        }
+        Self { segments: Table::new(names.into()), count }
+    }
+
+    /// The parts and sizes of a map's first segments, for so many entries in all.
+    pub(super) fn parts(expected: usize) -> impl Iterator<Item = Geometry> {
+        let size = move |part: Part| Geometry::for_expected::<B>(expected >> part.bits, part);
+        let mut first = Part::ALL;
+        while first.bits < MOST_BITS && size(first).blocks() > Self::most_blocks_of(1 << first.bits)
+        {
+            [first, _] = first.halves();
+        }
+        Part::all_of(first.bits).map(size)
     }
 
     /// How many bits of a hash are looked at.
@@ -68,7 +87,12 @@ impl<B: Bucket> Names<B> {
 
     /// Blocks of the largest segment, which is small as long as there are fewer segments than a copy for each writer leaves them.
     pub(super) fn most_blocks(&self) -> usize {
-        if self.count() < 4 * thread::at_once() {
+        Self::most_blocks_of(self.count())
+    }
+
+    /// The same where there are so many segments.
+    fn most_blocks_of(segments: usize) -> usize {
+        if segments < 4 * thread::at_once() {
             B::MOST_BLOCKS.div_ceil(EARLY)
         } else {
             B::MOST_BLOCKS
@@ -111,6 +135,27 @@ impl<B: Bucket> Names<B> {
 
     pub(super) fn bytes(&self) -> usize {
         size_of::<Self>() + size_of_val(self.segments.all())
+    }
+}
+
+#[cfg(all(test, not(loom), not(shuttle)))]
+mod tests {
+    use super::super::raw::tests::Four;
+    use super::*;
+
+    #[test]
+    fn segments_made_in_advance_are_as_large_as_those_that_grew() {
+        for expected in [0, 1, 1000, 100_000, 3_000_000, 100_000_000, usize::MAX] {
+            let sizes = Names::<Four>::parts(expected);
+            let (mut count, mut blocks, mut limit) = (0, 0, 0_usize);
+            for size in sizes {
+                count += 1;
+                blocks = blocks.max(size.blocks());
+                limit = limit.saturating_add(size.limit::<Four>());
+            }
+            assert!(count == 1 << MOST_BITS || blocks <= Names::<Four>::most_blocks_of(count));
+            assert!(count == 1 << MOST_BITS || limit >= expected);
+        }
     }
 }
 

@@ -151,21 +151,10 @@ impl<B: Bucket> Directory<B> {
         entries: impl Fn() -> I,
     ) -> Result<Vec<Segment<B>>, AllocError> {
         loop {
-            let mut new = Vec::with_capacity(sizes.len());
-            let done = sizes.iter().try_for_each(|size| {
-                new.push(Segment::new(&self.blocks, *size)?);
-                Ok(())
-            });
-            let filled = done.map(|()| fill(&new, entries()));
-            if let Ok(Ok(())) = filled {
-                return Ok(new);
-            }
-            for segment in &mut new {
-                segment.give_back(&self.blocks);
-            }
-            if let Err(full) = filled? {
-                sizes[full] = sizes[full].widened::<B>();
-            }
+            let new = self.segments(sizes.iter().copied())?;
+            let Err(full) = fill(&new, entries()) else { return Ok(new) };
+            self.discard(new);
+            sizes[full] = sizes[full].widened::<B>();
         }
     }
 }

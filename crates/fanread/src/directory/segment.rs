@@ -63,6 +63,11 @@ const COUNTED: usize = if SMALL { 2 } else { 16 };
 /// From so many buckets on.
 const COUNTED_FROM: usize = if SMALL { 16 } else { 4096 };
 
+/// A segment of so many buckets counts one in so many.
+pub(super) const fn counted_step(buckets: usize) -> usize {
+    if buckets < COUNTED_FROM { 1 } else { COUNTED }
+}
+
 /// How many entries and slots that are gone a segment has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Counts {
@@ -255,7 +260,7 @@ impl<B: Bucket> Segment<B> {
     /// One bucket in so many is counted.
     #[inline(always)]
     fn step(&self) -> usize {
-        if self.geometry.buckets() < COUNTED_FROM { 1 } else { COUNTED }
+        counted_step(self.geometry.buckets())
     }
 
     /// Puts an entry into a segment that nobody else knows; tells whether it had room. Who adds has all counted in the end.

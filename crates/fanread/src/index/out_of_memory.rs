@@ -95,6 +95,31 @@ fn an_insertion_without_memory_leaves_the_map_as_it_was() {
 }
 
 #[test]
+fn room_for_which_there_is_no_memory_is_asked_for_again() {
+    for capacity in [100, 50_000] {
+        let map = Map::with_options(Options::new().seed(7).capacity(capacity));
+        let pinned = map.pin();
+        for allocations in 0.. {
+            failing::after(allocations);
+            let result = pinned.try_insert(&[0; 8], 1);
+            failing::never();
+            if result.is_ok() {
+                break;
+            }
+            assert_same(&pinned, &BTreeMap::new(), |n: &u64| *n);
+        }
+        assert_same(&pinned, &BTreeMap::from([(vec![0; 8], 1)]), |n| *n);
+    }
+    // More than there is; a map that takes no notice of it has its entry.
+    let map = Map::with_options(Options::new().capacity(usize::MAX));
+    let pinned = map.pin();
+    let result = pinned.try_insert(&[0; 8], 1);
+    assert!(matches!(result, Ok(None) | Err(InsertError::OutOfMemory { value: 1, .. })));
+    let model = result.map(|_| BTreeMap::from([(vec![0; 8], 1)])).unwrap_or_default();
+    assert_same(&pinned, &model, |n| *n);
+}
+
+#[test]
 fn an_insertion_without_memory_loses_no_value() {
     let census = Census::new();
     let keys = pool(6, Keys::U64Random, 2_000);

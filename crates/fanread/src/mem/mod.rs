@@ -29,6 +29,15 @@ pub(crate) struct AllocError {
     pub(crate) bytes: usize,
 }
 
+/// Asks the system whether it would give so many bytes in one piece, and touches none.
+pub(crate) fn may_have(bytes: usize) -> Result<(), AllocError> {
+    let mut all = Vec::<u8>::new();
+    let given = all.try_reserve_exact(bytes);
+    // Nobody writes there, so the compiler might take it for granted.
+    core::hint::black_box(&mut all);
+    given.map_err(|_| AllocError { bytes })
+}
+
 #[cfg(test)]
 pub(crate) mod failing {
     //! Makes the n-th allocation from the system fail, for tests.

@@ -114,7 +114,8 @@ impl BytesMap {
     pub fn from_sorted<K: AsRef<[u8]>, W: AsRef<[u8]>>(
         entries: impl IntoIterator<Item = (K, W)>,
     ) -> Result<Self, LoadError> {
-        let map = OrderedMap::with_options(Options::new());
+        let entries = entries.into_iter();
+        let map = OrderedMap::with_options(Options::new().capacity(entries.size_hint().0));
         let map = OrderedMap::load(map, entries, |map, thread, key, value: W| {
             let value = NewBytes::of(&map.apart, value.as_ref())?;
             map.new_record(thread, key, value, None).inspect_err(|_| value.discard(&map.apart))

@@ -11,7 +11,7 @@ use super::layout::{MAX_KEY_BYTES, MOST_SORTED};
 use super::raw::{Garbage, Leaf, Number, Record, Stored, left_of, read_value};
 use super::search::{INSERTS, Segment};
 use super::{OrderedMap, Pinned, State};
-use crate::api::{InsertError, LoadError, Outcome, Rule, Written};
+use crate::api::{InsertError, LoadError, Options, Outcome, Rule, Written};
 use crate::arch::common_prefix;
 use crate::directory::{Again, Held, Place};
 use crate::list::{Hint, Leaf as _, Limits, slice_at};
@@ -330,7 +330,9 @@ impl<V: Send + Sync> OrderedMap<V> {
     pub fn from_sorted<K: AsRef<[u8]>>(
         entries: impl IntoIterator<Item = (K, V)>,
     ) -> Result<Self, LoadError> {
-        Self::load(Self::new(), entries, |map, thread, key, value| {
+        let entries = entries.into_iter();
+        let map = Self::with_options(Options::new().capacity(entries.size_hint().0));
+        Self::load(map, entries, |map, thread, key, value| {
             let word = boxed::word_of_value(value).map_err(|(error, _)| error)?;
             map.new_record(thread, key, word, None)
                 .inspect_err(|_| drop(boxed::value_of_word::<V>(word)))

@@ -165,7 +165,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         }
         Self {
             memory: Memory::new(),
-            table: Table::new(),
+            table: Table::new(options.capacity),
             list,
             shards: Shards::new(),
             recent: Recent::default(),

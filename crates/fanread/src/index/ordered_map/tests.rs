@@ -3,6 +3,7 @@
 use super::bytes::BytesMap;
 use super::{OrderedMap, OrderedMap as Map, Pinned};
 use crate::api::Options;
+use crate::sync::epoch;
 
 /// Whether keys are numbers.
 const NUMBERS: bool = false;
@@ -43,6 +44,20 @@ fn keys_whose_hashes_collide_are_found_and_take_no_more_memory() {
             assert!(pinned.remove(key).is_some());
         }
         pinned.check().unwrap();
+    }
+}
+
+#[test]
+fn a_map_with_room_copies_no_segment_of_its_directory() {
+    for entries in [0, 10, 1_000, 400_000_u64] {
+        let map = OrderedMap::with_options(Options::new().seed(3).capacity(entries as usize));
+        map.pin().insert(&0_u64.to_be_bytes(), 0);
+        let bytes = map.table.bytes(&epoch::pin());
+        for key in 1..entries {
+            map.pin().insert(&key.to_be_bytes(), key);
+        }
+        assert_eq!(map.table.bytes(&epoch::pin()), bytes, "{entries}");
+        map.pin().check().unwrap();
     }
 }
 

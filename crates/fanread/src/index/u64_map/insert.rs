@@ -59,7 +59,7 @@ impl<V: Send + Sync> U64Map<V> {
                 if let Rule::Same(_) = rule {
                     return Ok(Outcome::Refused(None));
                 }
-                self.table.make_first(guard)?;
+                self.make_first(guard)?;
                 continue;
             };
             segment.ask_wide(hash);

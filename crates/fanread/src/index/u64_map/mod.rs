@@ -98,7 +98,7 @@ impl<V> U64Map<V> {
     pub fn with_options(options: Options) -> Self {
         let seed = options.seed.unwrap_or_else(|| RandomState::new().hash_one(0_u64));
         Self {
-            table: Table::new(),
+            table: Table::new(options.capacity),
             spelling: Scrambler::new(seed),
             kernel: Avx512::detect(),
             order: Order::new(),
@@ -132,11 +132,12 @@ impl<V> U64Map<V> {
     where
         V: Send + Sync,
     {
-        let map = Self::new();
+        let entries = entries.into_iter();
+        let map = Self::with_options(Options::new().capacity(entries.size_hint().0));
         let mut order = Builder::new(&map.order);
         let mut last = None;
         let mut some = Vec::with_capacity(search::WRITES);
-        for (index, (key, value)) in entries.into_iter().enumerate() {
+        for (index, (key, value)) in entries.enumerate() {
             if last.is_some_and(|last| last >= key) {
                 return Err(LoadError::NotAscending { index });
             }

@@ -11,6 +11,27 @@ use crate::sync::epoch::Guard;
 const SHARDS_FROM_BUCKETS: usize = 2048;
 
 impl<V> U64Map<V> {
+    /// Makes the first segments.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory; nothing has changed then.
+    #[cold]
+    pub(super) fn make_first(&self, guard: &Guard) -> Result<(), AllocError> {
+        self.table.make_first(guard)?;
+        if let Some(first) = self.table.segment(0, guard) {
+            self.add_shards(first);
+        }
+        Ok(())
+    }
+
+    /// Gives a map that has such a segment its shards.
+    fn add_shards(&self, segment: &Segment) {
+        if segment.buckets() >= SHARDS_FROM_BUCKETS {
+            self.shards.grow();
+        }
+    }
+
     /// Makes room for a hash whose segment is full, unless somebody is at it.
     ///
     /// # Errors
@@ -23,9 +44,7 @@ impl<V> U64Map<V> {
         full: (&'g Segment, &mut Backoff),
         garbage: &mut Vec<Garbage<V>>,
     ) -> Result<(), AllocError> {
-        if full.0.buckets() >= SHARDS_FROM_BUCKETS {
-            self.shards.grow();
-        }
+        self.add_shards(full.0);
         let retire = |retired| garbage.push(Garbage::Table(retired));
         self.table.make_room(guard, full, Segment::entries, retire)
     }

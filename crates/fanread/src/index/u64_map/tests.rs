@@ -77,6 +77,40 @@ mod collisions {
     }
 }
 
+mod room {
+    //! Tables that are made in advance.
+
+    use crate::api::Options;
+    use crate::index::u64_map::U64Map;
+    use crate::sync::epoch;
+
+    #[test]
+    fn a_map_with_room_copies_no_segment() {
+        for entries in [0, 10, 1_000, 300_000_u64] {
+            let map = U64Map::with_options(Options::new().seed(3).capacity(entries as usize));
+            map.pin().insert(0, 0);
+            let bytes = map.table.bytes(&epoch::pin());
+            for key in 1..entries {
+                map.pin().insert(key, key);
+            }
+            assert_eq!(map.table.bytes(&epoch::pin()), bytes, "{entries}");
+            map.pin().check().unwrap();
+            // It goes on to grow, and shrinks.
+            for key in entries..entries + entries / 2 {
+                map.pin().insert(key, key);
+            }
+            let (_, grown) = map.table.bytes(&epoch::pin());
+            assert!(entries < 1_000 || grown > bytes.1, "{entries}");
+            for key in 0..entries + entries / 2 {
+                map.pin().remove(key);
+            }
+            let (_, left) = map.table.bytes(&epoch::pin());
+            assert!(entries < 1_000 || left < bytes.1 / 2, "{left} of {bytes:?}");
+            map.pin().check().unwrap();
+        }
+    }
+}
+
 mod order {
     //! Walks and bounds where runs have fresh keys, and keys that are gone.
 
