@@ -322,7 +322,9 @@ fn a_map_grows_alone_and_under_readers() {
     let alone = growth::<Liar>(1);
     assert_eq!(measured(&alone), [("grow", "all 3000")]);
     assert_eq!(alone.last(), Some(&Line::Done));
-    for grow in [growth::<ours::wormhole::Measured<false>>, growth::<ours::cuckoo_trie::Measured<false>>] {
+    for grow in
+        [growth::<ours::wormhole::Measured<false>>, growth::<ours::cuckoo_trie::Measured<false>>]
+    {
         for threads in [2, 4] {
             let lines = grow(threads);
             let measured = measured(&lines);

@@ -146,8 +146,8 @@ impl Geometry {
         let chance = if step == 1 && part.bits == 0 {
             0
         } else {
-            // Two and a half times the standard deviation.
-            entries.saturating_mul(step).isqrt() * 5 / 2
+            // Four times the standard deviation.
+            entries.saturating_mul(step).isqrt() * 4
         };
         let homes = homes(entries.saturating_add(chance)).saturating_add(1);
         Self::of::<B>(homes.clamp(B::LEAST_BUCKETS, MOST_HOMES), WINDOW, part)
@@ -353,7 +353,7 @@ mod tests {
                 let geometry = Geometry::for_expected::<Four>(entries, parts[parts.len() / 2]);
                 let (limit, slots) = (geometry.limit::<Four>(), geometry.buckets() * Four::SLOTS);
                 assert!(limit > entries, "{entries}: {geometry:?}");
-                let chance = entries.isqrt() * if slots < 16_384 { 3 } else { 10 };
+                let chance = entries.isqrt() * if slots < 16_384 { 5 } else { 17 };
                 let most = 64 * (entries + chance) / Four::FILLED[1] + 4 * Four::SLOTS;
                 assert!(slots <= most.next_multiple_of(BLOCK_BUCKETS * Four::SLOTS));
             }

@@ -42,6 +42,7 @@ pub(crate) use layout::{BLOCK_BUCKETS, Geometry, Spelling};
 pub(crate) use names::Names;
 use raw::Blocks;
 pub(crate) use raw::Bucket;
+pub(crate) use resize::Entries;
 pub(crate) use segment::{Again, Held, Place, Segment, Slot};
 
 /// Segments of buckets, and who they are named by; see the module.
@@ -137,7 +138,10 @@ impl<B: Bucket> Directory<B> {
     /// # Errors
     ///
     /// If there is no memory.
-    fn segments(&self, sizes: impl Iterator<Item = Geometry>) -> Result<Vec<Segment<B>>, AllocError> {
+    fn segments(
+        &self,
+        sizes: impl Iterator<Item = Geometry>,
+    ) -> Result<Vec<Segment<B>>, AllocError> {
         let mut made = Vec::new();
         for size in sizes {
             match Segment::new(&self.blocks, size) {

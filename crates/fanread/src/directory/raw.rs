@@ -61,6 +61,11 @@ pub(crate) unsafe trait Bucket: Send + Sync + Sized + 'static {
     /// Puts an entry into a slot that is free or gone.
     fn fill(&self, slot: usize, hash: u64, spelling: Spelling, entry: Self::Entry);
 
+    /// As `fill`, of a bucket that was all free slots, which no entry went past yet.
+    fn fill_first(&self, slot: usize, hash: u64, spelling: Spelling, entry: Self::Entry) {
+        self.fill(slot, hash, spelling, entry);
+    }
+
     /// Makes a slot free, or gone.
     fn empty(&self, slot: usize, gone: bool, spelling: Spelling);
 

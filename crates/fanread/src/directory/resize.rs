@@ -10,24 +10,32 @@
 use core::ops::Range;
 
 use super::raw::Bucket;
+use super::segment::Filling;
 use super::{Directory, Garbage, Geometry, Names, Segment};
 use crate::mem::AllocError;
 use crate::sync::backoff::Backoff;
 use crate::sync::epoch::Guard;
 use crate::sync::shared::{Owned, Shared};
 
+/// Who knows the hashes of entries.
+pub(crate) trait Entries<B: Bucket> {
+    /// Goes through all entries of a segment to which nobody writes, as long as `each` returns true.
+    ///
+    /// Not an iterator: this is one loop in another, and as such it is compiled.
+    fn each(&self, of: &Segment<B>, each: impl FnMut(u64, B::Entry) -> bool);
+}
+
 impl<B: Bucket> Directory<B> {
-    /// Makes room for a hash whose segment is full, or does as [`wait_for`](Self::wait_for) if somebody is at it. `entries` goes
-    /// through all entries of a segment while nobody writes to it, once or again.
+    /// Makes room for a hash whose segment is full, or does as [`wait_for`](Self::wait_for) if somebody is at it.
     ///
     /// # Errors
     ///
     /// If there is no memory; nothing has changed then.
-    pub(crate) fn make_room<'g, I: Iterator<Item = (u64, B::Entry)>>(
+    pub(crate) fn make_room<'g>(
         &self,
         guard: &'g Guard,
         (full, backoff): (&'g Segment<B>, &mut Backoff),
-        entries: impl Fn(&'g Segment<B>) -> I,
+        entries: &impl Entries<B>,
         garbage: impl FnMut(Garbage<B>),
     ) -> Result<(), AllocError> {
         if full.freeze() {
@@ -40,11 +48,11 @@ impl<B: Bucket> Directory<B> {
 
     /// What a writer does while somebody copies its segment: it copies another one that will be full soon, or waits, if there is none or
     /// it has done so before: no call makes more than two copies. Arguments are those of [`make_room`](Self::make_room).
-    pub(crate) fn wait_for<'g, I: Iterator<Item = (u64, B::Entry)>>(
+    pub(crate) fn wait_for<'g>(
         &self,
         guard: &'g Guard,
         (frozen, backoff): (&'g Segment<B>, &mut Backoff),
-        entries: impl Fn(&'g Segment<B>) -> I,
+        entries: &impl Entries<B>,
         garbage: impl FnMut(Garbage<B>),
     ) {
         let behind = frozen.geometry.part;
@@ -59,11 +67,11 @@ impl<B: Bucket> Directory<B> {
     }
 
     /// Makes a segment smaller that has few entries left, if there is memory for that.
-    pub(crate) fn make_smaller<'g, I: Iterator<Item = (u64, B::Entry)>>(
+    pub(crate) fn make_smaller<'g>(
         &self,
         guard: &'g Guard,
         large: &'g Segment<B>,
-        entries: impl Fn(&'g Segment<B>) -> I,
+        entries: &impl Entries<B>,
         garbage: impl FnMut(Garbage<B>),
     ) {
         if let Some(geometry) = Self::smaller(large)
@@ -93,12 +101,12 @@ impl<B: Bucket> Directory<B> {
     }
 
     /// Replaces a frozen segment by one of a geometry or by two, or thaws it if there is no memory.
-    fn replace<'g, I: Iterator<Item = (u64, B::Entry)>>(
+    fn replace<'g>(
         &self,
         guard: &'g Guard,
         old: &'g Segment<B>,
         geometry: Geometry,
-        entries: impl Fn(&'g Segment<B>) -> I,
+        entries: &impl Entries<B>,
         mut garbage: impl FnMut(Garbage<B>),
     ) -> Result<(), AllocError> {
         let names = self.names.get(guard).expect("there is a segment");
@@ -107,7 +115,7 @@ impl<B: Bucket> Directory<B> {
         } else {
             vec![geometry]
         };
-        let new = self.copies(sizes, || entries(old)).inspect_err(|_| old.thaw())?;
+        let new = self.copies(sizes, old, entries).inspect_err(|_| old.thaw())?;
         let part = geometry.part;
         let _held = self.structure.lock();
         let mut names = self.names.get(guard).expect("there is a segment");
@@ -144,36 +152,49 @@ impl<B: Bucket> Directory<B> {
         [lower, upper]
     }
 
-    /// Makes segments of these sizes, one or two, with all entries; wider ones if they collide too often.
-    fn copies<I: Iterator<Item = (u64, B::Entry)>>(
+    /// Makes segments of these sizes, one or two, with all entries of an old one; wider ones if they collide too often.
+    fn copies(
         &self,
         mut sizes: Vec<Geometry>,
-        entries: impl Fn() -> I,
+        old: &Segment<B>,
+        entries: &impl Entries<B>,
     ) -> Result<Vec<Segment<B>>, AllocError> {
         loop {
             let new = self.segments(sizes.iter().copied())?;
-            let Err(full) = fill(&new, entries()) else { return Ok(new) };
-            self.discard(new);
-            sizes[full] = sizes[full].widened::<B>();
+            match fill(new, old, entries) {
+                Ok(new) => return Ok(new),
+                Err((new, full)) => {
+                    self.discard(new);
+                    sizes[full] = sizes[full].widened::<B>();
+                }
+            }
         }
     }
 }
 
-/// Puts entries into one segment or two that nobody else knows.
+/// Puts all entries of a segment into another one, or two, that nobody else knows.
 ///
 /// # Errors
 ///
-/// Which of them has no room.
+/// The segments, and which of them has no room.
 fn fill<B: Bucket>(
-    new: &[Segment<B>],
-    entries: impl Iterator<Item = (u64, B::Entry)>,
-) -> Result<(), usize> {
-    for entry in entries {
-        let of = usize::from(!new[0].geometry.part.has(entry.0));
-        if !new[of].add(entry) {
-            return Err(of);
+    new: Vec<Segment<B>>,
+    old: &Segment<B>,
+    entries: &impl Entries<B>,
+) -> Result<Vec<Segment<B>>, (Vec<Segment<B>>, usize)> {
+    let first = new[0].geometry.part;
+    let mut new: Vec<_> = new.into_iter().map(Filling::new).collect();
+    let mut full = None;
+    entries.each(old, |hash, entry| {
+        let of = usize::from(!first.has(hash));
+        let added = new[of].add((hash, entry));
+        if !added {
+            full = Some(of);
         }
+        added
+    });
+    match full {
+        None => Ok(new.into_iter().map(Filling::done).collect()),
+        Some(full) => Err((new.into_iter().map(Filling::given_up).collect(), full)),
     }
-    new.iter().for_each(Segment::count_all);
-    Ok(())
 }

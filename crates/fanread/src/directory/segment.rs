@@ -263,41 +263,10 @@ impl<B: Bucket> Segment<B> {
         counted_step(self.geometry.buckets())
     }
 
-    /// Puts an entry into a segment that nobody else knows; tells whether it had room. Who adds has all counted in the end.
-    #[inline(always)]
-    pub(super) fn add(&self, entry: (u64, B::Entry)) -> bool {
-        let home = self.geometry.home(entry.0);
-        let free = self.bucket(home).free();
-        if free == 0 {
-            return self.add_behind(entry, home);
-        }
-        self.set(Slot { bucket: home, slot: free.trailing_zeros() as usize }, entry);
-        true
-    }
-
-    /// The same for an entry whose home is full.
-    fn add_behind(&self, entry: (u64, B::Entry), home: usize) -> bool {
-        for bucket in self.geometry.window(home) {
-            let free = self.bucket(bucket).free();
-            if free != 0 {
-                self.set(Slot { bucket, slot: free.trailing_zeros() as usize }, entry);
-                return true;
-            }
-            self.bucket(bucket).pass(entry.0, self.geometry.spelling::<B>(bucket));
-        }
-        false
-    }
-
     /// How many entries a bucket has, if nobody is writing.
     pub(super) fn taken(&self, at: usize) -> usize {
         let (bucket, mask) = (self.bucket(at), self.geometry.spelling::<B>(at).mask);
         B::SLOTS - (bucket.free() | bucket.gone(mask)).count_ones() as usize
-    }
-
-    /// Counts the entries that were added.
-    pub(super) fn count_all(&self) {
-        // Relaxed: published with the segment.
-        self.counts.store(self.counted_again(), Relaxed);
     }
 
     /// What is there in the buckets that are counted, if nobody is writing.
@@ -363,5 +332,70 @@ impl<B: Bucket> Segment<B> {
 
     pub(super) fn own_bytes(&self) -> usize {
         size_of::<Self>() + self.memory.own_bytes()
+    }
+}
+
+/// A segment that nobody else knows, as it is filled.
+#[derive(Debug)]
+pub(super) struct Filling<B: Bucket> {
+    segment: Segment<B>,
+    /// How many slots of each bucket are taken, the first ones. The buckets themselves are only written to: to ask one whose slot was
+    /// just filled for its free ones waits until all of its words have come to the cache.
+    taken: Vec<u8>,
+}
+
+impl<B: Bucket> Filling<B> {
+    /// One without entries.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory.
+    pub(super) fn new(segment: Segment<B>) -> Self {
+        let taken = vec![0; segment.buckets()];
+        Self { segment, taken }
+    }
+
+    /// Adds an entry; tells whether there was room.
+    #[inline(always)]
+    pub(super) fn add(&mut self, entry: (u64, B::Entry)) -> bool {
+        let home = self.segment.geometry.home(entry.0);
+        if usize::from(self.taken[home]) == B::SLOTS {
+            return self.add_behind(entry, home);
+        }
+        self.set(home, entry);
+        true
+    }
+
+    /// The same for an entry whose home is full.
+    #[inline(never)]
+    fn add_behind(&mut self, entry: (u64, B::Entry), home: usize) -> bool {
+        for at in self.segment.geometry.window(home) {
+            if usize::from(self.taken[at]) < B::SLOTS {
+                self.set(at, entry);
+                return true;
+            }
+            self.segment.bucket(at).pass(entry.0, self.segment.geometry.spelling::<B>(at));
+        }
+        false
+    }
+
+    #[inline(always)]
+    fn set(&mut self, at: usize, (hash, entry): (u64, B::Entry)) {
+        let slot = usize::from(self.taken[at]);
+        self.taken[at] += 1;
+        let spelling = self.segment.geometry.spelling::<B>(at);
+        self.segment.bucket(at).fill_first(slot, hash, spelling, entry);
+    }
+
+    /// The segment with the entries that were added.
+    pub(super) fn done(self) -> Segment<B> {
+        // Relaxed: published with the segment.
+        self.segment.counts.store(self.segment.counted_again(), Relaxed);
+        self.segment
+    }
+
+    /// The segment as it was.
+    pub(super) fn given_up(self) -> Segment<B> {
+        self.segment
     }
 }

@@ -10,6 +10,7 @@ use super::raw::{Garbage, Leaf, Memory, Number, Stored};
 use super::search::Segment;
 use super::{OrderedMap, Pinned, State};
 use crate::arch::common_prefix;
+use crate::directory::Entries;
 use crate::hash::mix::stream;
 use crate::list::{Leaf as _, Leaves as _, Limits, slice_at};
 use crate::mem::AllocError;
@@ -357,7 +358,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
     ) -> Result<(), AllocError> {
         self.add_shards();
         let retire = |retired| garbage.push(Garbage::Directory(retired));
-        self.table.make_room(guard, full, |segment| self.entries_of(segment), retire)
+        self.table.make_room(guard, full, self, retire)
     }
 
     /// Waits for who copies a segment, or copies another one.
@@ -369,7 +370,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         garbage: &mut Vec<Garbage<V>>,
     ) {
         let retire = |retired| garbage.push(Garbage::Directory(retired));
-        self.table.wait_for(guard, frozen, |segment| self.entries_of(segment), retire);
+        self.table.wait_for(guard, frozen, self, retire);
     }
 
     /// Makes a segment smaller that has few entries left, if there is memory for that.
@@ -380,25 +381,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         garbage: &mut Vec<Garbage<V>>,
     ) {
         let retire = |retired| garbage.push(Garbage::Directory(retired));
-        self.table.make_smaller(guard, large, |segment| self.entries_of(segment), retire);
-    }
-
-    /// All entries of a segment. A slot does not tell the whole hash of its key: the records are read again.
-    fn entries_of(&self, segment: &Segment) -> impl Iterator<Item = (u64, Number)> {
-        let numbers = || {
-            let buckets = (0..segment.buckets()).map(|at| segment.bucket(at));
-            buckets.flat_map(Self::numbers_in)
-        };
-        // Of longer keys these are most of the first line.
-        let ask = |number| self.record(number).ask_key(16);
-        let mut ahead = numbers();
-        ahead.by_ref().take(AHEAD).for_each(ask);
-        numbers().enumerate().map(move |(at, number)| {
-            if at % AHEAD == 0 {
-                ahead.by_ref().take(AHEAD).for_each(ask);
-            }
-            (self.hash(self.record(number).key()), number)
-        })
+        self.table.make_smaller(guard, large, self, retire);
     }
 
     /// The numbers in a bucket, if nobody is writing.
@@ -409,6 +392,29 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
             taken &= taken.wrapping_sub(1);
             (slot < SLOTS).then(|| bucket.number(slot))
         })
+    }
+}
+
+impl<V: ?Sized + Stored> Entries<Bucket> for OrderedMap<V> {
+    /// A slot does not tell the whole hash of its key: the records are read again.
+    #[inline]
+    fn each(&self, of: &Segment, mut each: impl FnMut(u64, Number) -> bool) {
+        // Of longer keys these are most of the first line.
+        let ask = |number| self.record(number).ask_key(16);
+        let mut ahead = (0..of.buckets()).flat_map(|at| Self::numbers_in(of.bucket(at)));
+        ahead.by_ref().take(AHEAD).for_each(ask);
+        let mut entries = 0_usize;
+        for at in 0..of.buckets() {
+            for number in Self::numbers_in(of.bucket(at)) {
+                if entries.is_multiple_of(AHEAD) {
+                    ahead.by_ref().take(AHEAD).for_each(ask);
+                }
+                entries += 1;
+                if !each(self.hash(self.record(number).key()), number) {
+                    return;
+                }
+            }
+        }
     }
 }
 

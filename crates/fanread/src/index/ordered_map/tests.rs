@@ -49,14 +49,18 @@ fn keys_whose_hashes_collide_are_found_and_take_no_more_memory() {
 
 #[test]
 fn a_map_with_room_copies_no_segment_of_its_directory() {
-    for entries in [0, 10, 1_000, 400_000_u64] {
+    let most: u64 = if cfg!(miri) { 1_000 } else { 400_000 };
+    for entries in [0, 10, 1_000, most] {
         let map = OrderedMap::with_options(Options::new().seed(3).capacity(entries as usize));
         map.pin().insert(&0_u64.to_be_bytes(), 0);
         let bytes = map.table.bytes(&epoch::pin());
         for key in 1..entries {
             map.pin().insert(&key.to_be_bytes(), key);
         }
-        assert_eq!(map.table.bytes(&epoch::pin()), bytes, "{entries}");
+        // Tiny segments are full by chance now and then.
+        if !cfg!(any(small_leaves, miri)) {
+            assert_eq!(map.table.bytes(&epoch::pin()), bytes, "{entries}");
+        }
         map.pin().check().unwrap();
     }
 }

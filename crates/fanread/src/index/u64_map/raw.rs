@@ -139,6 +139,12 @@ unsafe impl directory::Bucket for Bucket {
         self.set_word(slot, spelling.word(hash) & spelling.mask | passers);
     }
 
+    #[inline(always)]
+    fn fill_first(&self, slot: usize, hash: u64, spelling: Spelling, value: Word) {
+        self.set_value(slot, value);
+        self.set_word(slot, spelling.word(hash) & spelling.mask);
+    }
+
     fn empty(&self, slot: usize, gone: bool, spelling: Spelling) {
         let passers = self.word(slot) & !spelling.mask;
         self.set_word(slot, if gone { GONE | passers } else { FREE });

@@ -2,7 +2,7 @@
 
 use super::U64Map;
 use super::raw::Garbage;
-use super::table::Segment;
+use super::table::{Segment, Told};
 use crate::mem::AllocError;
 use crate::sync::backoff::Backoff;
 use crate::sync::epoch::Guard;
@@ -46,7 +46,7 @@ impl<V> U64Map<V> {
     ) -> Result<(), AllocError> {
         self.add_shards(full.0);
         let retire = |retired| garbage.push(Garbage::Table(retired));
-        self.table.make_room(guard, full, Segment::entries, retire)
+        self.table.make_room(guard, full, &Told, retire)
     }
 
     /// Waits for who copies a segment, or copies another one.
@@ -58,7 +58,7 @@ impl<V> U64Map<V> {
         garbage: &mut Vec<Garbage<V>>,
     ) {
         let retire = |retired| garbage.push(Garbage::Table(retired));
-        self.table.wait_for(guard, frozen, Segment::entries, retire);
+        self.table.wait_for(guard, frozen, &Told, retire);
     }
 
     /// Makes a segment smaller that has few entries left, if there is memory for that.
@@ -69,6 +69,6 @@ impl<V> U64Map<V> {
         garbage: &mut Vec<Garbage<V>>,
     ) {
         let retire = |retired| garbage.push(Garbage::Table(retired));
-        self.table.make_smaller(guard, large, Segment::entries, retire);
+        self.table.make_smaller(guard, large, &Told, retire);
     }
 }

@@ -231,13 +231,38 @@ impl Segment {
     /// All entries, if nobody is writing.
     pub(super) fn entries(&self) -> impl Iterator<Item = (u64, Word)> {
         let places = self.geometry.places();
-        (0..self.buckets()).flat_map(move |at| {
-            let (bucket, mask) = (self.bucket(at), self.spelling(at).mask);
-            let absent = bucket.matches(FREE, Spelling::WHOLE) | bucket.matches(GONE, mask);
-            let slots = (0..SLOTS).filter(move |slot| absent >> slot & 1 == 0);
-            let hash = self.geometry.hashes::<Bucket>(at, places);
-            slots.map(move |slot| (hash(bucket.word(slot)), bucket.value(slot)))
+        (0..self.buckets()).flat_map(move |at| self.entries_in(at, places))
+    }
+
+    /// Those of a bucket.
+    #[inline(always)]
+    fn entries_in(&self, at: usize, places: u64) -> impl Iterator<Item = (u64, Word)> {
+        let (bucket, mask) = (self.bucket(at), self.spelling(at).mask);
+        let absent = bucket.matches(FREE, Spelling::WHOLE) | bucket.matches(GONE, mask);
+        let hash = self.geometry.hashes::<Bucket>(at, places);
+        let mut left = !absent & ((1 << SLOTS) - 1);
+        core::iter::from_fn(move || {
+            let slot = left.trailing_zeros() as usize;
+            left &= left.wrapping_sub(1);
+            (slot < SLOTS).then(|| (hash(bucket.word(slot)), bucket.value(slot)))
         })
+    }
+}
+
+/// Words and places of entries tell their hashes.
+pub(super) struct Told;
+
+impl directory::Entries<Bucket> for Told {
+    #[inline(always)]
+    fn each(&self, of: &Segment, mut each: impl FnMut(u64, Word) -> bool) {
+        let places = of.geometry.places();
+        for at in 0..of.buckets() {
+            for (hash, value) in of.entries_in(at, places) {
+                if !each(hash, value) {
+                    return;
+                }
+            }
+        }
     }
 }
 

@@ -86,14 +86,18 @@ mod room {
 
     #[test]
     fn a_map_with_room_copies_no_segment() {
-        for entries in [0, 10, 1_000, 300_000_u64] {
+        let most = if cfg!(miri) { 1_000 } else { 300_000 };
+        for entries in [0, 10, 1_000, most] {
             let map = U64Map::with_options(Options::new().seed(3).capacity(entries as usize));
             map.pin().insert(0, 0);
             let bytes = map.table.bytes(&epoch::pin());
             for key in 1..entries {
                 map.pin().insert(key, key);
             }
-            assert_eq!(map.table.bytes(&epoch::pin()), bytes, "{entries}");
+            // Tiny segments are full by chance now and then.
+            if !cfg!(any(small_leaves, miri)) {
+                assert_eq!(map.table.bytes(&epoch::pin()), bytes, "{entries}");
+            }
             map.pin().check().unwrap();
             // It goes on to grow, and shrinks.
             for key in entries..entries + entries / 2 {
@@ -107,6 +111,23 @@ mod room {
             let (_, left) = map.table.bytes(&epoch::pin());
             assert!(entries < 1_000 || left < bytes.1 / 2, "{left} of {bytes:?}");
             map.pin().check().unwrap();
+        }
+    }
+
+    #[test]
+    fn threads_that_make_the_first_segments_make_them_once() {
+        for round in 0..if cfg!(miri) { 2 } else { 200 } {
+            let map = U64Map::with_options(Options::new().capacity(1_000 << (round % 8)));
+            std::thread::scope(|scope| {
+                for thread in 0..4 {
+                    let map = &map;
+                    scope.spawn(move || {
+                        (0..50).for_each(|n| drop(map.pin().insert(4 * n + thread, n)))
+                    });
+                }
+            });
+            map.pin().check().unwrap();
+            assert_eq!(map.len(), 200);
         }
     }
 }
