@@ -161,13 +161,12 @@ impl<B: Bucket> Directory<B> {
     ) -> Result<Vec<Segment<B>>, AllocError> {
         loop {
             let new = self.segments(sizes.iter().copied())?;
-            match fill(new, old, entries) {
-                Ok(new) => return Ok(new),
-                Err((new, full)) => {
-                    self.discard(new);
-                    sizes[full] = sizes[full].widened::<B>();
-                }
-            }
+            let mut new: Vec<_> = new.into_iter().map(Filling::new).collect();
+            let filled = fill(&mut new, old, entries);
+            let new = new.into_iter().map(Filling::done).collect();
+            let Err(full) = filled else { return Ok(new) };
+            self.discard(new);
+            sizes[full] = sizes[full].widened::<B>();
         }
     }
 }
@@ -176,25 +175,20 @@ impl<B: Bucket> Directory<B> {
 ///
 /// # Errors
 ///
-/// The segments, and which of them has no room.
+/// Which of them has no room.
 fn fill<B: Bucket>(
-    new: Vec<Segment<B>>,
+    new: &mut [Filling<B>],
     old: &Segment<B>,
     entries: &impl Entries<B>,
-) -> Result<Vec<Segment<B>>, (Vec<Segment<B>>, usize)> {
-    let first = new[0].geometry.part;
-    let mut new: Vec<_> = new.into_iter().map(Filling::new).collect();
-    let mut full = None;
+) -> Result<(), usize> {
+    let first = new[0].part();
+    let mut filled = Ok(());
     entries.each(old, |hash, entry| {
         let of = usize::from(!first.has(hash));
-        let added = new[of].add((hash, entry));
-        if !added {
-            full = Some(of);
+        if !new[of].add((hash, entry)) {
+            filled = Err(of);
         }
-        added
+        filled.is_ok()
     });
-    match full {
-        None => Ok(new.into_iter().map(Filling::done).collect()),
-        Some(full) => Err((new.into_iter().map(Filling::given_up).collect(), full)),
-    }
+    filled
 }

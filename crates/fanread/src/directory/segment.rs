@@ -1,6 +1,6 @@
 //! A segment: its buckets, the locks of its writers, and where an entry is or could be.
 
-use super::layout::{BLOCK_BUCKETS, Geometry, SMALL, Spelling};
+use super::layout::{BLOCK_BUCKETS, Geometry, Part, SMALL, Spelling};
 use super::raw::{Blocks, Bucket, Memory};
 use crate::arch::{prefetch, prefetch_many};
 use crate::mem::AllocError;
@@ -346,13 +346,14 @@ pub(super) struct Filling<B: Bucket> {
 
 impl<B: Bucket> Filling<B> {
     /// One without entries.
-    ///
-    /// # Errors
-    ///
-    /// If there is no memory.
     pub(super) fn new(segment: Segment<B>) -> Self {
         let taken = vec![0; segment.buckets()];
         Self { segment, taken }
+    }
+
+    /// The hashes of the segment.
+    pub(super) fn part(&self) -> Part {
+        self.segment.geometry.part
     }
 
     /// Adds an entry; tells whether there was room.
@@ -391,11 +392,6 @@ impl<B: Bucket> Filling<B> {
     pub(super) fn done(self) -> Segment<B> {
         // Relaxed: published with the segment.
         self.segment.counts.store(self.segment.counted_again(), Relaxed);
-        self.segment
-    }
-
-    /// The segment as it was.
-    pub(super) fn given_up(self) -> Segment<B> {
         self.segment
     }
 }

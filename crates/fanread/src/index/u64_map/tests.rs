@@ -122,7 +122,9 @@ mod room {
                 for thread in 0..4 {
                     let map = &map;
                     scope.spawn(move || {
-                        (0..50).for_each(|n| drop(map.pin().insert(4 * n + thread, n)))
+                        for n in 0..50 {
+                            assert!(map.pin().insert(4 * n + thread, n).is_none());
+                        }
                     });
                 }
             });
