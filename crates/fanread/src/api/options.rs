@@ -32,8 +32,8 @@ impl Options {
         self
     }
 
-    /// Has room made for so many entries by the first insertion, so that no later one up to that number waits for a copy of a
-    /// part of a hash directory.
+    /// Has room made for so many entries by the first insertion, so that later ones, up to that number, copy no part of a hash
+    /// directory, or by bad luck one of many.
     ///
     /// [`U64Map`](crate::U64Map) and [`OrderedMap`](crate::OrderedMap) have such directories; other maps take no notice. Memory
     /// is reserved, not touched, but counted by `memory_usage`: some 22 bytes an entry of a `U64Map`, 7 of an `OrderedMap`. It is

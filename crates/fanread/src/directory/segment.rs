@@ -339,8 +339,8 @@ impl<B: Bucket> Segment<B> {
 #[derive(Debug)]
 pub(super) struct Filling<B: Bucket> {
     segment: Segment<B>,
-    /// How many slots of each bucket are taken, the first ones. The buckets themselves are only written to: to ask one whose slot was
-    /// just filled for its free ones waits until all of its words have come to the cache.
+    /// How many slots of each bucket are taken, the first ones. Free slots are not looked for: a load of sixteen bytes, of which eight
+    /// were just stored, waits until those have come to the cache.
     taken: Vec<u8>,
 }
 
