@@ -38,7 +38,8 @@ impl Options {
     /// [`U64Map`](crate::U64Map) and [`OrderedMap`](crate::OrderedMap) have such directories; other maps take no notice. Memory
     /// is reserved, not touched, but counted by `memory_usage`: some 22 bytes an entry of a `U64Map`, 7 of an `OrderedMap`. It is
     /// not a limit: a map of more entries grows. It is no promise either: parts that removals find less than an eighth full
-    /// become smaller. If there is not so much memory, the first insertion fails.
+    /// become smaller. If there is not so much memory, the first insertion fails. With the feature
+    /// `global-alloc` the allocator is asked for all of it.
     #[must_use]
     pub fn capacity(mut self, entries: usize) -> Self {
         self.capacity = entries;

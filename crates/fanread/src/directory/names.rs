@@ -1,4 +1,4 @@
-//! Which segment has a hash.
+//! Which segment has a hash, and which segments a map begins with.
 
 use super::layout::Part;
 use super::raw::{Bucket, Table};
@@ -138,6 +138,12 @@ impl<B: Bucket> Names<B> {
     }
 }
 
+/// One of those that stand together for each segment.
+fn once_each<B: Bucket>(names: &[Shared<Segment<B>>]) -> impl Iterator<Item = &Shared<Segment<B>>> {
+    let is_first = move |at: &usize| *at == 0 || !names[*at].is_same(&names[*at - 1]);
+    (0..names.len()).filter(is_first).map(move |at| &names[at])
+}
+
 #[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::super::raw::tests::Four;
@@ -157,10 +163,4 @@ mod tests {
             assert!(count == 1 << MOST_BITS || limit >= expected);
         }
     }
-}
-
-/// One of those that stand together for each segment.
-fn once_each<B: Bucket>(names: &[Shared<Segment<B>>]) -> impl Iterator<Item = &Shared<Segment<B>>> {
-    let is_first = move |at: &usize| *at == 0 || !names[*at].is_same(&names[*at - 1]);
-    (0..names.len()).filter(is_first).map(move |at| &names[at])
 }

@@ -1,4 +1,4 @@
-//! A segment: its buckets, the locks of its writers, and where an entry is or could be.
+//! A segment: its buckets, the locks of its writers, and where an entry is or could be; and one that is being filled.
 
 use super::layout::{BLOCK_BUCKETS, Geometry, Part, SMALL, Spelling};
 use super::raw::{Blocks, Bucket, Memory};

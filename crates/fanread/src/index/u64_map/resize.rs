@@ -1,4 +1,4 @@
-//! Segments that grow, are split, and shrink; see `directory`.
+//! The first segments, and those that grow, are split, and shrink; see `directory`.
 
 use super::U64Map;
 use super::raw::Garbage;
