@@ -126,7 +126,7 @@ impl<M: Medium> Map<M> {
         };
         let blocks = [left, right];
         {
-            // Nobody waits for these: who comes here by an old hint goes on.
+            // N7: who holds one of these came by an old hint, and goes on.
             let mut new: Vec<_> = blocks
                 .into_iter()
                 .filter(|b| *b != block)
@@ -295,19 +295,24 @@ impl<M: Medium> Map<M> {
         let halves = parent.halves();
         let blocks = halves.map(|half| self.hints.get(half.first()));
         let shadows = blocks.map(|block| self.shadows.get(block));
-        let are_named = || (0..2).all(|half| shadows[half].name() == halves[half]);
-        if blocks[0] == blocks[1] || !are_named() {
+        let is_named = |half: usize| shadows[half].name() == halves[half];
+        if blocks[0] == blocks[1] || !is_named(0) || !is_named(1) {
             return;
         }
         if blocks.iter().map(|block| self.live(*block)).sum::<u64>() * SPARSE > slots {
             return;
         }
-        // The left one first, as all who lock two segments.
-        let mut left = Stripe::lock(shadows[0], Stripes::ALL);
-        let mut right = Stripe::lock(shadows[1], Stripes::ALL);
-        if !are_named() {
+        // N7: one that is free by now is left at once, since a split may wait for it that has the other one.
+        let lower = usize::from(blocks[1] < blocks[0]);
+        let first = Stripe::lock(shadows[lower], Stripes::ALL);
+        if !is_named(lower) {
             return;
         }
+        let second = Stripe::lock(shadows[1 - lower], Stripes::ALL);
+        if !is_named(1 - lower) {
+            return;
+        }
+        let mut held = [first, second];
         // Without memory for a plan they stay two.
         let Ok(mut draft) = self.draft(parent) else { return };
         for entry in self.entries(blocks[0], halves[0]) {
@@ -344,16 +349,14 @@ impl<M: Medium> Map<M> {
             self.point(&mut structure, halves[1], blocks[0], parent.depth());
             structure.segments[parent.depth() as usize + 1] -= 2;
             structure.segments[parent.depth() as usize] += 1;
-            left.begin_change();
-            right.begin_change();
+            held.iter_mut().for_each(Stripe::begin_change);
             shadows[1].set_name(Name::NONE);
             self.publish(blocks[0], &draft);
             self.hints.set(parent, blocks[0]);
-            right.end_change();
-            left.end_change();
+            held.iter_mut().for_each(Stripe::end_change);
             self.make_shallower(&mut structure);
         }
-        drop((left, right));
+        drop(held);
         self.release(blocks[1], 1);
     }
 }

@@ -20,6 +20,8 @@
 //!   each more would keep a processor from asking for the lines of the next call while it waits for those of this one.
 //! * **N6** Whoever brings or takes an entry of a bucket, or sets the bucket's bit of `away`, has the stripe of that bucket locked,
 //!   wherever the entry is. So who holds only that one and finds neither the hash nor the bit may put the entry into the bucket.
+//! * **N7** Who waits for a block while he holds one, waits for a free one that he took (a split), or holds one that has a name and waits
+//!   for one of a higher number (a merge). Who else holds a free block waits for nobody. So nobody waits in a circle.
 
 use core::iter;
 use std::sync::OnceLock;

@@ -15,8 +15,8 @@ pub(super) fn schedules(of: &str, scene: impl Fn() + Send + Sync + Clone + 'stat
         let mut config = Config::new();
         // Maps have their arrays of chunks in them, and these are moved.
         config.stack_size = 1 << 18;
-        // States of crashes are opened in the scene too.
-        config.max_steps = MaxSteps::None;
+        // Some ten times as many as the longest takes, which opens states of crashes too: whoever waits for ever fails.
+        config.max_steps = MaxSteps::FailAfter(1_000_000);
         config
     };
     Runner::new(scheduler::RandomScheduler::new(count), config()).run(scene.clone());
@@ -128,6 +128,45 @@ fn shuttle_readers_and_writers_beside_a_merge() {
         map.check().unwrap();
         assert_eq!(contents(&map).len(), 3);
     });
+}
+
+/// A thread that joins two segments has looked at both and is to lock the one of them, when the other thread splits this one and then its neighbour, for
+/// whose halves it takes the block that has just become free.
+#[test]
+fn shuttle_a_merge_and_a_split_do_not_wait_for_each_other() {
+    for halves in [[0, 1], [1, 0]] {
+        schedules("cceh", move || {
+            let options = tiny(SplitPolicy::CopyOnWrite, 1);
+            let options =
+                CcehOptions { geometry: Geometry { bits: 3, ..options.geometry }, ..options };
+            let map = Map::create(Mapped::memory(false).unwrap(), options).unwrap();
+            // Of the halves of those that begin with 1: the first bucket of the left one and the second of the right one become full.
+            let key = |half: u64, n: u64, bucket: u64| {
+                map.spelling.key(1 << 63 | half << 62 | n << 59 | bucket)
+            };
+            let of_half = |half: u64| (0..4).map(move |n| (half, n, half));
+            let insert = |(half, n, bucket)| {
+                assert_eq!(map.insert(key(half, n, bucket), 1).unwrap(), None);
+            };
+            of_half(0).chain(of_half(1)).for_each(insert);
+            // One more that splits them, and one that keeps the halves from being joined until it goes.
+            insert((1, 4, 0));
+            insert((0, 4, 2));
+            assert_eq!(map.remove(key(1, 4, 0)), Some(1));
+            assert_eq!(map.structure.lock().segments[..4], [0, 1, 2, 0]);
+            let last = key(0, 4, 2);
+            let more = halves.map(|half| key(half, 5, half));
+            let map = Arc::new(map);
+            let remover = {
+                let map = map.clone();
+                shuttle::thread::spawn(move || assert_eq!(map.remove(last), Some(1)))
+            };
+            more.into_iter().for_each(|key| assert_eq!(map.insert(key, 2).unwrap(), None));
+            remover.join().unwrap();
+            map.check().unwrap();
+            assert_eq!(contents(&map).len(), 10);
+        });
+    }
 }
 
 /// Keys of a bucket whose second place is in another stripe: an insertion that finds room at home takes one lock, one that does not
