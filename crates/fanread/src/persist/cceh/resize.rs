@@ -127,14 +127,9 @@ impl<M: Medium> Map<M> {
         let blocks = [left, right];
         {
             // N7: who holds one of these came by an old hint, and goes on.
-            let mut new: Vec<_> = blocks
-                .into_iter()
-                .filter(|b| *b != block)
-                .collect::<Vec<_>>()
-                .into_iter()
-                .map(|b| Stripe::lock(self.shadows.get(b), Stripes::ALL))
-                .collect();
-            new.iter_mut().for_each(Stripe::begin_change);
+            let mut new = blocks
+                .map(|at| (at != block).then(|| Stripe::lock(self.shadows.get(at), Stripes::ALL)));
+            new.iter_mut().flatten().for_each(Stripe::begin_change);
             for (at, draft) in blocks.into_iter().zip(&drafts).filter(|(at, _)| *at != block) {
                 self.write_draft(at, draft);
             }
@@ -163,7 +158,7 @@ impl<M: Medium> Map<M> {
                 }
                 old.end_change();
             }
-            new.iter_mut().for_each(Stripe::end_change);
+            new.iter_mut().flatten().for_each(Stripe::end_change);
             drop(new);
             if let Err(error) = fits {
                 release(&blocks);
