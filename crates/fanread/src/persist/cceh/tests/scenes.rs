@@ -15,7 +15,7 @@ pub(super) fn schedules(of: &str, scene: impl Fn() + Send + Sync + Clone + 'stat
         let mut config = Config::new();
         // Maps have their arrays of chunks in them, and these are moved.
         config.stack_size = 1 << 18;
-        // Some ten times as many as the longest takes, which opens states of crashes too: whoever waits for ever fails.
+        // No scene takes as many, though some open states of crashes; who waits for ever does, and fails.
         config.max_steps = MaxSteps::FailAfter(1_000_000);
         config
     };
@@ -130,8 +130,8 @@ fn shuttle_readers_and_writers_beside_a_merge() {
     });
 }
 
-/// A thread that joins two segments has looked at both and is to lock the one of them, when the other thread splits this one and then its neighbour, for
-/// whose halves it takes the block that has just become free.
+/// A thread that joins two segments has looked at both and is about to lock one, when another thread splits this one and then its
+/// neighbour, for whose halves it takes the block that has just become free.
 #[test]
 fn shuttle_a_merge_and_a_split_do_not_wait_for_each_other() {
     for halves in [[0, 1], [1, 0]] {
