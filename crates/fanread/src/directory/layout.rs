@@ -1,5 +1,7 @@
 //! Which buckets of a segment a hash may be in, and how large segments are.
 
+use core::ops::Range;
+
 use super::raw::Bucket;
 use super::segment::counted_step;
 use crate::hash::mix::stream;
@@ -191,6 +193,19 @@ impl Geometry {
         self.homes as usize
     }
 
+    /// The buckets all of whose hashes are of a part, this one or half of it, and those that may have some.
+    pub(super) fn buckets_of(self, part: Part) -> (Range<usize>, [Range<usize>; 2]) {
+        let (homes, window) = (self.homes as usize, self.window as usize);
+        if part == self.part {
+            return (0..homes, [0..0, 0..0]);
+        }
+        // An entry is behind its home, so both halves are where they meet, and at the beginning, where windows of the last homes go on.
+        let lower = window.min(homes / 2)..homes / 2;
+        let upper = (homes.div_ceil(2) + window).min(homes)..homes;
+        let both = [0..lower.start, lower.end..upper.start];
+        (if part.first == self.part.first { lower } else { upper }, both)
+    }
+
     /// How many slots may be taken before the segment grows.
     #[inline(always)]
     pub(super) fn limit<B: Bucket>(self) -> usize {
@@ -244,22 +259,21 @@ impl Geometry {
     pub(crate) fn hashes<B: Bucket>(self, bucket: usize, places: u64) -> impl Fn(u64) -> u64 {
         let (filler, is_whole) = (self.spelling::<B>(bucket).filler, !self.tells());
         let bits = self.part.bits;
-        // Of the 32 bits that tell the home, the lower ones are known, and the rest follows from which homes there can be.
-        let known = !0_u64 >> 32 >> B::SPARE_BITS.saturating_sub(bits);
+        // Behind the part's own bits a word lacks some. They follow from which homes there can be: of all hashes of the part that end
+        // as the word does, it is the first behind `start`.
+        let known = !0_u64 >> B::SPARE_BITS.saturating_sub(bits);
         let homes = u64::from(self.homes);
         let first_home = (bucket as u64 + 1).wrapping_sub(u64::from(self.window));
         let first_home =
             if first_home < homes { first_home } else { first_home.wrapping_add(homes) };
-        // Where the first home begins, or one before that: there is a home's width to spare.
-        let start = ((u128::from(first_home) * u128::from(places)) >> 31) as u64;
+        // Where the first home begins, or a little before that: there is a home's width to spare.
+        let start = (first_home * places) << 1;
         move |word| {
             if is_whole {
                 return word ^ filler;
             }
-            let low = word & !0 >> B::SPARE_BITS;
-            let behind = (low << bits >> 32).wrapping_sub(start) & known;
-            let place = (start + behind) << 32 >> bits;
-            self.part.first | place | low & !0 >> bits
+            let behind = (word << bits).wrapping_sub(start) & known;
+            self.part.first | start.wrapping_add(behind) >> bits
         }
     }
 }
@@ -336,6 +350,27 @@ mod tests {
                     let hash = geometry.part.first | hash & end;
                     let mut window = geometry.window(geometry.home(hash));
                     assert!(window.all(|at| at != bucket), "{geometry:?} {bucket}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_copy_of_a_part_meets_each_bucket_that_may_have_some_of_it_once() {
+        for (geometry, mut rng) in some() {
+            let (all, none) = geometry.buckets_of(geometry.part);
+            assert!(all == (0..geometry.buckets()) && none.iter().all(Range::is_empty));
+            for part in geometry.part.halves() {
+                let (own, both) = geometry.buckets_of(part);
+                let mut met = vec![0; geometry.buckets()];
+                both.iter().cloned().chain([own.clone()]).flatten().for_each(|at| met[at] += 1);
+                assert!(met.iter().all(|times| *times <= 1), "{geometry:?}");
+                for hash in hashes(geometry, &mut rng) {
+                    for bucket in geometry.window(geometry.home(hash)) {
+                        let is_met =
+                            if part.has(hash) { met[bucket] == 1 } else { !own.contains(&bucket) };
+                        assert!(is_met, "{geometry:?} {hash:x} {bucket}");
+                    }
                 }
             }
         }

@@ -19,10 +19,16 @@ use crate::sync::shared::{Owned, Shared};
 
 /// Who knows the hashes of entries.
 pub(crate) trait Entries<B: Bucket> {
-    /// Goes through all entries of a segment to which nobody writes, as long as `each` returns true.
+    /// Goes through all entries of some buckets of a segment to which nobody writes, as long as `each` returns true; tells whether it
+    /// always did.
     ///
     /// Not an iterator: this is one loop in another, and as such it is compiled.
-    fn each(&self, of: &Segment<B>, each: impl FnMut(u64, B::Entry) -> bool);
+    fn each(
+        &self,
+        of: &Segment<B>,
+        buckets: Range<usize>,
+        each: impl FnMut(u64, B::Entry) -> bool,
+    ) -> bool;
 }
 
 impl<B: Bucket> Directory<B> {
@@ -162,33 +168,11 @@ impl<B: Bucket> Directory<B> {
         loop {
             let new = self.segments(sizes.iter().copied())?;
             let mut new: Vec<_> = new.into_iter().map(Filling::new).collect();
-            let filled = fill(&mut new, old, entries);
+            let full = new.iter_mut().position(|new| !new.add_all(old, entries));
             let new = new.into_iter().map(Filling::done).collect();
-            let Err(full) = filled else { return Ok(new) };
+            let Some(full) = full else { return Ok(new) };
             self.discard(new);
             sizes[full] = sizes[full].widened::<B>();
         }
     }
-}
-
-/// Puts all entries of a segment into another one, or two, that nobody else knows.
-///
-/// # Errors
-///
-/// Which of them has no room.
-fn fill<B: Bucket>(
-    new: &mut [Filling<B>],
-    old: &Segment<B>,
-    entries: &impl Entries<B>,
-) -> Result<(), usize> {
-    let first = new[0].part();
-    let mut filled = Ok(());
-    entries.each(old, |hash, entry| {
-        let of = usize::from(!first.has(hash));
-        if !new[of].add((hash, entry)) {
-            filled = Err(of);
-        }
-        filled.is_ok()
-    });
-    filled
 }

@@ -1,7 +1,8 @@
 //! A segment: its buckets, the locks of its writers, and where an entry is or could be; and one that is being filled.
 
-use super::layout::{BLOCK_BUCKETS, Geometry, Part, SMALL, Spelling};
+use super::layout::{BLOCK_BUCKETS, Geometry, SMALL, Spelling};
 use super::raw::{Blocks, Bucket, Memory};
+use super::resize::Entries;
 use crate::arch::{prefetch, prefetch_many};
 use crate::mem::AllocError;
 use crate::sync::freeze::Frost;
@@ -235,8 +236,10 @@ impl<B: Bucket> Segment<B> {
     /// Tells the buckets from a hash's home up to another that its entry went past them.
     #[inline(never)]
     fn pass(&self, hash: u64, home: usize, up_to: usize) {
-        let passed = self.geometry.window(home).take_while(|at| *at != up_to);
-        passed.for_each(|at| self.bucket(at).pass(hash, self.geometry.spelling::<B>(at)));
+        // The compiler knows of a copy that it does not change while buckets are written.
+        let geometry = self.geometry;
+        let passed = geometry.window(home).take_while(|at| *at != up_to);
+        passed.for_each(|at| self.bucket(at).pass(hash, geometry.spelling::<B>(at)));
     }
 
     /// Takes the entry out of a slot. The caller holds the window.
@@ -351,41 +354,39 @@ impl<B: Bucket> Filling<B> {
         Self { segment, taken }
     }
 
-    /// The hashes of the segment.
-    pub(super) fn part(&self) -> Part {
-        self.segment.geometry.part
+    /// Adds all entries of another segment that are of this one's part; tells whether there was room.
+    pub(super) fn add_all(&mut self, old: &Segment<B>, entries: &impl Entries<B>) -> bool {
+        let (own, both) = old.geometry.buckets_of(self.segment.geometry.part);
+        let is_filled = if self.segment.geometry.tells() {
+            entries.each(old, own, self.adding::<true, true>())
+        } else {
+            entries.each(old, own, self.adding::<false, true>())
+        };
+        is_filled
+            && both.into_iter().all(|some| entries.each(old, some, self.adding::<false, false>()))
     }
 
-    /// Adds an entry; tells whether there was room.
+    /// What adds an entry, and tells whether there was room. Compiled for a geometry that is `TOLD`, or any, and for entries that are
+    /// `ALL` of this segment's part, or of which others are left out.
     #[inline(always)]
-    pub(super) fn add(&mut self, entry: (u64, B::Entry)) -> bool {
-        let home = self.segment.geometry.home(entry.0);
-        if usize::from(self.taken[home]) == B::SLOTS {
-            return self.add_behind(entry, home);
-        }
-        self.set(home, entry);
-        true
-    }
-
-    /// The same for an entry whose home is full.
-    #[inline(never)]
-    fn add_behind(&mut self, entry: (u64, B::Entry), home: usize) -> bool {
-        for at in self.segment.geometry.window(home) {
-            if usize::from(self.taken[at]) < B::SLOTS {
-                self.set(at, entry);
+    fn adding<const TOLD: bool, const ALL: bool>(&mut self) -> impl FnMut(u64, B::Entry) -> bool {
+        // The compiler knows of a copy that it does not change while entries are written.
+        let (segment, geometry) = (&self.segment, self.segment.geometry);
+        let taken = &mut *self.taken;
+        move |hash, entry| {
+            if !ALL && !geometry.part.has(hash) {
                 return true;
             }
-            self.segment.bucket(at).pass(entry.0, self.segment.geometry.spelling::<B>(at));
+            let home = geometry.home(hash);
+            let slot = usize::from(taken[home]);
+            if slot >= B::SLOTS {
+                return add_behind(segment, taken, (hash, entry), home);
+            }
+            taken[home] = slot as u8 + 1;
+            let spelling = if TOLD { Spelling::told::<B>() } else { geometry.spelling::<B>(home) };
+            segment.bucket(home).fill_first(slot, hash, spelling, entry);
+            true
         }
-        false
-    }
-
-    #[inline(always)]
-    fn set(&mut self, at: usize, (hash, entry): (u64, B::Entry)) {
-        let slot = usize::from(self.taken[at]);
-        self.taken[at] += 1;
-        let spelling = self.segment.geometry.spelling::<B>(at);
-        self.segment.bucket(at).fill_first(slot, hash, spelling, entry);
     }
 
     /// The segment with the entries that were added.
@@ -394,4 +395,25 @@ impl<B: Bucket> Filling<B> {
         self.segment.counts.store(self.segment.counted_again(), Relaxed);
         self.segment
     }
+}
+
+/// Adds an entry whose home is full.
+#[inline(never)]
+fn add_behind<B: Bucket>(
+    segment: &Segment<B>,
+    taken: &mut [u8],
+    entry: (u64, B::Entry),
+    home: usize,
+) -> bool {
+    for at in segment.geometry.window(home) {
+        let spelling = segment.geometry.spelling::<B>(at);
+        let slot = usize::from(taken[at]);
+        if slot < B::SLOTS {
+            taken[at] += 1;
+            segment.bucket(at).fill_first(slot, entry.0, spelling, entry.1);
+            return true;
+        }
+        segment.bucket(at).pass(entry.0, spelling);
+    }
+    false
 }

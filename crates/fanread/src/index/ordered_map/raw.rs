@@ -70,6 +70,7 @@ unsafe impl directory::Bucket for Bucket {
         self.set_tag(slot, if gone { GONE } else { FREE });
     }
 
+    #[inline(always)]
     fn pass(&self, hash: u64, _: Spelling) {
         let now = self.tags[1].load(Relaxed);
         // ORDER: Release, pairs with `is_passed` and `tagged`.

@@ -4,6 +4,8 @@
 //! stay in it, and what they find there is as true as ever, since each record says by itself whether it is an entry. Numbers of
 //! records that are *unnamed* are left out, and so their memory comes back.
 
+use core::ops::Range;
+
 use super::bucket::Bucket;
 use super::layout::{MERGE_AT, MOST_SORTED, SLOTS, Shape};
 use super::raw::{Garbage, Leaf, Memory, Number, Stored};
@@ -398,23 +400,29 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
 impl<V: ?Sized + Stored> Entries<Bucket> for OrderedMap<V> {
     /// A slot does not tell the whole hash of its key: the records are read again.
     #[inline]
-    fn each(&self, of: &Segment, mut each: impl FnMut(u64, Number) -> bool) {
+    fn each(
+        &self,
+        of: &Segment,
+        buckets: Range<usize>,
+        mut each: impl FnMut(u64, Number) -> bool,
+    ) -> bool {
         // Of longer keys these are most of the first line.
         let ask = |number| self.record(number).ask_key(16);
-        let mut ahead = (0..of.buckets()).flat_map(|at| Self::numbers_in(of.bucket(at)));
+        let mut ahead = buckets.clone().flat_map(|at| Self::numbers_in(of.bucket(at)));
         ahead.by_ref().take(AHEAD).for_each(ask);
         let mut entries = 0_usize;
-        for at in 0..of.buckets() {
+        for at in buckets {
             for number in Self::numbers_in(of.bucket(at)) {
                 if entries.is_multiple_of(AHEAD) {
                     ahead.by_ref().take(AHEAD).for_each(ask);
                 }
                 entries += 1;
                 if !each(self.hash(self.record(number).key()), number) {
-                    return;
+                    return false;
                 }
             }
         }
+        true
     }
 }
 

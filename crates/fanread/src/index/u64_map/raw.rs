@@ -150,6 +150,7 @@ unsafe impl directory::Bucket for Bucket {
         self.set_word(slot, if gone { GONE | passers } else { FREE });
     }
 
+    #[inline(always)]
     fn pass(&self, hash: u64, spelling: Spelling) {
         let (slot, bit) = passer(hash);
         self.set_word(slot, self.word(slot) | 1 << bit & !spelling.mask);

@@ -1,5 +1,8 @@
 //! What the table's segments can be asked, by one or by many at a time.
 
+use core::ops::Range;
+use core::ptr;
+
 use super::layout::{FREE, GONE, SLOTS};
 use super::raw::Bucket;
 use crate::arch::prefetch;
@@ -252,17 +255,40 @@ impl Segment {
 /// Words and places of entries tell their hashes.
 pub(super) struct Told;
 
+/// Buckets that are read at a time for a copy, and how many entries they have at most.
+const READ_BUCKETS: usize = 32;
+const READ_ENTRIES: usize = READ_BUCKETS * SLOTS;
+
 impl directory::Entries<Bucket> for Told {
     #[inline(always)]
-    fn each(&self, of: &Segment, mut each: impl FnMut(u64, Word) -> bool) {
-        let places = of.geometry.places();
-        for at in 0..of.buckets() {
-            for (hash, value) in of.entries_in(at, places) {
-                if !each(hash, value) {
-                    return;
+    fn each(
+        &self,
+        of: &Segment,
+        buckets: Range<usize>,
+        mut each: impl FnMut(u64, Word) -> bool,
+    ) -> bool {
+        // Here, the compiler knows that it does not change.
+        let (geometry, places) = (of.geometry, of.geometry.places());
+        let mut read = [(0, ptr::null_mut()); READ_ENTRIES];
+        for first in buckets.clone().step_by(READ_BUCKETS) {
+            // Nobody can guess how many slots of a bucket are taken, so nothing is left to a guess: what is in a slot that is not
+            // taken is read, too, and overwritten.
+            let mut count = 0;
+            for at in first..buckets.end.min(first + READ_BUCKETS) {
+                let (bucket, mask) = (of.bucket(at), geometry.spelling::<Bucket>(at).mask);
+                prefetch(ptr::from_ref(bucket).wrapping_add(READ_BUCKETS));
+                let hash = geometry.hashes::<Bucket>(at, places);
+                for slot in 0..SLOTS {
+                    let word = bucket.word(slot);
+                    read[count % READ_ENTRIES] = (hash(word), bucket.value(slot));
+                    count += usize::from(word & mask > FREE.max(GONE));
                 }
             }
+            if !read[..count].iter().all(|(hash, value)| each(*hash, *value)) {
+                return false;
+            }
         }
+        true
     }
 }
 
