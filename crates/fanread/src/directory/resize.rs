@@ -151,7 +151,7 @@ impl<B: Bucket> Directory<B> {
     fn halves(old: &Segment<B>) -> [Geometry; 2] {
         // Homes ascend as hashes do, so the lower half of the entries is in the lower half of the buckets, but for a few.
         let middle = old.buckets() / 2;
-        let entries = |buckets: Range<usize>| buckets.map(|at| old.taken(at)).sum();
+        let entries = |buckets: Range<usize>| old.counted_in(buckets).entries;
         let [lower, upper] = old.geometry.part.halves();
         let lower = Geometry::with_room_for::<B>(entries(0..middle), lower);
         let upper = Geometry::with_room_for::<B>(entries(middle..old.buckets()), upper);

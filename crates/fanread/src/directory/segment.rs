@@ -1,5 +1,7 @@
 //! A segment: its buckets, the locks of its writers, and where an entry is or could be; and one that is being filled.
 
+use core::ops::Range;
+
 use super::layout::{BLOCK_BUCKETS, Geometry, SMALL, Spelling};
 use super::raw::{Blocks, Bucket, Memory};
 use super::resize::Entries;
@@ -266,31 +268,37 @@ impl<B: Bucket> Segment<B> {
         counted_step(self.geometry.buckets())
     }
 
-    /// How many entries a bucket has, if nobody is writing.
-    pub(super) fn taken(&self, at: usize) -> usize {
-        let (bucket, mask) = (self.bucket(at), self.geometry.spelling::<B>(at).mask);
-        B::SLOTS - (bucket.free() | bucket.gone(mask)).count_ones() as usize
-    }
-
-    /// What is there in the buckets that are counted, if nobody is writing.
-    fn counted_again(&self) -> u64 {
-        let counted = (0..self.buckets()).step_by(self.step()).map(|at| {
-            let mask = self.geometry.spelling::<B>(at).mask;
-            let gone = u64::from(self.bucket(at).gone(mask).count_ones());
-            self.taken(at) as u64 + gone * ONE_GONE
+    /// What is there in those of some buckets that are counted, if nobody is writing, as `counts` has it.
+    fn counted_again(&self, buckets: Range<usize>) -> u64 {
+        let step = self.step();
+        let counted = (buckets.start.next_multiple_of(step)..buckets.end).step_by(step).map(|at| {
+            let (bucket, mask) = (self.bucket(at), self.geometry.spelling::<B>(at).mask);
+            let [free, gone] =
+                [bucket.free(), bucket.gone(mask)].map(|slots| u64::from(slots.count_ones()));
+            B::SLOTS as u64 - free - gone + gone * ONE_GONE
         });
         counted.sum()
     }
 
+    /// How many entries and slots that are gone there are in some buckets, about, if nobody is writing.
+    pub(super) fn counted_in(&self, buckets: Range<usize>) -> Counts {
+        self.counts_of(self.counted_again(buckets))
+    }
+
     /// Whether the counts are right, if nobody is writing (S3).
     pub(crate) fn counts_right(&self) -> bool {
-        self.counts.load(Relaxed) == self.counted_again()
+        self.counts.load(Relaxed) == self.counted_again(0..self.buckets())
     }
 
     /// How many entries and slots that are gone there are, about.
     #[inline(always)]
     pub(crate) fn counts(&self) -> Counts {
-        let (counts, step) = (self.counts.load(Relaxed), self.step());
+        self.counts_of(self.counts.load(Relaxed))
+    }
+
+    #[inline(always)]
+    fn counts_of(&self, counts: u64) -> Counts {
+        let step = self.step();
         Counts { entries: counts as u32 as usize * step, gone: (counts >> 32) as usize * step }
     }
 
@@ -391,8 +399,9 @@ impl<B: Bucket> Filling<B> {
 
     /// The segment with the entries that were added.
     pub(super) fn done(self) -> Segment<B> {
+        let counted = self.taken.iter().step_by(self.segment.step());
         // Relaxed: published with the segment.
-        self.segment.counts.store(self.segment.counted_again(), Relaxed);
+        self.segment.counts.store(counted.copied().map(u64::from).sum(), Relaxed);
         self.segment
     }
 }

@@ -33,7 +33,7 @@ pub(super) const MOST_BLOCKS: usize = if cfg!(any(shuttle, small_leaves, miri)) 
 ///
 /// One entry in thirteen is behind its home in a new segment, and one in seven in a full one; each is a guess of the processor that was
 /// wrong. A larger step makes fewer copies. Fuller ones, where memory is worth more, take one and a half bytes an entry less.
-pub(super) const FILLED: [usize; 2] = if COMPACT { [44, 54] } else { [37, 50] };
+pub(super) const FILLED: [usize; 2] = if COMPACT { [44, 54] } else { [37, 51] };
 
 /// The word of a free slot.
 pub(super) const FREE: u64 = 0;
