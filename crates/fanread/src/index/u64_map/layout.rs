@@ -31,7 +31,7 @@ pub(super) const MOST_BLOCKS: usize = if cfg!(any(shuttle, small_leaves, miri)) 
 
 /// Of 64 slots, how many are taken in a new segment and in one that is full.
 ///
-/// One entry in thirteen is behind its home in a new segment, and one in seven in a full one; each is a guess of the processor that was
+/// One entry in sixteen is behind its home in a new segment, and one in six or seven in a full one; each is a guess of the processor that was
 /// wrong. A larger step makes fewer copies. Fuller ones, where memory is worth more, take one and a half bytes an entry less.
 pub(super) const FILLED: [usize; 2] = if COMPACT { [44, 54] } else { [37, 51] };
 

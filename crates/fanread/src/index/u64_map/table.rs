@@ -271,8 +271,8 @@ impl directory::Entries<Bucket> for Told {
         let (geometry, places) = (of.geometry, of.geometry.places());
         let mut read = [(0, ptr::null_mut()); READ_ENTRIES];
         for first in buckets.clone().step_by(READ_BUCKETS) {
-            // Nobody can guess how many slots of a bucket are taken, so nothing is left to a guess: what is in a slot that is not
-            // taken is read, too, and overwritten.
+            // Nobody can guess how many slots of a bucket are taken, so nothing is left to a guess: what is in a slot that is free or
+            // gone, whose words are below all others, is read, too, and overwritten.
             let mut count = 0;
             for at in first..buckets.end.min(first + READ_BUCKETS) {
                 let (bucket, mask) = (of.bucket(at), geometry.spelling::<Bucket>(at).mask);
@@ -281,7 +281,7 @@ impl directory::Entries<Bucket> for Told {
                 for slot in 0..SLOTS {
                     let word = bucket.word(slot);
                     read[count % READ_ENTRIES] = (hash(word), bucket.value(slot));
-                    count += usize::from(word & mask > FREE.max(GONE));
+                    count += usize::from(word & mask > GONE);
                 }
             }
             if !read[..count].iter().all(|(hash, value)| each(*hash, *value)) {
