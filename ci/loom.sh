@@ -6,7 +6,8 @@ cd "$(dirname "$0")/.."
 base=${CARGO_TARGET_DIR:-target}
 
 # The cfg rebuilds everything, so each has a folder of its own. Models are far too slow unoptimised, but
-# unit tests take longer to optimise than to run.
+# unit tests take longer to optimise than to run, and none needs what is inlined across parts of a crate.
+export CARGO_PROFILE_RELEASE_LTO="${CARGO_PROFILE_RELEASE_LTO:-off}"
 light=(--config 'profile.release.package.fanread.opt-level=1')
 RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$base/loom" LOOM_MAX_PREEMPTIONS="${LOOM_MAX_PREEMPTIONS:-3}" \
   cargo test --locked --release "${light[@]}" -p fanread --lib loom -- "$@"

@@ -65,7 +65,7 @@ build() { # compiles the tests of a kind: its name, then what is asked of cargo
   # Models are far too slow unoptimised, and all else takes longer to optimise than to run.
   output=$(cd "$source" && cargo test --locked -p fanread --no-run "$@" \
     --config 'profile.test.package.fanread.opt-level=1' --config 'profile.release.package.fanread.opt-level=1' \
-    --config 'profile.test.debug=0' --config 'profile.release.debug=0' 2>&1) ||
+    --config 'profile.test.debug=0' --config 'profile.release.debug=0' --config 'profile.release.lto="off"' 2>&1) ||
     { printf '%s\n' "$output" >&2; exit 2; }
   programs[$kind]=$(sed -n 's/.*Executable .*(\(.*\))/\1/p' <<<"$output")
 }
