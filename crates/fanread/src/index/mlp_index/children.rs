@@ -1,7 +1,7 @@
 //! The children of a node that a walk reads next: which they are, and where they were asked for.
 //!
 //! ```text
-//! places   0 .. 3              4 .. 7                        8 .. 15
+//! places   0 .. 3              4 .. 11                       12 .. 23
 //!          are read next;      second buckets, and nodes,    first buckets
 //!          from nodes on,      are on their way              are on their way
 //!          children of theirs
@@ -22,19 +22,19 @@ use crate::arch::{Avx512, prefetch, prefetch_many};
 /// How many children of a node are asked for ahead.
 ///
 /// A line each. Fewer leave the walk waiting, more fetch for nothing where a walk is short.
-pub(super) const AHEAD: usize = 16;
+pub(super) const AHEAD: usize = 24;
 /// How many of them are asked for, read and looked at in a row.
-pub(super) const ROW: usize = AHEAD / 4;
+pub(super) const ROW: usize = 4;
 /// How far ahead the second bucket of a child is asked for, if one of its keys is away.
 ///
 /// Nearer, and it comes too late; further, and the first is not there yet. What is no group there is a node, whose lines are asked for.
 const HALFWAY: usize = AHEAD / 2;
 /// How far ahead the children of such a node are asked for, and how many of them.
-pub(super) const NEAR: usize = AHEAD / 4;
+pub(super) const NEAR: usize = 4;
 pub(super) const FIRST_CHILDREN: usize = 6;
 /// Places in the ring of these.
 const RING: usize = AHEAD.next_power_of_two();
-const _: () = assert!(RING == u16::BITS as usize, "a bit for each");
+const _: () = assert!(RING == u32::BITS as usize, "a bit for each");
 
 /// A node on the way.
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +100,7 @@ pub(super) struct Asked<'g> {
 pub(super) struct Ring<'g> {
     asked: [Asked<'g>; RING],
     /// Which of these are likely to be nodes, a bit for each.
-    pub(super) nodes: u16,
+    pub(super) nodes: u32,
     /// Which of them is read next, how many there are, and of how many the first bucket was looked at.
     first: usize,
     pub(super) waiting: usize,
@@ -150,7 +150,7 @@ impl<'g> Ring<'g> {
     /// Takes the next ones out, fewer than there are places.
     #[inline(always)]
     pub(super) fn take(&mut self, count: usize) {
-        self.nodes &= !(((1 << count) - 1_u16).rotate_left((self.first % RING) as u32));
+        self.nodes &= !(((1 << count) - 1_u32).rotate_left((self.first % RING) as u32));
         self.first += count;
         self.waiting -= count;
         self.seen = self.seen.saturating_sub(count);
@@ -159,7 +159,7 @@ impl<'g> Ring<'g> {
     /// Those of the children from one to `NEAR` after the next that are likely to be nodes, a bit for each place behind the next;
     /// `count` of them, the furthest.
     #[inline(always)]
-    pub(super) fn near_nodes(&self, count: usize) -> u16 {
+    pub(super) fn near_nodes(&self, count: usize) -> u32 {
         let nodes = self.nodes.rotate_right((self.first % RING) as u32);
         nodes & (((1 << count) - 1) << (NEAR + 1 - count))
     }

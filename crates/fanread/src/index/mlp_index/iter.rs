@@ -41,6 +41,8 @@ const STEP: usize = 16;
 const PIECE: usize = 4;
 /// Pieces of a walk that is taken for one without an end.
 pub(super) const LONG: u32 = 64;
+/// Children of a node that were looked at before the first of them are read.
+const BEGUN: usize = ROW + 2;
 /// Children that are asked for beyond those that the rest of a walk takes at the rate of its beginning.
 const SPARE: usize = 2;
 
@@ -289,6 +291,10 @@ impl<'g, const UP: bool> Walk<'g, UP> {
             if ring.waiting == 0 {
                 self.pop();
                 return Ok(());
+            }
+            // Of a node that was just begun, nothing has been looked at: second buckets come together, not one after another.
+            if ring.seen < ring.waiting.min(BEGUN) {
+                ring.look_ahead(tables, level, has_values, kernel);
             }
             // A row of groups, up to a child that is none.
             let (mut count, mut len, row) = (0, self.len, ring.waiting.min(ROW));
