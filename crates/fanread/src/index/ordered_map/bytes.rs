@@ -264,7 +264,7 @@ impl Pinned<'_> {
     /// # Cost
     ///
     /// The fetches of a [`get`](Self::get) and of the key's leaf to begin, or, if the first key is absent, two to three rounds of
-    /// records; then a record for each entry, those of the next 16 asked for ahead, and a line for 16 entries.
+    /// records; then a record for each entry, those of the next 18 asked for ahead, and a line for 16 entries.
     ///
     /// # Concurrency
     ///

@@ -27,6 +27,11 @@ use crate::sync::shim::AtomicU32;
 /// Records asked for ahead: at first, more with each entry, at most. Whoever wants one entry is not to pay for many.
 const AHEAD: (usize, usize, usize) = (2, 3, 18);
 
+/// Entries by which lengths of walks are counted. As many at most are asked for behind the last one.
+const PIECE: usize = 4;
+/// So many times as many are a walk without an end.
+pub(super) const LONG: u32 = 64;
+
 /// Of so many bounds in a leaf with more than a few fresh entries, one brings them into order for all, as every walk does. That takes
 /// some twenty times as long as what a bound saves by it.
 const PATIENCE: u64 = 16;
@@ -47,6 +52,12 @@ struct Walk<'g, const UP: bool> {
     /// How many sorted entries ahead have been asked for, and are at most.
     asked: usize,
     reach: usize,
+    /// How many more are to be asked for, if the walk is as long as others were.
+    budget: usize,
+    /// Entries that were handed out.
+    taken: usize,
+    /// Bytes of the key that was met last: those of the next ones, most likely.
+    key_bytes: usize,
     /// Fresh numbers that are to come, the next one last.
     fresh: Vec<Number>,
     /// The key that was met last, in a map where a key can have two records.
@@ -58,7 +69,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
     fn new<V: ?Sized + Stored>(
         pinned: &'g Pinned<'_, V>,
         edge: Bound<&[u8]>,
-        (asked, reach): (usize, usize),
+        (asked, reach, budget): (usize, usize, usize),
     ) -> Option<Self> {
         let map = pinned.map;
         let below = Below::bound::<UP>(edge);
@@ -75,6 +86,9 @@ impl<'g, const UP: bool> Walk<'g, UP> {
             at: 0,
             asked,
             reach,
+            budget,
+            taken: 0,
+            key_bytes: below.map_or(8, |below| below.edge.len().max(1)),
             fresh: Vec::new(),
             last: None,
         };
@@ -145,7 +159,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         // Relaxed: published with the leaf.
         let place = if UP { self.at + ahead } else { self.at.wrapping_sub(1 + ahead) };
         match self.sorted.get(place) {
-            Some(number) => map.record(number.load(Relaxed)).ask(8),
+            Some(number) => map.record(number.load(Relaxed)).ask(self.key_bytes),
             None => self.ask_beyond(map, ahead),
         }
     }
@@ -164,7 +178,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         let place = if UP { there } else { self.ahead.len().wrapping_sub(1 + there) };
         if let Some(number) = self.ahead.get(place) {
             // Relaxed: as above.
-            map.record(number.load(Relaxed)).ask(8);
+            map.record(number.load(Relaxed)).ask(self.key_bytes);
         }
     }
 
@@ -194,9 +208,14 @@ impl<'g, const UP: bool> Walk<'g, UP> {
                 }
             };
             if sorted == Some(number) {
-                let more = (self.asked + AHEAD.1).min(self.reach);
-                (self.asked..more).for_each(|ahead| self.ask(map, ahead));
-                self.asked = more - 1;
+                if self.asked == 0 {
+                    // Longer than others, or they told nothing.
+                    self.budget = usize::MAX;
+                }
+                let more = AHEAD.1.min(self.reach - self.asked).min(self.budget);
+                (self.asked..self.asked + more).for_each(|ahead| self.ask(map, ahead));
+                self.asked = self.asked + more - 1;
+                self.budget -= more;
                 self.at = if UP { self.at + 1 } else { self.at - 1 };
                 if self.left() == NEAR_END {
                     self.ask_next();
@@ -205,7 +224,9 @@ impl<'g, const UP: bool> Walk<'g, UP> {
                 self.fresh.pop();
             }
             let record = map.record(number);
+            self.key_bytes = record.key().len().max(1);
             if let Some(value) = self.value(pinned, record) {
+                self.taken += 1;
                 return Some((record.key(), value));
             }
         }
@@ -301,7 +322,7 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
             None => None,
         };
         let found = match found {
-            None => Walk::<UP>::new(self, bound, (1, 1))?.next(self)?,
+            None => Walk::<UP>::new(self, bound, (1, 1, 0))?.next(self)?,
             Some(record) => (record.key(), Ref::new(read_value(record.word()))),
         };
         Some((Key::long(found.0), found.1))
@@ -323,7 +344,7 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
         let place = if UP { Some(at).filter(|at| *at < leaf.sorted()) } else { at.checked_sub(1) };
         let sorted = place.map(|at| map.record(leaf.sorted_at(at)));
         if let Some(record) = sorted {
-            record.ask(8);
+            record.ask(below.edge.len().max(1));
         }
         let fresh = self.fresh_beside::<UP>(leaf, count, below);
         let record = match (sorted, fresh) {
@@ -420,6 +441,25 @@ impl<'g, V: ?Sized + Stored> Range<'g, V> {
     pub(super) fn new(pinned: &'g Pinned<'_, V>, start: Edge, end: Edge, ended: bool) -> Self {
         Self { pinned, front: None, back: None, start, end, first: None, last: None, ended }
     }
+
+    /// How many records a walk asks for at first, at most at a time, and then: as many as it is expected to take, if that is known.
+    fn ahead(&self) -> (usize, usize, usize) {
+        match PIECE * self.pinned.map.lengths.expected() {
+            0 => (AHEAD.0, AHEAD.2, usize::MAX),
+            expected => {
+                let first = expected.min(AHEAD.2);
+                (first, AHEAD.2, expected - first)
+            }
+        }
+    }
+}
+
+impl<V: ?Sized + Stored> Drop for Range<'_, V> {
+    fn drop(&mut self) {
+        let front = self.front.as_ref().map_or(0, |walk| walk.taken);
+        let back = self.back.as_ref().map_or(0, |walk| walk.taken);
+        self.pinned.map.lengths.note(front.max(back).div_ceil(PIECE));
+    }
 }
 
 impl<V: ?Sized + Stored> core::fmt::Debug for Range<'_, V> {
@@ -440,7 +480,7 @@ impl<'g, V: ?Sized + Stored> Iterator for Range<'g, V> {
             return None;
         }
         if self.front.is_none() {
-            self.front = Walk::new(self.pinned, self.start.bound(), (AHEAD.0, AHEAD.2));
+            self.front = Walk::new(self.pinned, self.start.bound(), self.ahead());
         }
         let next = self.front.as_mut().and_then(|front| front.next(self.pinned));
         if let Some((key, value)) = next
@@ -461,7 +501,7 @@ impl<V: ?Sized + Stored> DoubleEndedIterator for Range<'_, V> {
             return None;
         }
         if self.back.is_none() {
-            self.back = Walk::new(self.pinned, self.end.bound(), (AHEAD.0, AHEAD.2)).map(Box::new);
+            self.back = Walk::new(self.pinned, self.end.bound(), self.ahead()).map(Box::new);
         }
         let next = self.back.as_mut().and_then(|back| back.next(self.pinned));
         if let Some((key, value)) = next

@@ -43,6 +43,7 @@ use core::marker::PhantomData;
 
 pub use crate::api::{Broken, Ref};
 use crate::api::{MemoryUsage, Options};
+use crate::batch::lengths::Lengths;
 use crate::hash::prefix::Seed;
 use crate::list::{Leaf as _, Leaves as _, List};
 use crate::mem;
@@ -93,6 +94,7 @@ pub struct OrderedMap<V: ?Sized + Stored> {
     list: List,
     shards: Shards<FreeLeaves, Garbage<V>>,
     recent: Recent,
+    lengths: Lengths<{ iter::LONG }>,
     apart: V::Apart,
     values: PhantomData<V::Owns>,
 }
@@ -169,6 +171,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
             list,
             shards: Shards::new(),
             recent: Recent::default(),
+            lengths: Lengths::new(),
             apart: V::Apart::default(),
             values: PhantomData,
         }
@@ -323,7 +326,7 @@ crate::api::ordered_map_methods! {
     insert: "The line of the key's bucket; of the key's leaf, which waits for a node of the prefix table that is mostly cached, \
              four lines, at the same time: one to two waits. One insertion in some dozens copies a leaf, and reads its \
              records.",
-    range: "The fetches of [`lower_bound`](Self::lower_bound) to begin; then a record for each entry, those of the next 16 asked for \
+    range: "The fetches of [`lower_bound`](Self::lower_bound) to begin; then a record for each entry, those of the next 18 asked for \
             ahead, and a line for 16 entries.",
     bound: "Four waits: a node of the prefix table, mostly cached; three lines of a leaf; two to four lines of its numbers and codes, and \
             those of keys that were added lately; the entry's record and seldom another. Where many keys of a leaf share the eight \
