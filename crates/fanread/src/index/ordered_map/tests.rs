@@ -1,5 +1,9 @@
 //! What cannot be seen or brought about from outside: memory that runs out at any moment, keys that are made to collide.
 
+use std::collections::BTreeMap;
+
+use testkit::Rng;
+
 use super::bytes::BytesMap;
 use super::{OrderedMap, OrderedMap as Map, Pinned};
 use crate::api::Options;
@@ -324,4 +328,33 @@ fn byte_strings_that_come_go_and_change_leave_no_trace() {
         map.memory_usage().total_bytes()
     });
     assert!(map.is_empty());
+}
+
+#[test]
+fn walks_of_any_length_show_the_next_entries_whatever_walks_before_took() {
+    let count = if cfg!(miri) { 60 } else { 3000 };
+    let (map, mut model, mut rng) = (OrderedMap::new(), BTreeMap::new(), Rng::new(5));
+    let pinned = map.pin();
+    for round in 0..10 {
+        for _ in 0..count / 10 {
+            // Of one line and of several, one behind another.
+            let long = rng.next_u64() % 300;
+            let mut key = (rng.next_u64() >> 44).to_be_bytes()[5..].to_vec();
+            key.resize(key.len() + if long < 200 { 0 } else { long as usize }, b'x');
+            pinned.insert(&key, round);
+            model.insert(key, round);
+        }
+        for len in [1, 100, 99, 8, 9, 500, 1, 21, 1000, 3] {
+            // The longest of late is what is expected.
+            for len in [3, 3, 40, len] {
+                let from = (rng.next_u64() >> 44).to_be_bytes()[5..].to_vec();
+                let up = pinned.range(&from[..]..).take(len);
+                let next = model.range(from.clone()..).take(len);
+                assert!(up.map(|(k, v)| (k.to_vec(), *v)).eq(next.map(|(k, v)| (k.clone(), *v))));
+                let down = pinned.range(..&from[..]).rev().take(len);
+                let next = model.range(..from).rev().take(len);
+                assert!(down.map(|(k, v)| (k.to_vec(), *v)).eq(next.map(|(k, v)| (k.clone(), *v))));
+            }
+        }
+    }
 }
