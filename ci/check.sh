@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, then checks everything: format, lints, documentation, models, memory
 # errors, every test, the packages for C, C++, Python and Redis, and a short benchmark. CI runs this; so
-# can you. Less than 30 minutes on two cores.
+# can you. 13 minutes on two fast cores.
 #
 #   ci/check.sh          all of it
 #   ci/check.sh quick    format, lints, documentation and tests

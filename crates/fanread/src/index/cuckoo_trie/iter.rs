@@ -29,7 +29,7 @@ const FIRST_PIECE: usize = if cfg!(any(shuttle, small_leaves)) { 2 } else { 32 }
 const MOST_FIRST: usize = if cfg!(any(shuttle, small_leaves)) { 5 } else { 128 };
 
 /// Entries by which lengths of ranges are counted.
-const COUNTED: usize = if cfg!(any(shuttle, small_leaves)) { 2 } else { 8 };
+pub(super) const COUNTED: usize = if cfg!(any(shuttle, small_leaves)) { 2 } else { 8 };
 
 /// So many times as many entries are a long range.
 pub(super) const LONG: u32 = 32;
@@ -256,7 +256,7 @@ pub struct Range<'g, V> {
 
 impl<'g, V> Range<'g, V> {
     pub(super) fn new(pinned: &'g Pinned<'_, V>, start: Edge, end: Edge, ended: bool) -> Self {
-        let expected = COUNTED * pinned.map.lengths.expected();
+        let expected = pinned.map.lengths.expected();
         let (front, back) = (Side::new(expected), Side::new(expected));
         Self { map: pinned.map, guard: &pinned.guard, start, end, front, back, ended }
     }
@@ -318,7 +318,7 @@ impl<V> DoubleEndedIterator for Range<'_, V> {
 
 impl<V> Drop for Range<'_, V> {
     fn drop(&mut self) {
-        self.map.lengths.note(self.front.taken.max(self.back.taken).div_ceil(COUNTED));
+        self.map.lengths.note(self.front.taken.max(self.back.taken));
     }
 }
 

@@ -101,7 +101,7 @@ pub struct CuckooTrie<V> {
     /// The kernels this processor has beyond the baseline.
     avx512: Option<Avx512>,
     /// How long ranges were lately.
-    lengths: Lengths<{ iter::LONG }>,
+    lengths: Lengths<{ iter::COUNTED }, { iter::LONG }>,
     secret: Secret,
     table: PrefixTable,
     /// Whoever holds it changes links between tries, and the table.

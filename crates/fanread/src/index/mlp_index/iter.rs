@@ -38,7 +38,7 @@ const STEP: usize = 16;
 
 /// Entries of a piece, in which the lengths of walks are counted. Larger ones are read in vain at the end of a walk, with smaller ones it
 /// takes longer until walks are expected to be short after a long one.
-const PIECE: usize = 4;
+pub(super) const PIECE: usize = 4;
 /// Pieces of a walk that is taken for one without an end.
 pub(super) const LONG: u32 = 64;
 /// Children of a node that were looked at before the first of them are read.
@@ -186,7 +186,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         self.before += self.len;
         (self.taken, self.len) = (0, 0);
         // What is expected to come.
-        let expected = map.lengths.expected() * PIECE;
+        let expected = map.lengths.expected();
         let left = expected.saturating_sub(self.before);
         (self.step, self.budget) = match (left, self.before) {
             (0, _) => (STEP, usize::MAX),
@@ -597,7 +597,7 @@ impl<V> Drop for Range<'_, V> {
     fn drop(&mut self) {
         let (map, front) = (self.pinned.map, &self.front);
         let back = self.back.as_ref().map_or(0, |back| back.length());
-        map.lengths.note(front.length().max(back).div_ceil(PIECE));
+        map.lengths.note(front.length().max(back));
         map.rate.note(front.groups, front.before + front.len);
     }
 }

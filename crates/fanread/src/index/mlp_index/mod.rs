@@ -99,7 +99,7 @@ pub struct MlpIndex<V> {
     dense: AtomicU32,
     secret: Secret,
     kernel: Option<Avx512>,
-    lengths: Lengths<{ iter::LONG }>,
+    lengths: Lengths<{ iter::PIECE }, { iter::LONG }>,
     rate: iter::Rate,
     /// Held by who changes a directory; the memory of segments that are no more.
     structure: Lock<Vec<Spare>>,

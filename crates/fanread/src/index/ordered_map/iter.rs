@@ -24,11 +24,12 @@ use crate::hash::mix::stream;
 use crate::list::{self, Leaf as _, Leaves as _, slice_at};
 use crate::sync::shim::AtomicU32;
 
-/// Records asked for ahead: at first, more with each entry, at most. Whoever wants one entry is not to pay for many.
+/// Records asked for ahead where nobody knows how long a walk is: at first, more with each entry; and at most, in all walks. Whoever wants one
+/// entry is not to pay for many.
 const AHEAD: (usize, usize, usize) = (2, 3, 18);
 
 /// Entries by which lengths of walks are counted. As many at most are asked for behind the last one.
-const PIECE: usize = 4;
+pub(super) const PIECE: usize = 4;
 /// So many times as many are a walk without an end.
 pub(super) const LONG: u32 = 64;
 
@@ -444,7 +445,7 @@ impl<'g, V: ?Sized + Stored> Range<'g, V> {
 
     /// How many records a walk asks for at first, at most at a time, and then: as many as it is expected to take, if that is known.
     fn ahead(&self) -> (usize, usize, usize) {
-        match PIECE * self.pinned.map.lengths.expected() {
+        match self.pinned.map.lengths.expected() {
             0 => (AHEAD.0, AHEAD.2, usize::MAX),
             expected => {
                 let first = expected.min(AHEAD.2);
@@ -458,7 +459,7 @@ impl<V: ?Sized + Stored> Drop for Range<'_, V> {
     fn drop(&mut self) {
         let front = self.front.as_ref().map_or(0, |walk| walk.taken);
         let back = self.back.as_ref().map_or(0, |walk| walk.taken);
-        self.pinned.map.lengths.note(front.max(back).div_ceil(PIECE));
+        self.pinned.map.lengths.note(front.max(back));
     }
 }
 

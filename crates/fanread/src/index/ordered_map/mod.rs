@@ -94,7 +94,7 @@ pub struct OrderedMap<V: ?Sized + Stored> {
     list: List,
     shards: Shards<FreeLeaves, Garbage<V>>,
     recent: Recent,
-    lengths: Lengths<{ iter::LONG }>,
+    lengths: Lengths<{ iter::PIECE }, { iter::LONG }>,
     apart: V::Apart,
     values: PhantomData<V::Owns>,
 }

@@ -496,6 +496,7 @@ impl<V> Drop for Range<'_, V> {
     #[inline]
     fn drop(&mut self) {
         let back = self.back.as_ref().map_or(0, |back| back.next);
+        // Its walks are counted in pieces themselves.
         self.pinned.map.lengths.note(self.front.next.max(back));
     }
 }

@@ -84,7 +84,7 @@ pub struct U64Map<V> {
     spelling: Scrambler,
     kernel: Option<Avx512>,
     order: Order,
-    lengths: Lengths<{ iter::LONG }>,
+    lengths: Lengths<1, { iter::LONG }>,
     shards: Shards<(), Garbage<V>>,
     values: PhantomData<OwnsAndTakes<V>>,
 }
