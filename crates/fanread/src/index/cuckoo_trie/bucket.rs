@@ -14,7 +14,7 @@
 //!
 //! The version is odd for some five to nine stores. Only the holder of the trie's lock writes (T6).
 //!
-//! Short leaves stand in the first slots, and their values in the last bodies, the third one's in the last two heads
+//! Wide nodes stand in the first slots, and their second bodies in the last ones, the third one's in the last two heads
 //! (T8). So up to three fit, and other nodes stand between. Where this order is to be kept, nodes change their slots in the
 //! change that adds or takes one.
 //!
@@ -25,7 +25,7 @@
 use core::hint::select_unpredictable;
 
 use super::away::Away;
-use super::layout::{Form, Head, Kind, Node, SLOTS};
+use super::layout::{Form, Head, Node, SLOTS};
 use crate::arch::{Baseline, Lanes};
 use crate::sync::backoff::Backoff;
 use crate::sync::shim::{
@@ -118,12 +118,12 @@ impl<W: Word> Bucket<W> {
     /// The node in a slot. If a writer is at work, it may be one that never was.
     #[inline(always)]
     pub(super) fn node(&self, slot: u32) -> Node {
-        Node::decode(self.head(slot).kind(), self.body(slot), || self.value(slot))
+        Node::decode(self.head(slot).kind(), self.body(slot), || self.second(slot))
     }
 
-    /// The value of the short leaf in a slot.
+    /// The second body of the wide node in a slot.
     #[inline(always)]
-    fn value(&self, slot: u32) -> u64 {
+    fn second(&self, slot: u32) -> u64 {
         if slot < 2 {
             return self.body(SLOTS as u32 - 1 - slot);
         }
@@ -132,21 +132,21 @@ impl<W: Word> Bucket<W> {
         high >> 32 << 32 | low & 0xffff_ffff
     }
 
-    /// Whether the last two heads are no heads, but a value (T8).
+    /// Whether the last two heads are no heads, but a body (T8).
     #[inline(always)]
     fn has_three(&self) -> bool {
-        self.head(2).is_short()
+        self.head(2).is_wide()
     }
 
-    /// How many short leaves there are, and which slots are free.
+    /// How many wide nodes there are, and which slots are free.
     #[inline(always)]
     fn census(&self) -> Census {
         let heads: [u32; SLOTS] = core::array::from_fn(|slot| self.head(slot as u32).0);
-        let is_short = |slot: usize| u32::from(Head(heads[slot]).is_short());
+        let is_wide = |slot: usize| u32::from(Head(heads[slot]).is_wide());
         let is_free = |slot: usize| u32::from(heads[slot] == 0) << slot;
         Census {
             // They stand in the first slots.
-            shorts: is_short(0) + is_short(1) + is_short(2),
+            wides: is_wide(0) + is_wide(1) + is_wide(2),
             free: is_free(0) | is_free(1) | is_free(2) | is_free(3) | is_free(4),
         }
     }
@@ -158,33 +158,33 @@ impl<W: Word> Bucket<W> {
         (0..slots).map(|slot| (slot, self.head(slot))).filter(|(_, head)| !head.is_free())
     }
 
-    /// Whether short leaves and their values are where they belong (T8), and nothing is left of nodes that were taken.
+    /// Whether wide nodes and their second bodies are where they belong (T8), and nothing is left of nodes that were taken.
     pub(super) fn is_in_order(&self) -> bool {
         let crowd = self.census().crowd();
-        let Crowd { shorts, .. } = crowd;
-        let is_value = |slot: usize| slot + shorts.min(2) >= SLOTS;
+        let Crowd { wides, .. } = crowd;
+        let is_second_body = |slot: usize| slot + wides.min(2) >= SLOTS;
         crowd.fits()
-            && self.nodes().all(|(slot, head)| head.is_short() == ((slot as usize) < shorts))
+            && self.nodes().all(|(slot, head)| head.is_wide() == ((slot as usize) < wides))
             && (0..SLOTS).all(|slot| {
-                let is_free = self.head(slot as u32).is_free() || shorts == 3 && slot >= 3;
-                !is_free || is_value(slot) || self.body(slot as u32) == 0
+                let is_free = self.head(slot as u32).is_free() || wides == 3 && slot >= 3;
+                !is_free || is_second_body(slot) || self.body(slot as u32) == 0
             })
     }
 
     /// What is stored of the node in a slot.
     #[inline(always)]
     pub(super) fn form(&self, slot: u32) -> Form {
-        let kind = self.head(slot).kind();
-        let value = (kind == Kind::Short).then(|| self.value(slot));
-        Form { kind, body: self.body(slot), value }
+        let head = self.head(slot);
+        let second = head.is_wide().then(|| self.second(slot));
+        Form { kind: head.kind(), body: self.body(slot), second }
     }
 
     /// What all slots hold. The caller holds the trie's lock.
     fn items(&self) -> Items {
         let mut items = Items { list: [Item::NONE; SLOTS], count: 0 };
         for (slot, head) in self.nodes() {
-            let value = if head.is_short() { self.value(slot) } else { 0 };
-            items.push(Item { head, body: self.body(slot), value });
+            let second = if head.is_wide() { self.second(slot) } else { 0 };
+            items.push(Item { head, body: self.body(slot), second });
         }
         items
     }
@@ -196,33 +196,33 @@ impl<W: Word> Bucket<W> {
     #[inline(always)]
     fn add(&self, census: Census, name: u32, form: Form) -> Option<Version> {
         let head = Head::new(name, form.kind);
-        let Some(value) = form.value else {
+        let Some(second) = form.second else {
             return Some(self.change(census.free_slot()?, head, form.body));
         };
-        let (shorts, is_free) = (census.shorts, |slot: u32| census.free >> slot & 1 != 0);
-        if shorts < 2 && is_free(shorts) && is_free(SLOTS as u32 - 1 - shorts) {
+        let (wides, is_free) = (census.wides, |slot: u32| census.free >> slot & 1 != 0);
+        if wides < 2 && is_free(wides) && is_free(SLOTS as u32 - 1 - wides) {
             return Some(self.write(|last| {
                 // Relaxed: ordered by what `write` does around them.
-                self.words[BODIES_AT + shorts as usize].store(form.body, Relaxed);
-                self.words[BODIES_AT + SLOTS - 1 - shorts as usize].store(value, Relaxed);
+                self.words[BODIES_AT + wides as usize].store(form.body, Relaxed);
+                self.words[BODIES_AT + SLOTS - 1 - wides as usize].store(second, Relaxed);
                 let heads = self.words[0].load(Relaxed);
-                self.words[0].store(heads | u64::from(head.0) << (32 * shorts), Relaxed);
+                self.words[0].store(heads | u64::from(head.0) << (32 * wides), Relaxed);
                 last
             }));
         }
         if !census.crowd().with(true).fits() {
             return None;
         }
-        if shorts == 2 && is_free(2) {
+        if wides == 2 && is_free(2) {
             return Some(self.write(|last| {
                 // Relaxed: as above.
                 self.words[BODIES_AT + 2].store(form.body, Relaxed);
-                self.words[1].store(value >> 32 << 32 | u64::from(head.0), Relaxed);
-                last >> AWAY_AT << AWAY_AT | value & 0xffff_ffff
+                self.words[1].store(second >> 32 << 32 | u64::from(head.0), Relaxed);
+                last >> AWAY_AT << AWAY_AT | second & 0xffff_ffff
             }));
         }
         let mut items = self.items();
-        items.add(Item { head, body: form.body, value }).then(|| self.change_all(&items))
+        items.add(Item { head, body: form.body, second }).then(|| self.change_all(&items))
     }
 
     /// Puts another node in the place of that in `slot`, of the same name, if there is room for it.
@@ -232,35 +232,35 @@ impl<W: Word> Bucket<W> {
     pub(super) fn exchange(&self, slot: u32, form: Form) -> Option<Version> {
         let old = self.head(slot);
         let head = Head::new(old.name(), form.kind);
-        if form.value.is_none() && !old.is_short() {
+        if form.second.is_none() && !old.is_wide() {
             return Some(self.change(slot, head, form.body));
         }
-        let Some(value) = form.value else {
-            return Some(self.change_short(slot, head, form.body));
+        let Some(second) = form.second else {
+            return Some(self.change_wide(slot, head, form.body));
         };
         let mut items = self.items();
         items.remove(old);
-        items.add(Item { head, body: form.body, value }).then(|| self.change_all(&items))
+        items.add(Item { head, body: form.body, second }).then(|| self.change_all(&items))
     }
 
     /// Frees the slot of a node. The caller holds the trie's lock.
     #[inline]
     pub(super) fn take(&self, slot: u32) -> Version {
         let old = self.head(slot);
-        if !old.is_short() {
+        if !old.is_wide() {
             return self.change(slot, Head::FREE, 0);
         }
-        self.change_short(slot, Head::FREE, 0)
+        self.change_wide(slot, Head::FREE, 0)
     }
 
-    /// Takes away the short leaf of a slot, and puts another node, or nothing, where the last of the short leaves stood, which takes
+    /// Takes away the wide node of a slot, and puts another node, or nothing, where the last of the wide nodes stood, which takes
     /// its place (T8). The caller is one of those who may call `change`.
     #[inline]
-    fn change_short(&self, slot: u32, head: Head, body: u64) -> Version {
-        // One less than there are short leaves.
-        let last = usize::from(self.head(1).is_short()) + usize::from(self.head(2).is_short());
+    fn change_wide(&self, slot: u32, head: Head, body: u64) -> Version {
+        // One less than there are wide nodes.
+        let last = usize::from(self.head(1).is_wide()) + usize::from(self.head(2).is_wide());
         let slot = slot as usize;
-        let moved = (self.head(last as u32), self.body(last as u32), self.value(last as u32));
+        let moved = (self.head(last as u32), self.body(last as u32), self.second(last as u32));
         // Relaxed, all: only the lock's holder stores here, and ordered by what `write` does around them.
         let mut heads = [self.words[0].load(Relaxed), self.words[1].load(Relaxed)];
         let mut set_head = |slot: usize, head: Head| {
@@ -319,26 +319,26 @@ impl<W: Word> Bucket<W> {
         self.words[VERSION_WORD].store(word & ((1 << VERSION_AT) - 1), Relaxed);
     }
 
-    /// Stores a short leaf behind so many others, without a new version. The caller has not published the trie, the bucket has
+    /// Stores a wide node behind so many others, without a new version. The caller has not published the trie, the bucket has
     /// room, and was only filled so.
     #[inline(always)]
-    pub(super) fn draw_short(&self, shorts: u32, head: Head, key: u64, value: u64) {
-        debug_assert!(self.census().crowd().with(true).fits() && self.census().shorts == shorts);
-        let at = shorts as usize;
+    pub(super) fn draw_wide(&self, wides: u32, head: Head, key: u64, second: u64) {
+        debug_assert!(self.census().crowd().with(true).fits() && self.census().wides == wides);
+        let at = wides as usize;
         // Relaxed, all: whoever publishes the trie stores its name by Release.
         self.words[BODIES_AT + at].store(key, Relaxed);
         if at < 2 {
-            self.words[BODIES_AT + SLOTS - 1 - at].store(value, Relaxed);
+            self.words[BODIES_AT + SLOTS - 1 - at].store(second, Relaxed);
             let heads = self.words[0].load(Relaxed);
             self.words[0].store(heads | u64::from(head.0) << (32 * at), Relaxed);
         } else {
-            self.words[1].store(value >> 32 << 32 | u64::from(head.0), Relaxed);
+            self.words[1].store(second >> 32 << 32 | u64::from(head.0), Relaxed);
             let last = self.words[VERSION_WORD].load(Relaxed);
-            self.words[VERSION_WORD].store(last | value & 0xffff_ffff, Relaxed);
+            self.words[VERSION_WORD].store(last | second & 0xffff_ffff, Relaxed);
         }
     }
 
-    /// The same with a node that is not short, behind so many of its sort.
+    /// The same with a node that is not wide, behind so many of its sort.
     #[inline(always)]
     pub(super) fn draw_other(&self, others: u32, head: Head, body: u64) {
         let slot = FROM_THE_MIDDLE[others as usize % SLOTS];
@@ -402,20 +402,20 @@ impl<W: Word> Bucket<W> {
 /// Which slots of a bucket are taken, and by what.
 #[derive(Clone, Copy, Debug)]
 struct Census {
-    /// How many short leaves there are.
-    shorts: u32,
+    /// How many wide nodes there are.
+    wides: u32,
     /// The slots whose head is zero, a bit for each.
     free: u32,
 }
 
 impl Census {
-    /// How many of three slots hold short leaves, by a bit for each.
+    /// How many of three slots hold wide nodes, by a bit for each.
     const COUNT: [u8; 8] = [0, 1, 1, 2, 1, 2, 2, 3];
 
-    /// The slots between the short leaves and their values, by the number of those.
+    /// The slots between the wide nodes and their second bodies, by the number of those.
     const BETWEEN: [u32; 4] = [0b11111, 0b01110, 0b00100, 0];
 
-    /// Of some slots, the one that a node takes that is not short.
+    /// Of some slots, the one that a node takes that is not wide.
     const CHOICE: [u8; 1 << SLOTS] = {
         let mut choice = [0; 1 << SLOTS];
         let mut slots = 1;
@@ -432,13 +432,13 @@ impl Census {
         choice
     };
 
-    /// The free slots between the short leaves and their values.
+    /// The free slots between the wide nodes and their second bodies.
     #[inline(always)]
     fn between(self) -> u32 {
-        self.free & Self::BETWEEN[self.shorts as usize % 4]
+        self.free & Self::BETWEEN[self.wides as usize % 4]
     }
 
-    /// A free slot for a node that is not short. The first and last slots are for short leaves.
+    /// A free slot for a node that is not wide. The first and last slots are for wide nodes.
     #[inline(always)]
     fn free_slot(self) -> Option<u32> {
         let free = self.between();
@@ -456,41 +456,41 @@ impl Census {
             }
             ones
         };
-        let taken = Self::BETWEEN[self.shorts as usize % 4] & !self.free;
+        let taken = Self::BETWEEN[self.wides as usize % 4] & !self.free;
         let others = (ONES >> (4 * (taken & 15)) & 15) as usize + (taken >> 4) as usize;
-        Crowd { shorts: self.shorts as usize, others }
+        Crowd { wides: self.wides as usize, others }
     }
 }
 
-/// Slots in the order in which nodes that are not short take them.
+/// Slots in the order in which nodes that are not wide take them.
 const FROM_THE_MIDDLE: [u32; SLOTS] = [2, 3, 1, 4, 0];
 
 /// How many nodes are, or would be, in a bucket.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Crowd {
-    shorts: usize,
+    wides: usize,
     others: usize,
 }
 
 impl Crowd {
     /// With one more.
     #[inline]
-    pub(super) fn with(self, is_short: bool) -> Self {
-        let Self { shorts, others } = self;
-        Self { shorts: shorts + usize::from(is_short), others: others + usize::from(!is_short) }
+    pub(super) fn with(self, is_wide: bool) -> Self {
+        let Self { wides, others } = self;
+        Self { wides: wides + usize::from(is_wide), others: others + usize::from(!is_wide) }
     }
 
     /// With one less.
     #[inline]
-    pub(super) fn without(self, is_short: bool) -> Self {
-        let Self { shorts, others } = self;
-        Self { shorts: shorts - usize::from(is_short), others: others - usize::from(!is_short) }
+    pub(super) fn without(self, is_wide: bool) -> Self {
+        let Self { wides, others } = self;
+        Self { wides: wides - usize::from(is_wide), others: others - usize::from(!is_wide) }
     }
 
-    /// Whether a bucket holds so many: three short leaves, or five nodes of which short ones count twice.
+    /// Whether a bucket holds so many: three wide nodes, or five nodes of which wide ones count twice.
     #[inline]
     pub(super) fn fits(self) -> bool {
-        2 * self.shorts + self.others <= SLOTS || self.shorts == 3 && self.others == 0
+        2 * self.wides + self.others <= SLOTS || self.wides == 3 && self.others == 0
     }
 }
 
@@ -499,12 +499,12 @@ impl Crowd {
 struct Item {
     head: Head,
     body: u64,
-    /// The value of a short leaf.
-    value: u64,
+    /// The second body of a wide node.
+    second: u64,
 }
 
 impl Item {
-    const NONE: Self = Self { head: Head::FREE, body: 0, value: 0 };
+    const NONE: Self = Self { head: Head::FREE, body: 0, second: 0 };
 }
 
 /// The nodes of a bucket, to be changed and written back at one moment.
@@ -523,8 +523,8 @@ impl Items {
     /// Adds a node, if there is room.
     fn add(&mut self, item: Item) -> bool {
         let list = &self.list[..self.count];
-        let crowd = list.iter().fold(Crowd::default().with(item.head.is_short()), |crowd, item| {
-            crowd.with(item.head.is_short())
+        let crowd = list.iter().fold(Crowd::default().with(item.head.is_wide()), |crowd, item| {
+            crowd.with(item.head.is_wide())
         });
         let fits = crowd.fits();
         if fits {
@@ -546,18 +546,18 @@ impl Items {
     fn slots(&self) -> ([u32; SLOTS], [u64; SLOTS]) {
         let (mut heads, mut bodies) = ([0; SLOTS], [0; SLOTS]);
         let list = &self.list[..self.count];
-        let mut shorts = 0;
-        for item in list.iter().filter(|item| item.head.is_short()) {
-            (heads[shorts], bodies[shorts]) = (item.head.0, item.body);
-            if shorts < 2 {
-                bodies[SLOTS - 1 - shorts] = item.value;
+        let mut wides = 0;
+        for item in list.iter().filter(|item| item.head.is_wide()) {
+            (heads[wides], bodies[wides]) = (item.head.0, item.body);
+            if wides < 2 {
+                bodies[SLOTS - 1 - wides] = item.second;
             } else {
-                (heads[3], heads[4]) = ((item.value >> 32) as u32, item.value as u32);
+                (heads[3], heads[4]) = ((item.second >> 32) as u32, item.second as u32);
             }
-            shorts += 1;
+            wides += 1;
         }
-        let between = |slot: &&u32| (shorts..SLOTS - shorts.min(2)).contains(&(**slot as usize));
-        let others = list.iter().filter(|item| !item.head.is_short());
+        let between = |slot: &&u32| (wides..SLOTS - wides.min(2)).contains(&(**slot as usize));
+        let others = list.iter().filter(|item| !item.head.is_wide());
         for (item, slot) in others.zip(FROM_THE_MIDDLE.iter().filter(between)) {
             (heads[*slot as usize], bodies[*slot as usize]) = (item.head.0, item.body);
         }
@@ -574,17 +574,17 @@ impl Bucket {
         self.add(self.quick_census(), name, form)
     }
 
-    /// How many short leaves there are, in the first slots, and the slots of the other nodes, a bit for each.
+    /// How many wide nodes there are, in the first slots, and the slots of the other nodes, a bit for each.
     #[inline(always)]
     pub(super) fn sorts(&self) -> (u32, u32) {
-        let Census { shorts, free } = self.quick_census();
-        (shorts, Census::BETWEEN[shorts as usize % 4] & !free)
+        let Census { wides, free } = self.quick_census();
+        (wides, Census::BETWEEN[wides as usize % 4] & !free)
     }
 
-    /// The value of the short leaf in a slot.
+    /// The second body of the wide node in a slot.
     #[inline(always)]
-    pub(super) fn short_value(&self, slot: u32) -> u64 {
-        self.value(slot)
+    pub(super) fn second_of(&self, slot: u32) -> u64 {
+        self.second(slot)
     }
 
     /// How many nodes there are.
@@ -598,10 +598,10 @@ impl Bucket {
     fn quick_census(&self) -> Census {
         let line: &LineWords = &self.words;
         let free = Baseline.match_u32(shim::line(line), Head::FREE.0, !0);
-        let shorts = Baseline.match_u32(shim::line(line), Head::SHORT, Head::KIND_MASK);
-        // They stand in the first slots; behind three of them, what looks like heads is a value.
-        let shorts = Census::COUNT[(shorts & SHORT_SLOTS) as usize].into();
-        Census { shorts, free }
+        let wides = Baseline.match_u32(shim::line(line), Head::WIDE, Head::WIDE);
+        // They stand in the first slots; behind three of them, what looks like heads is a body.
+        let wides = Census::COUNT[(wides & WIDE_SLOTS) as usize].into();
+        Census { wides, free }
     }
 
     /// The slots, a bit for each, of the node of this name: one at most, but in a torn read.
@@ -610,7 +610,7 @@ impl Bucket {
         let line: &LineWords = &self.words;
         let slots = lanes.match_u32(shim::line(line), name, Head::NAME_MASK);
         // As in `find`.
-        slots & select_unpredictable(self.has_three(), SHORT_SLOTS, !0)
+        slots & select_unpredictable(self.has_three(), WIDE_SLOTS, !0)
     }
 
     /// The slot of the node of this name.
@@ -618,21 +618,21 @@ impl Bucket {
     fn find<L: Lanes>(&self, lanes: L, name: u32) -> Option<u32> {
         let line: &LineWords = &self.words;
         let found = lanes.match_u32(shim::line(line), name, Head::NAME_MASK);
-        // A torn read may find two. What looks like a head in the last two slots may be a value.
+        // A torn read may find two. What looks like a head in the last two slots may be a body.
         let slot = (found != 0).then(|| found.trailing_zeros())?;
         (slot < 3 || !self.has_three()).then_some(slot)
     }
 }
 
-/// A bit for each of the slots where a short leaf may stand.
-const SHORT_SLOTS: u32 = 0b111;
+/// A bit for each of the slots where a wide node may stand.
+const WIDE_SLOTS: u32 = 0b111;
 
 impl Bucket {
     /// The slots, a bit for each, whose bodies are this key: where its short leaf is, if that is here.
     #[inline(always)]
     pub(super) fn find_key<L: Lanes>(&self, lanes: L, key: u64) -> u32 {
         let line: &LineWords = &self.words;
-        u32::from(lanes.match_word(shim::line(line), key)) >> BODIES_AT & SHORT_SLOTS
+        u32::from(lanes.match_word(shim::line(line), key)) >> BODIES_AT & WIDE_SLOTS
     }
 
     /// The value of the first of the short leaves that [`find_key`](Self::find_key) has found, and whether it is such a leaf. If
@@ -643,7 +643,7 @@ impl Bucket {
     pub(super) fn value_in(&self, slots: u32) -> (u64, bool) {
         let slot = (slots | 1 << 2).trailing_zeros();
         let third =
-            select_unpredictable(slot == 2, self.value(2), self.body(SLOTS as u32 - 1 - slot));
+            select_unpredictable(slot == 2, self.second(2), self.body(SLOTS as u32 - 1 - slot));
         (third, self.head(slot).is_short())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::arch::Baseline;
-use crate::index::cuckoo_trie::layout::{Children, Leaf};
+use crate::index::cuckoo_trie::layout::{Children, Leaf, Pair};
 use std::collections::BTreeMap;
 use testkit::Rng;
 
@@ -20,6 +20,11 @@ fn short(key: u64) -> Node {
     Node::Leaf(Leaf::Short { key, value })
 }
 
+fn pair(unit: u64) -> Node {
+    let [first, second] = [0, 1].map(|hash| Leaf::Record { unit, hash });
+    Node::Pair(Pair::of(first, second).unwrap())
+}
+
 /// The nodes of a bucket, by name.
 fn nodes(bucket: &Bucket) -> BTreeMap<u32, Node> {
     assert!(bucket.is_in_order(), "{bucket:?}");
@@ -28,7 +33,7 @@ fn nodes(bucket: &Bucket) -> BTreeMap<u32, Node> {
 
 #[test]
 fn a_key_is_found_in_its_short_leaf_and_in_nothing_that_looks_like_it() {
-    for key in [0, 0b1010, 1 << 63] {
+    for key in [0, 0b1010, 1 << 39] {
         let (leaf, bitmap) = (empty(), empty());
         assert!(!leaf.value_in(leaf.find_key(Baseline, key)).1, "a free slot");
         bitmap.put(Head::first(1), node(key).encode()).unwrap();
@@ -36,6 +41,10 @@ fn a_key_is_found_in_its_short_leaf_and_in_nothing_that_looks_like_it() {
         assert!(slots != 0 && !bitmap.value_in(slots).1, "a bitmap");
         leaf.put(Head::first(1), Node::Leaf(Leaf::Short { key, value: 7 }).encode()).unwrap();
         assert_eq!(leaf.value_in(leaf.find_key(Baseline, key)), (7, true));
+        let two = empty();
+        two.put(Head::first(1), pair(key).encode()).unwrap();
+        let slots = two.find_key(Baseline, two.body(0));
+        assert!(slots != 0 && !two.value_in(slots).1, "a pair");
     }
 }
 
@@ -46,10 +55,14 @@ fn nodes_come_and_go_and_change_without_their_neighbours() {
         let mut version = 0;
         for step in 0..5_000_u64 {
             let name = Head::first(rng.below(8) as u32);
-            let new = if rng.one_in(2) { short(step) } else { node(step) };
+            let new = match rng.below(4) {
+                0 | 1 => node(step),
+                2 => short(step),
+                _ => pair(step),
+            };
             let crowd = |model: &BTreeMap<u32, Node>| {
-                let is_short = |node: &Node| matches!(node, Node::Leaf(_));
-                model.values().fold(Crowd::default(), |crowd, node| crowd.with(is_short(node)))
+                let is_wide = |node: &Node| node.encode().second.is_some();
+                model.values().fold(Crowd::default(), |crowd, node| crowd.with(is_wide(node)))
             };
             let place = bucket.nodes().find(|(_, head)| head.name() == name);
             let mut next = model.clone();

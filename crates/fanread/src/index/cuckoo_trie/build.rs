@@ -27,8 +27,8 @@ use super::draft::Draft;
 use super::free::FreeLines;
 use super::layout::{
     Children, EXACT_BUCKETS, Form, HINTED_LINES, Head, Hinting, Home, INNER_WEIGHT, Kind,
-    LABEL_SYMBOLS, Leaf, NoRoom, Node, Place, STATE_BITS, SYMBOL_BITS, Symbol, TAG_BITS, larger,
-    lines_for,
+    LABEL_SYMBOLS, Leaf, NoRoom, Node, Pair, Place, STATE_BITS, SYMBOL_BITS, Symbol, TAG_BITS,
+    larger, lines_for,
 };
 use super::place::{place_at, place_other};
 use super::raw::{Memory, Shape, Trie};
@@ -160,9 +160,7 @@ impl Run {
     pub(super) fn push_trie(&mut self, secret: &Secret, trie: Trie<'_>) {
         self.entries.reserve(trie.keys());
         for_each_node(Baseline, secret, trie, |_, _, node| {
-            if let Node::Leaf(leaf) = node {
-                self.push(leaf);
-            }
+            node.leaves().for_each(|leaf| self.push(leaf));
         });
     }
 
@@ -211,15 +209,12 @@ impl Run {
 
     /// What the nodes weigh of the trie of a part of the run, of which all keys share `skip_bits`.
     pub(super) fn count_weight(&self, part: Range<usize>, skip_bits: u32) -> usize {
-        let leaves: u32 = self.entries[part.clone()].iter().map(|leaf| leaf.weight()).sum();
-        if part.len() < 2 {
-            return leaves as usize;
-        }
         // Where open bends are, and 0 for the place before the root: bend `d` is at depth `d - 1`.
         let mut open = vec![0];
         let mut inner = 0;
-        let bends = self.shared[part.start..part.end - 1].iter();
-        for bend in bends.map(|shared| symbols_in(*shared, skip_bits) + 1).chain([0]) {
+        let mut leaves = 0;
+        for Unit { entries, behind: bend, .. } in self.units(part, skip_bits) {
+            leaves += self.node_of(entries).weight() as usize;
             while let [.., above, last] = open[..]
                 && last > bend
             {
@@ -231,7 +226,7 @@ impl Run {
                 open.push(bend);
             }
         }
-        leaves as usize + inner * INNER_WEIGHT
+        leaves + inner * INNER_WEIGHT
     }
 
     /// Builds the trie of a part of the run.
@@ -277,22 +272,55 @@ impl Run {
     ) -> Result<(), NoRoom> {
         let (queue, path) = (Queue::new(trie), vec![secret.root(trie.round())]);
         let mut filling = Filling { secret, queue, path, open: Vec::new() };
-        let shared = &self.shared[part.start..part.end.saturating_sub(1).max(part.start)];
-        let entries = &self.entries[part];
-        entries.iter().take(AHEAD).for_each(|entry| memory.prefetch_leaf(*entry, 0));
-        let (mut before, mut reach_bytes) = (0, 0);
-        for (i, entry) in entries.iter().enumerate() {
-            if let Some(later) = entries.get(i + AHEAD) {
+        let all = &self.entries[..part.end];
+        all[part.start..].iter().take(AHEAD).for_each(|entry| memory.prefetch_leaf(*entry, 0));
+        let mut reach_bytes = 0;
+        for unit in self.units(part, trie.skip_bits()) {
+            for later in unit.entries.clone().filter_map(|at| all.get(at + AHEAD)) {
                 memory.prefetch_leaf(*later, reach_bytes);
             }
-            let key = memory.key::<V>(*entry);
+            let key = memory.key::<V>(all[unit.entries.start]);
             reach_bytes = Memory::reach_bytes::<V>(key.len());
             let symbols = Symbols::new(&key, trie.skip_bits());
-            let behind = shared.get(i).map_or(0, |bits| symbols_in(*bits, trie.skip_bits()) + 1);
-            filling.add(&symbols, *entry, before, behind)?;
-            before = behind;
+            filling.add(&symbols, self.node_of(unit.entries), unit.before, unit.behind)?;
         }
         filling.queue.flush()
+    }
+
+    /// The leaves of the trie of a part of the run: of two keys that agree further with each other than with their neighbours it is
+    /// one, if they can be a pair.
+    fn units(&self, part: Range<usize>, skip_bits: u32) -> impl Iterator<Item = Unit> {
+        // 0 before the first key and behind the last.
+        let behind = move |at: usize| {
+            if at < part.end { symbols_in(self.shared[at - 1], skip_bits) + 1 } else { 0 }
+        };
+        let (mut at, mut before) = (part.start, 0);
+        core::iter::from_fn(move || {
+            let end = part.end;
+            if at >= end {
+                return None;
+            }
+            let next = behind(at + 1);
+            let mut unit = Unit { entries: at..at + 1, before, behind: next };
+            if next > before
+                && Pair::of(self.entries[at], self.entries[at + 1]).is_some()
+                && behind(at + 2) < next
+            {
+                unit = Unit { entries: at..at + 2, before, behind: behind(at + 2) };
+            }
+            (at, before) = (unit.entries.end, unit.behind);
+            Some(unit)
+        })
+    }
+
+    /// The leaf of one entry, or the pair of two.
+    fn node_of(&self, unit: Range<usize>) -> Node {
+        let (first, second) = (self.entries[unit.start], self.entries[unit.end - 1]);
+        if unit.len() == 1 {
+            Node::Leaf(first)
+        } else {
+            Pair::of(first, second).map_or(Node::Leaf(first), Node::Pair)
+        }
     }
 
     /// On which levels the paths of a part of the run have nodes.
@@ -302,16 +330,14 @@ impl Run {
         // The open bends: one more than their level, and the first key below them.
         let mut open = [(0, 0); LEVELS];
         let mut count = 0;
-        for at in part.clone() {
-            // 0 behind the last key. Bends further down count as one: the keys below them are below all others.
-            let last = at + 1 == part.end;
-            let bend = if last { 0 } else { symbols_in(self.shared[at], skip_bits) + 1 };
-            let bend = bend.min(LEVELS);
-            let mut first = at;
+        for Unit { entries, behind, .. } in self.units(part.clone(), skip_bits) {
+            // Bends further down count as one: the keys below them are below all others.
+            let bend = behind.min(LEVELS);
+            let mut first = entries.start;
             while count > 0 && open[count - 1].0 > bend {
                 count -= 1;
                 let (bend, since) = open[count];
-                keys[bend - 1] += at + 1 - since;
+                keys[bend - 1] += entries.end - since;
                 first = since;
             }
             if bend > 0 && (count == 0 || open[count - 1].0 < bend) {
@@ -323,6 +349,14 @@ impl Run {
             self.entries[part.clone()].iter().filter(|leaf| leaf.unit().is_some()).count();
         Levels::of(&keys, part.len(), records)
     }
+}
+
+/// One entry of a run, or two that are a pair.
+struct Unit {
+    entries: Range<usize>,
+    /// One more than the number of symbols shared with the entry before, and with the one behind; 0 if there is none.
+    before: usize,
+    behind: usize,
 }
 
 /// Calls `each` with the level, the state and the contents of every node, each before those below it, in the order of their
@@ -353,7 +387,7 @@ pub(super) fn for_each_node(
         let node = trie.node(at);
         each(level, state, node);
         match node {
-            Node::Leaf(_) => {}
+            Node::Leaf(_) | Node::Pair(_) => {}
             Node::Jump(label) => {
                 let child = secret.step_all(state, label);
                 ahead.push((level + label.len() as u32, child, first(child)));
@@ -439,13 +473,13 @@ struct Filling<'s, 'g> {
 }
 
 impl Filling<'_, '_> {
-    /// Adds the next key. `before` and `behind` are the levels of the bends that it shares with the last key and with
-    /// the next: one more than the number of symbols shared, 0 if there is no such key.
+    /// Adds the leaf of the next key, or pair of the next two. `before` and `behind` are the levels of the bends that it shares with
+    /// the last key and with the next: one more than the number of symbols shared, 0 if there is no such key.
     #[inline]
     fn add(
         &mut self,
         symbols: &Symbols<'_>,
-        leaf: Leaf,
+        node: Node,
         before: usize,
         behind: usize,
     ) -> Result<(), NoRoom> {
@@ -460,8 +494,8 @@ impl Filling<'_, '_> {
             state = self.secret.step(state, symbols.symbol(i));
             self.path.push(state);
         }
-        self.queue.add(state, Node::Leaf(leaf).encode())?;
-        self.queue.add_hint(leaf, depth);
+        self.queue.add(state, node.encode())?;
+        self.queue.add_hints(node, depth);
         while let Some(bend) = self.open.pop_if(|bend| bend.level > behind) {
             let above = self.open.last().map_or(0, |above| above.level).max(behind);
             self.close(symbols, &bend, above)?;
@@ -502,7 +536,7 @@ impl<'g> Queue<'g> {
     pub(super) fn new(trie: Trie<'g>) -> Self {
         let none = (
             Home { first: 0, second: 0, tag: 0 },
-            Form { kind: Kind::Plain, body: 0, value: None },
+            Form { kind: Kind::Plain, body: 0, second: None },
         );
         Self { trie, nodes: [none; IN_FLIGHT], len: 0, is_checked: false }
     }
@@ -525,10 +559,10 @@ impl<'g> Queue<'g> {
         if self.len == IN_FLIGHT { self.flush() } else { Ok(()) }
     }
 
-    /// Notes where a leaf is.
+    /// Notes where the leaves of a node are, if it has some.
     #[inline(always)]
-    pub(super) fn add_hint(&self, leaf: Leaf, level: usize) {
-        self.trie.add_hint(leaf, level);
+    pub(super) fn add_hints(&self, node: Node, level: usize) {
+        node.leaves().for_each(|leaf| self.trie.add_hint(leaf, level));
     }
 
     /// Places the nodes that wait.
@@ -584,10 +618,11 @@ fn copy_nodes(old: Trie<'_>, new: Trie<'_>) -> Result<(), NoRoom> {
     let mut draft = Draft::new(new, old.weight() / INNER_WEIGHT);
     for number in 0..old.buckets() {
         let bucket = old.bucket(number);
-        let (shorts, mut others) = bucket.sorts();
-        for slot in 0..shorts {
-            let state = old.state(number, bucket.head(slot));
-            draft.add_short(state, bucket.body(slot), bucket.short_value(slot));
+        let (wides, mut others) = bucket.sorts();
+        for slot in 0..wides {
+            let head = bucket.head(slot);
+            let (body, second) = (bucket.body(slot), bucket.second_of(slot));
+            draft.add_wide(old.state(number, head), head.kind(), body, second);
         }
         while others != 0 {
             let slot = others.trailing_zeros();

@@ -75,6 +75,14 @@ impl Bench {
     }
 }
 
+impl Run {
+    /// Whether the entries before and behind a place are a pair.
+    pub(in crate::index::cuckoo_trie) fn parts_a_pair(&self, at: usize) -> bool {
+        let mut units = self.units(0..self.entries.len(), 0);
+        units.any(|unit| (unit.entries.start + 1..unit.entries.end).contains(&at))
+    }
+}
+
 fn hash(seed: &Seed, key: &[u8]) -> u32 {
     leaf_hash(seed.hash(key))
 }
@@ -274,10 +282,21 @@ fn levels_are_counted_as_the_paths_have_them() {
         let keys: Vec<_> = keys.iter().collect();
         for part in [0..0, 0..1, 0..2, 7..40, 0..keys.len()] {
             let all: Vec<_> = keys[part.clone()].iter().map(|key| Symbols::new(key, 0)).collect();
-            // For each level, the keys that part from another one there.
+            // For each level, the keys that part from another one there that they are no pair with.
+            let is_pair = |a: &Symbols<'_>, b: &Symbols<'_>| {
+                let at = |key: &Symbols<'_>| {
+                    part.start + all.iter().position(|x| x.key() == key.key()).unwrap()
+                };
+                let (first, last) = (at(a).min(at(b)), at(a).max(at(b)));
+                last == first + 1
+                    && run.units(part.clone(), 0).any(|unit| unit.entries == (first..last + 1))
+            };
             let with_node = |level: usize| {
                 let parts = |key: &&Symbols<'_>| {
-                    all.iter().any(|other| other.key() != key.key() && key.common(other) == level)
+                    let parts = |other: &&Symbols<'_>| {
+                        other.key() != key.key() && key.common(other) == level
+                    };
+                    all.iter().filter(parts).any(|other| !is_pair(key, other))
                 };
                 all.iter().filter(parts).count()
             };

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::Pinned;
 use super::away::Away;
-use super::layout::{Head, LABEL_SYMBOLS, Leaf, Node, Place, SHORT_BYTES, Symbol};
+use super::layout::{Head, LABEL_SYMBOLS, Leaf, Node, Pair, Place, SHORT_BYTES, Symbol};
 use super::raw::{Memory, Trie};
 use super::search::leaf_hash;
 use super::state::{Secret, State, Symbols};
@@ -120,37 +120,46 @@ pub(super) fn check_trie<V>(
         };
         let level = path.len();
         match node {
-            Node::Leaf(leaf) => {
+            Node::Leaf(_) | Node::Pair(_) => {
                 if level < trie.leaf_level() && !trie.is_uneven() {
                     return Err(Broken::new("T11", at("a leaf above the leaf level")));
                 }
-                let key = memory.key::<V>(leaf);
                 if is_below_jump {
                     return Err(Broken::new("T5", at("a leaf below a jump")));
                 }
-                if trie.place_of(&key, memory) != Order::Equal {
-                    return Err(Broken::new("T1", at("a key from beyond the borders")));
+                if let Node::Pair(pair) = node
+                    && let [first, second] = pair.leaves()
+                    && Pair::of(first, second).is_none()
+                {
+                    return Err(Broken::new("T5", at("a pair of one hash")));
                 }
-                if !starts_with(&Symbols::new(&key, trie.skip_bits()), &path) {
-                    return Err(Broken::new("T5", at("a key of another name")));
-                }
-                if let Leaf::Record { hash, .. } = leaf {
-                    hinted.push((hash, level));
-                }
-                let is_right = match leaf {
-                    Leaf::Record { hash: found, .. } => {
-                        hash(&key) == found && (!word::is_inline::<V>() || key.len() != SHORT_BYTES)
+                for leaf in node.leaves() {
+                    let key = memory.key::<V>(leaf);
+                    if trie.place_of(&key, memory) != Order::Equal {
+                        return Err(Broken::new("T1", at("a key from beyond the borders")));
                     }
-                    Leaf::Short { .. } => key.len() == SHORT_BYTES,
-                };
-                if !is_right {
-                    return Err(Broken::new("T5", at("a leaf that is not its key's")));
+                    if !starts_with(&Symbols::new(&key, trie.skip_bits()), &path) {
+                        return Err(Broken::new("T5", at("a key of another name")));
+                    }
+                    if let Leaf::Record { hash, .. } = leaf {
+                        hinted.push((hash, level));
+                    }
+                    let is_right = match leaf {
+                        Leaf::Record { hash: found, .. } => {
+                            hash(&key) == found
+                                && (!word::is_inline::<V>() || key.len() != SHORT_BYTES)
+                        }
+                        Leaf::Short { .. } => key.len() == SHORT_BYTES,
+                    };
+                    if !is_right {
+                        return Err(Broken::new("T5", at("a leaf that is not its key's")));
+                    }
+                    if last.is_some_and(|last| last >= key) {
+                        return Err(Broken::new("T4", at("a key out of order")));
+                    }
+                    last = Some(key);
+                    leaves.push(leaf);
                 }
-                if last.is_some_and(|last| last >= key) {
-                    return Err(Broken::new("T4", at("a key out of order")));
-                }
-                last = Some(key);
-                leaves.push(leaf);
             }
             Node::Jump(label) => {
                 if !(1..=LABEL_SYMBOLS).contains(&label.len()) {
@@ -165,8 +174,8 @@ pub(super) fn check_trie<V>(
                 visits.push(Visit { state, level, behind, is_below_jump: true });
             }
             Node::Regular(children) => {
-                // One is left where a short leaf had no room further up.
-                if children.len() < if word::is_inline::<V>() { 1 } else { 2 } {
+                // One is left where a wide node had no room further up.
+                if children.len() < 1 {
                     return Err(Broken::new("T4", at("a node of one child")));
                 }
                 visits.extend(children.into_iter().rev().map(|symbol| Visit {

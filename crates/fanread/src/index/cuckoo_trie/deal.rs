@@ -26,8 +26,8 @@ use super::build::{LEVELS, Levels, Plan};
 use super::draft::Draft;
 use super::free::FreeLines;
 use super::layout::{
-    Children, INNER_WEIGHT, Kind, Leaf, NoRoom, Node, STATE_BITS, SYMBOL_BITS, Symbol, TAG_BITS,
-    lines_for, with_room,
+    Children, INNER_WEIGHT, Kind, NoRoom, Node, STATE_BITS, SYMBOL_BITS, Symbol, TAG_BITS,
+    WIDE_WEIGHT, lines_for, with_room,
 };
 use super::raw::{Memory, Trie};
 use super::split::middle;
@@ -46,9 +46,6 @@ const LONG: usize = SHORT_NAME_SYMBOLS + 1;
 
 /// One of so many leaves may be under a long name, or behind a jump: the levels of paths are not quite known then.
 const ODD_ONES: usize = 64;
-
-/// What a short leaf weighs.
-const SHORT_WEIGHT: usize = Leaf::Short { key: 0, value: 0 }.weight() as usize;
 
 /// Borders that are tried.
 const TRIES: usize = 8;
@@ -141,17 +138,20 @@ impl<'a> Deal<'a> {
         let (mut first, mut last) = (BINS, 0);
         for number in 0..trie.buckets() {
             let bucket = trie.bucket(number);
-            let (shorts, mut others) = bucket.sorts();
-            for slot in 0..shorts {
-                let key = bucket.body(slot);
+            let (wides, mut others) = bucket.sorts();
+            for slot in 0..wides {
+                let (head, key) = (bucket.head(slot), bucket.body(slot));
+                if !head.is_short() {
+                    return None;
+                }
                 let at = bin_of(key, trie.skip_bits()) as usize;
                 (first, last) = (first.min(at), last.max(at));
                 let bin: &mut Bin = &mut bins[at];
-                let name = secret.short_name(trie.state(number, bucket.head(slot)));
+                let name = secret.short_name(trie.state(number, head));
                 bin[name.map_or(LONG, |name| Name(name).level()) % bin.len()] += 1;
                 some_key = key;
             }
-            leaves += shorts as usize;
+            leaves += wides as usize;
             while others != 0 {
                 let slot = others.trailing_zeros();
                 others &= others - 1;
@@ -160,7 +160,7 @@ impl<'a> Deal<'a> {
                 bins[Name(name).bin() as usize % BINS][INNER] += 1;
                 let is_jump = matches!(bucket.node(slot), Node::Jump(_));
                 odd += usize::from(is_jump);
-                is_plain &= is_jump || head.kind() as u32 == Kind::Regular as u32;
+                is_plain &= is_jump || head.kind() == Kind::Regular;
             }
         }
         let used = first..last + 1;
@@ -289,7 +289,7 @@ impl<'a> Deal<'a> {
         }
         let leaves = counts[INNER + 1..].iter().sum();
         // Two of the other nodes may be counted on the wrong side.
-        let weight = leaves * SHORT_WEIGHT + (counts[INNER] + 2) * INNER_WEIGHT;
+        let weight = leaves * WIDE_WEIGHT as usize + (counts[INNER] + 2) * INNER_WEIGHT;
         let levels = Levels::of(&levels, leaves, 0);
         let lines = lines_for(with_room(weight, levels.hinting), levels.hinting);
         let shape = plan.shape(lines, levels);
@@ -309,18 +309,18 @@ impl<'a> Deal<'a> {
         let first = border.bin >> SYMBOL_BITS;
         for number in 0..trie.buckets() {
             let bucket = trie.bucket(number);
-            let (shorts, mut others) = bucket.sorts();
-            for slot in 0..shorts {
-                let (key, value) = (bucket.body(slot), bucket.short_value(slot));
+            let (wides, mut others) = bucket.sorts();
+            for slot in 0..wides {
+                let (key, value) = (bucket.body(slot), bucket.second_of(slot));
                 let state = trie.state(number, bucket.head(slot));
                 let half = &mut halves[usize::from(bin_of(key, skip_bits) >= border.bin)];
                 half.keys += 1;
-                half.weight += SHORT_WEIGHT;
+                half.weight += WIDE_WEIGHT as usize;
                 if half.skipped == 0 {
-                    half.draft.add_short(state, key, value);
+                    half.draft.add_wide(state, Kind::Short, key, value);
                 } else if let Some(name) = secret.short_name(state) {
                     let state = secret.state_under(round, Name(name).without(half.skipped).0);
-                    half.draft.add_short(state, key, value);
+                    half.draft.add_wide(state, Kind::Short, key, value);
                 } else {
                     self.add_long(half, state, key, value);
                 }
@@ -345,7 +345,7 @@ impl<'a> Deal<'a> {
                     continue;
                 }
                 let half = &mut halves[usize::from(name.bin() >= border.bin)];
-                if head.kind() as u32 == Kind::Plain as u32
+                if head.kind() == Kind::Plain
                     && let Node::Jump(label) = bucket.node(slot)
                 {
                     let level = name.level() - half.skipped as usize;

@@ -53,7 +53,7 @@
 use core::hint::select_unpredictable;
 
 use super::bucket::{Bucket, Find, Version};
-use super::layout::{Children, Head, LABEL_SYMBOLS, Label, Leaf, Node, SYMBOL_BITS, Symbol};
+use super::layout::{Children, Head, LABEL_SYMBOLS, Label, Leaf, Node, Pair, SYMBOL_BITS, Symbol};
 use super::raw::Trie;
 use super::state::{SHORT_NAME_SYMBOLS, Secret, ShortName, State, Symbols};
 use crate::arch::{self, Lanes};
@@ -138,6 +138,8 @@ pub(super) enum End {
     Empty,
     /// At a leaf, of this key or of another one.
     Leaf(Leaf),
+    /// At two leaves, one of which may be the key's.
+    Pair(Pair),
     /// At a regular node that has no child for the key's next symbol.
     NoChild(Children),
     /// At a jump of which the key shares only so many symbols.
@@ -259,6 +261,7 @@ impl<'g> Trie<'g> {
                 Node::Regular(children) if children.has(here.symbol) => continue,
                 Node::Regular(children) => End::NoChild(children),
                 Node::Leaf(leaf) => End::Leaf(leaf),
+                Node::Pair(pair) => End::Pair(pair),
                 Node::Jump(_) => return None,
             };
             return Some(Stop { level: here.number as usize, state: here.state, end });
@@ -564,6 +567,7 @@ impl<'g> Descent<'g, '_> {
                     }
                 }
                 Node::Leaf(leaf) => Ok(End::Leaf(leaf)),
+                Node::Pair(pair) => Ok(End::Pair(pair)),
             };
             match end {
                 Ok(end) => {
@@ -619,7 +623,11 @@ impl Path<'_> {
 impl Stop {
     #[inline(always)]
     fn look(self, key: &[u8], hash: u32) -> Look {
-        if let End::Leaf(leaf) = self.end { Look::at(leaf, key, hash) } else { Look::Absent }
+        match self.end {
+            End::Leaf(leaf) => Look::at(leaf, key, hash),
+            End::Pair(pair) => Look::at_pair(pair, hash),
+            _ => Look::Absent,
+        }
     }
 }
 
@@ -632,5 +640,11 @@ impl Look {
             Leaf::Short { key: found, value } if *key == found.to_be_bytes() => Self::Short(value),
             _ => Self::Absent,
         }
+    }
+
+    /// What two leaves say of a key whose path ends there.
+    #[inline(always)]
+    pub(super) fn at_pair(pair: Pair, wanted: u32) -> Self {
+        pair.leaf(wanted).and_then(Leaf::unit).map_or(Self::Absent, Self::Record)
     }
 }

@@ -5,8 +5,8 @@
 //! so no bucket is read before it is written, none has a version, and no node changes its slot.
 //!
 //! ```text
-//! bytes     shorts 5 bits | others 3 bits                   of each bucket
-//! slots     short leaves: 0, 1, 2     others: 2, 3, 1, 4, 0, as they come (T8)
+//! bytes     wide 5 bits | others 3 bits                   of each bucket
+//! slots     wide: 0, 1, 2     others: 2, 3, 1, 4, 0, as they come (T8)
 //! ```
 //!
 //! 1. All nodes go to the first bucket of their state; those that have no room there wait.
@@ -38,21 +38,21 @@ pub(super) struct Draft<'g> {
     unsure: Vec<(State, Form)>,
 }
 
-/// A byte of so many short leaves and others.
-const SHORT: u8 = 1 << 3;
+/// A byte of so many wide nodes and others.
+const WIDE: u8 = 1 << 3;
 const OTHER: u8 = 1;
 
-/// Of the bytes that a bucket can have, those that have room for a short leaf more, a bit for each; and for another node.
-const ROOM_FOR_SHORT: u32 = with_room(1, 0);
+/// Of the bytes that a bucket can have, those that have room for a wide node more, a bit for each; and for another node.
+const ROOM_FOR_WIDE: u32 = with_room(1, 0);
 const ROOM_FOR_OTHER: u32 = with_room(0, 1);
 
-const fn with_room(more_shorts: u32, more_others: u32) -> u32 {
+const fn with_room(more_wides: u32, more_others: u32) -> u32 {
     let (mut rooms, mut crowd) = (0, 0);
     while crowd < u32::BITS {
-        let shorts = crowd / SHORT as u32 + more_shorts;
-        let others = crowd % SHORT as u32 + more_others;
-        // Three short leaves, or five nodes of which short ones count twice.
-        if 2 * shorts + others <= SLOTS as u32 || shorts == 3 && others == 0 {
+        let wides = crowd / WIDE as u32 + more_wides;
+        let others = crowd % WIDE as u32 + more_others;
+        // Three wide nodes, or five nodes of which wide ones count twice.
+        if 2 * wides + others <= SLOTS as u32 || wides == 3 && others == 0 {
             rooms |= 1 << crowd;
         }
         crowd += 1;
@@ -72,12 +72,12 @@ impl<'g> Draft<'g> {
         self.trie
     }
 
-    /// Adds a short leaf whose state is another than those of all other nodes.
+    /// Adds a wide node whose state is another than those of all other nodes.
     #[inline(always)]
-    pub(super) fn add_short(&mut self, state: State, key: u64, value: u64) {
+    pub(super) fn add_wide(&mut self, state: State, kind: Kind, body: u64, second: u64) {
         let (first, name) = self.first(state);
-        if !self.put_short(first, name, key, value) {
-            self.late.push((state, Form { kind: Kind::Short, body: key, value: Some(value) }));
+        if !self.put_wide(first, Head::new(name, kind), body, second) {
+            self.late.push((state, Form { kind, body, second: Some(second) }));
         }
     }
 
@@ -86,7 +86,7 @@ impl<'g> Draft<'g> {
     pub(super) fn add_other(&mut self, state: State, kind: Kind, body: u64) {
         let (first, name) = self.first(state);
         if !self.put_other(first, Head::new(name, kind), body) {
-            self.late.push((state, Form { kind, body, value: None }));
+            self.late.push((state, Form { kind, body, second: None }));
         }
     }
 
@@ -99,18 +99,17 @@ impl<'g> Draft<'g> {
 
     /// Adds a short leaf that may have the state of another node.
     pub(super) fn add_unsure(&mut self, state: State, key: u64, value: u64) {
-        self.unsure.push((state, Form { kind: Kind::Short, body: key, value: Some(value) }));
+        self.unsure.push((state, Form { kind: Kind::Short, body: key, second: Some(value) }));
     }
 
-    /// Puts a short leaf into a bucket, if there is room.
+    /// Puts a wide node into a bucket, if there is room.
     #[inline(always)]
-    fn put_short(&mut self, number: u32, name: u32, key: u64, value: u64) -> bool {
+    fn put_wide(&mut self, number: u32, head: Head, body: u64, second: u64) -> bool {
         let crowd = &mut self.crowds[number as usize];
-        let has_room = ROOM_FOR_SHORT >> (*crowd % 32) & 1 != 0;
+        let has_room = ROOM_FOR_WIDE >> (*crowd % 32) & 1 != 0;
         if has_room {
-            let head = Head::new(name, Kind::Short);
-            self.trie.bucket(number).draw_short((*crowd / SHORT).into(), head, key, value);
-            *crowd += SHORT;
+            self.trie.bucket(number).draw_wide((*crowd / WIDE).into(), head, body, second);
+            *crowd += WIDE;
         }
         has_room
     }
@@ -121,7 +120,7 @@ impl<'g> Draft<'g> {
         let crowd = &mut self.crowds[number as usize];
         let has_room = ROOM_FOR_OTHER >> (*crowd % 32) & 1 != 0;
         if has_room {
-            self.trie.bucket(number).draw_other((*crowd % SHORT).into(), head, body);
+            self.trie.bucket(number).draw_other((*crowd % WIDE).into(), head, body);
             *crowd += OTHER;
         }
         has_room
@@ -137,10 +136,10 @@ impl<'g> Draft<'g> {
         let mut left = Vec::new();
         for (state, form) in core::mem::take(&mut self.late) {
             let home = trie.home(state);
-            let name = Head::second(home.tag);
-            let has_room = match form.value {
-                Some(value) => self.put_short(home.second, name, form.body, value),
-                None => self.put_other(home.second, Head::new(name, form.kind), form.body),
+            let head = Head::new(Head::second(home.tag), form.kind);
+            let has_room = match form.second {
+                Some(second) => self.put_wide(home.second, head, form.body, second),
+                None => self.put_other(home.second, head, form.body),
             };
             if has_room {
                 trie.mark_away(home);

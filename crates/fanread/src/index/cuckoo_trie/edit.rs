@@ -3,8 +3,11 @@
 //! ```text
 //! insert at ...      rewritten, last             placed before
 //! a regular node     one child more              the leaf
-//! a leaf             the two keys' common        jumps as far as they agree behind that, a regular node,
+//! a leaf             a pair of both              nothing, if both have records and other hashes
+//!                    the two keys' common        jumps as far as they agree behind that, a regular node,
 //!                    symbols, or regular         both leaves
+//! a pair             the same of two keys that   the same, where they part; of the three leaves, two that agree further
+//!                    part first                  are a pair there
 //! a jump             the part that agrees, or    a regular node, the rest of the label, the leaf
 //!                    regular
 //!
@@ -14,6 +17,8 @@
 //!                    as it goes
 //!                    or, if it has no room there,   the leaf
 //!                    one child less
+//! the other leaf of  that leaf                   nothing
+//! a pair
 //! a leaf and a node  a jump to that node, one    what it takes the place of, and the leaf
 //!                    with jumps beside it
 //! ```
@@ -38,8 +43,8 @@
 
 use super::descend::{End, Passes, Stop};
 use super::layout::{
-    BUCKET_WEIGHT, Children, Home, INNER_WEIGHT, LABEL_SYMBOLS, Label, Leaf, NoRoom, Node, Place,
-    Symbol,
+    BUCKET_WEIGHT, Children, Home, INNER_WEIGHT, LABEL_SYMBOLS, Label, Leaf, NoRoom, Node, Pair,
+    Place, Symbol,
 };
 use super::place;
 use super::raw::Trie;
@@ -94,16 +99,19 @@ impl Passes for Above {
     }
 }
 
-/// Nodes that are to stand where one stood: a row of jumps, a regular node with two children, and below it a new leaf
+/// Nodes that are to stand where one stood: a row of jumps, a regular node with two or three children, and below it the key's
 /// and what was there before.
 struct Fork {
     /// The level of the regular node.
     level: usize,
-    leaf: Leaf,
+    /// The key's leaf, or the pair that it is in.
+    leaf: Node,
     /// The symbol that leads to what was there.
     other: Symbol,
     /// What is there; `None` if it stays where it is.
     moved: Option<Node>,
+    /// A third child.
+    third: Option<(Symbol, Node)>,
 }
 
 impl<'g, 'a> Edit<'g, 'a> {
@@ -125,19 +133,38 @@ impl<'g, 'a> Edit<'g, 'a> {
         Self { trie, secret, symbols: Symbols::new(key, trie.skip_bits()), stop, above }
     }
 
-    /// The leaf where the path ends: the key's, or that of another key.
+    /// The leaf where the path ends that can be the key's, whose hash this is: its own, or that of another key.
     #[inline]
-    pub(super) fn leaf(&self) -> Option<Leaf> {
+    pub(super) fn leaf(&self, hash: u32) -> Option<Leaf> {
         match self.stop.end {
+            End::Leaf(Leaf::Record { hash: other, .. }) if other != hash => None,
             End::Leaf(leaf) => Some(leaf),
+            End::Pair(pair) => pair.leaf(hash),
             _ => None,
         }
     }
 
+    /// The leaves where the path ends.
+    pub(super) fn leaves(&self) -> impl Iterator<Item = Leaf> {
+        let node = match self.stop.end {
+            End::Leaf(leaf) => Some(Node::Leaf(leaf)),
+            End::Pair(pair) => Some(Node::Pair(pair)),
+            _ => None,
+        };
+        node.into_iter().flat_map(Node::leaves)
+    }
+
     /// Exchanges the leaf of the key, which is there, by one of as many slots.
     pub(super) fn replace(&self, leaf: Leaf) {
-        debug_assert!(self.leaf().is_some_and(|old| old.weight() == leaf.weight()));
-        self.rewrite(self.stop.state, Node::Leaf(leaf));
+        let node = match self.stop.end {
+            End::Pair(pair) => Node::Pair(pair.replaced(leaf)),
+            end => {
+                let is_as_large = |old: Leaf| old.weight() == leaf.weight();
+                debug_assert!(matches!(end, End::Leaf(old) if is_as_large(old)));
+                Node::Leaf(leaf)
+            }
+        };
+        self.rewrite(self.stop.state, node);
     }
 
     /// Adds the key, which is not there. `key_of` gives the key of a leaf, `hash` is the key's.
@@ -149,7 +176,7 @@ impl<'g, 'a> Edit<'g, 'a> {
         &self,
         leaf: Leaf,
         hash: u32,
-        key_of: impl FnOnce(Leaf) -> Key<'r>,
+        key_of: impl Fn(Leaf) -> Key<'r>,
     ) -> Result<(), NoRoom> {
         let Stop { level, state, end } = self.stop;
         let level = match end {
@@ -165,38 +192,111 @@ impl<'g, 'a> Edit<'g, 'a> {
             }
             End::Leaf(there) => {
                 // Most keys part right behind the leaf's name: the new leaf's lines come while the other key does.
-                let likely = self.secret.step(state, self.symbols.symbol(level));
-                self.trie.prefetch(self.trie.home(likely));
-                if let Leaf::Record { hash, .. } = there {
+                let is_paired = Pair::of(leaf, there).is_some();
+                if !is_paired {
+                    let likely = self.secret.step(state, self.symbols.symbol(level));
+                    self.trie.prefetch(self.trie.home(likely));
+                }
+                if let Leaf::Record { hash, .. } = there
+                    && !is_paired
+                {
                     self.trie.prefetch_hint(hash);
                 }
                 let other = key_of(there);
-                let other = Symbols::new(&other, self.trie.skip_bits());
-                let level = self.symbols.common(&other);
-                debug_assert!(level >= self.stop.level, "T5: not on the other key's path");
-                let moved = Some(Node::Leaf(there));
-                self.fork(&Fork { level, leaf, other: other.symbol(level), moved })?
+                if let Some(pair) = Pair::with(leaf, there, *other > *self.symbols.key()) {
+                    place::rewrite(self.trie, self.place_of(state), Node::Pair(pair))?;
+                    level
+                } else {
+                    let other = Symbols::new(&other, self.trie.skip_bits());
+                    let level = self.symbols.common(&other);
+                    debug_assert!(level >= self.stop.level, "T5: not on the other key's path");
+                    let (leaf, moved) = (Node::Leaf(leaf), Some(Node::Leaf(there)));
+                    let other = other.symbol(level);
+                    self.fork(&Fork { level, leaf, other, moved, third: None })?
+                }
+            }
+            End::Pair(pair) => {
+                let Some(fork) = self.fork_of_three(leaf, pair, &key_of) else {
+                    // Seldom: the two that agree further cannot be a pair.
+                    self.part(pair, &key_of)?;
+                    let key = self.symbols.key();
+                    let again = Self::find(self.trie, self.secret, Baseline, key, false);
+                    return again.insert(leaf, hash, key_of);
+                };
+                self.fork(&fork)?
             }
             End::Label(label, matched) => {
                 let moved = label.rest(matched + 1).map(Node::Jump);
                 let (level, other) = (level + matched, label.symbol(matched));
-                self.fork(&Fork { level, leaf, other, moved })?
+                let leaf = Node::Leaf(leaf);
+                self.fork(&Fork { level, leaf, other, moved, third: None })?
             }
         };
         self.trie.set_keys(self.trie.keys() + 1);
         self.trie.add_hint(leaf, level);
-        if let End::Leaf(moved) = end {
-            self.trie.move_hint(moved, self.stop.level, level);
-        }
+        self.move_hints(level);
         self.note_level(level, hash);
         Ok(())
+    }
+
+    /// The fork of the key and a pair where its path ends; `None` if it agrees further with one of the two, of which it cannot be a
+    /// pair.
+    fn fork_of_three<'r>(
+        &self,
+        leaf: Leaf,
+        pair: Pair,
+        key_of: impl Fn(Leaf) -> Key<'r>,
+    ) -> Option<Fork> {
+        let leaves = pair.leaves();
+        let keys = leaves.map(&key_of);
+        let symbols = keys.each_ref().map(|key| Symbols::new(key, self.trie.skip_bits()));
+        let apart = symbols[0].common(&symbols[1]);
+        let shared = symbols.map(|symbols| self.symbols.common(&symbols));
+        debug_assert!(shared.iter().all(|shared| *shared >= self.stop.level), "T5");
+        let alone = Node::Leaf(leaf);
+        if shared[0] == shared[1] {
+            let level = shared[0];
+            let other = symbols[0].symbol(level);
+            return Some(if level < apart {
+                Fork { level, leaf: alone, other, moved: Some(Node::Pair(pair)), third: None }
+            } else {
+                let third = Some((symbols[1].symbol(level), Node::Leaf(leaves[1])));
+                Fork { level, leaf: alone, other, moved: Some(Node::Leaf(leaves[0])), third }
+            });
+        }
+        let near = usize::from(shared[1] > shared[0]);
+        let (other, moved) = (symbols[1 - near].symbol(apart), Node::Leaf(leaves[1 - near]));
+        let pair = Pair::with(leaf, leaves[near], *keys[near] > *self.symbols.key())?;
+        Some(Fork { level: apart, leaf: Node::Pair(pair), other, moved: Some(moved), third: None })
+    }
+
+    /// Puts two leaves in the place of a pair where the key's path ends, one of which it agrees with further than with the other.
+    fn part<'r>(&self, pair: Pair, key_of: impl Fn(Leaf) -> Key<'r>) -> Result<(), NoRoom> {
+        let leaves = pair.leaves();
+        let keys = leaves.map(key_of);
+        let symbols = keys.each_ref().map(|key| Symbols::new(key, self.trie.skip_bits()));
+        let level = symbols[0].common(&symbols[1]);
+        let near = usize::from(self.symbols.common(&symbols[0]) <= level);
+        let (leaf, moved) = (Node::Leaf(leaves[near]), Some(Node::Leaf(leaves[1 - near])));
+        let other = symbols[1 - near].symbol(level);
+        let level = self.fork(&Fork { level, leaf, other, moved, third: None })?;
+        self.move_hints(level);
+        Ok(())
+    }
+
+    /// Notes that the leaves where the path ended are on another level now.
+    fn move_hints(&self, level: usize) {
+        if level != self.stop.level {
+            self.leaves().for_each(|leaf| self.trie.move_hint(leaf, self.stop.level, level));
+        }
     }
 
     /// Puts a fork in the place of the node where the path ends. Returns the level of the new leaf.
     fn fork(&self, fork: &Fork) -> Result<usize, NoRoom> {
         let trie = self.trie;
         let jumps = (fork.level - self.stop.level).div_ceil(LABEL_SYMBOLS);
-        let leaves = fork.leaf.weight() + fork.moved.map_or(0, Node::weight);
+        let leaves = [Some(fork.leaf), fork.moved, fork.third.map(|(_, node)| node)];
+        let leaves: u32 = leaves.into_iter().flatten().map(Node::weight).sum();
         // One of the others takes the place of what stood there.
         let weight = trie.weight() + jumps * INNER_WEIGHT + leaves as usize;
         if weight > trie.buckets() as usize * BUCKET_WEIGHT {
@@ -207,7 +307,7 @@ impl<'g, 'a> Edit<'g, 'a> {
             trie.note_jump(level, LABEL_SYMBOLS.min(fork.level - level));
         }
         // Most forks are these nodes and a jump at most: named once, and asked for before the first is placed.
-        let mut first = [None; 4];
+        let mut first = [None; 5];
         let mut count = 0;
         let asked: Result<(), core::convert::Infallible> = self.nodes_of(fork, |state, node| {
             let home = trie.home(state);
@@ -273,20 +373,23 @@ impl<'g, 'a> Edit<'g, 'a> {
             level += count;
         }
         let symbol = self.symbols.symbol(level);
-        each(state, Node::Regular(Children::pair(symbol, fork.other)))?;
-        each(self.secret.step(state, symbol), Node::Leaf(fork.leaf))?;
-        match fork.moved {
-            Some(moved) => each(self.secret.step(state, fork.other), moved),
-            None => Ok(()),
-        }
+        let children = Children::pair(symbol, fork.other);
+        let third = fork.third.map(|(symbol, _)| symbol);
+        each(state, Node::Regular(third.map_or(children, |third| children.with(third))))?;
+        each(self.secret.step(state, symbol), fork.leaf)?;
+        let moved = fork.moved.map(|moved| (fork.other, moved));
+        let mut others = moved.into_iter().chain(fork.third);
+        others.try_for_each(|(symbol, node)| each(self.secret.step(state, symbol), node))
     }
 
-    /// Takes the key out, which is there.
-    pub(super) fn remove(&self) {
-        debug_assert!(self.leaf().is_some(), "the key is there");
+    /// Takes the key out, whose leaf this is.
+    pub(super) fn remove(&self, leaf: Leaf) {
+        debug_assert!(self.leaves().any(|other| other == leaf), "the key is there");
         self.trie.set_keys(self.trie.keys() - 1);
-        if let Some(leaf) = self.leaf() {
-            self.trie.remove_hint(leaf, self.stop.level);
+        self.trie.remove_hint(leaf, self.stop.level);
+        if let End::Pair(pair) = self.stop.end {
+            self.rewrite(self.stop.state, Node::Leaf(pair.without(leaf)));
+            return;
         }
         let Some((level, state, children)) = self.above.parent else {
             self.clear_leaf();
@@ -300,8 +403,8 @@ impl<'g, 'a> Edit<'g, 'a> {
         };
         let child = self.secret.step(state, symbol);
         match self.node(child) {
-            Node::Leaf(leaf) => {
-                if !self.move_up(leaf, child) {
+            node @ (Node::Leaf(_) | Node::Pair(_)) => {
+                if !self.move_up(node, child) {
                     self.rewrite(state, Node::Regular(left));
                     self.clear_leaf();
                 }
@@ -324,7 +427,7 @@ impl<'g, 'a> Edit<'g, 'a> {
     /// What a node leads to that leads to one thing.
     fn only_child(&self, state: State, node: Node) -> Option<State> {
         match node {
-            Node::Leaf(_) => None,
+            Node::Leaf(_) | Node::Pair(_) => None,
             Node::Jump(label) => Some(self.secret.step_all(state, label)),
             Node::Regular(children) => {
                 children.only().map(|symbol| self.secret.step(state, symbol))
@@ -332,16 +435,16 @@ impl<'g, 'a> Edit<'g, 'a> {
         }
     }
 
-    /// Moves the leaf that will be alone below its parent to where no jump leads to it (T5), and takes out the key. Does
-    /// nothing if the leaf has no room there.
-    fn move_up(&self, leaf: Leaf, from: State) -> bool {
+    /// Moves the leaf or pair that will be alone below its parent to where no jump leads to it (T5), and takes out the key. Does
+    /// nothing if it has no room there.
+    fn move_up(&self, moved: Node, from: State) -> bool {
         let Some((below, parent, _)) = self.above.parent else { return false };
         let (level, mut state) = self.above.top.unwrap_or((below, parent));
         let mut node = self.node(state);
-        if place::rewrite(self.trie, self.place_of(state), Node::Leaf(leaf)).is_err() {
+        if place::rewrite(self.trie, self.place_of(state), moved).is_err() {
             return false;
         }
-        self.trie.move_hint(leaf, below + 1, level);
+        moved.leaves().for_each(|leaf| self.trie.move_hint(leaf, below + 1, level));
         // What is below the first, and the regular node behind that.
         while let Some(child) = self.only_child(state, node) {
             state = child;

@@ -35,7 +35,7 @@ use core::hint::select_unpredictable;
 use super::CuckooTrie;
 use super::bucket::Bucket;
 use super::descend::Look;
-use super::layout::{EXACT_BUCKETS, Head, Kind, Node, SHORT_BYTES, SLOTS, SYMBOL_BITS};
+use super::layout::{EXACT_BUCKETS, Head, Node, SHORT_BYTES, SLOTS, SYMBOL_BITS};
 use super::raw::{Memory, Trie};
 use super::state::{SHORT_NAME_SYMBOLS, Secret, ShortName, State};
 use crate::arch::{self, Baseline, Lanes};
@@ -194,8 +194,8 @@ impl Stand {
         let slots = bucket.slots_of(lanes, Head::first(tag));
         // If there is none, any slot: it does not count.
         let slot = (slots | 1 << (SLOTS - 1)).trailing_zeros();
-        let (kind, body) = (bucket.head(slot).kind(), bucket.body(slot));
-        let ends = !Node::goes_on(kind, body, symbol);
+        let (head, body) = (bucket.head(slot), bucket.body(slot));
+        let ends = !Node::goes_on(head, body, symbol);
         Self { slot, is_there: slots != 0, may_be_away: bucket.away().may_be(tag), ends }
     }
 }
@@ -274,14 +274,14 @@ impl<'g> Two<'g> {
         let slots = select_unpredictable(there, in_first, in_second);
         // If there is none, any slot: it does not count.
         let (is_there, slot) = (slots != 0, (slots | 1 << (SLOTS - 1)).trailing_zeros());
-        let (kind, body) = (bucket.head(slot).kind(), bucket.body(slot));
-        let is_leaf = is_there & (kind as u32 == Kind::Short as u32) & (body == key);
+        let (head, body) = (bucket.head(slot), bucket.body(slot));
+        let is_leaf = is_there & head.is_short() & (body == key);
         End {
             bucket,
             slot,
             is_there,
             is_leaf,
-            ends: is_there & !Node::goes_on(kind, body, self.symbol),
+            ends: is_there & !Node::goes_on(head, body, self.symbol),
         }
     }
 }

@@ -403,14 +403,12 @@ impl<'g> Trie<'g> {
     /// What a node says, if it is a leaf of the key's hash.
     #[inline(always)]
     fn record_in(self, node: Node, seen: Seen, hash: u32) -> Option<Hinted> {
-        match node {
-            Node::Leaf(Leaf::Record { unit, hash: found })
-                if found == hash && self.version().end(seen).is_some() =>
-            {
-                Some(Hinted::Record(unit))
-            }
-            _ => None,
-        }
+        let unit = match node {
+            Node::Leaf(Leaf::Record { unit, hash: found }) if found == hash => unit,
+            Node::Pair(pair) => pair.leaf(hash)?.unit()?,
+            _ => return None,
+        };
+        self.version().end(seen).map(|_| Hinted::Record(unit))
     }
 
     /// What it means that there was no such leaf. Marks (T12) and hints are trusted only if the trie has not changed (T9).

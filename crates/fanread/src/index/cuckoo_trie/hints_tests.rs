@@ -94,8 +94,10 @@ fn a_leaf_that_moves_between_its_hint_and_the_search_is_not_taken_for_missing() 
     }
     for lines in [2 * BLOCK_BUCKETS, 17 * BLOCK_BUCKETS] {
         let mut single = Single::new(6, lines, (b"", None));
-        let (key, other, near) = ([7; 9], [7, 8, 9, 9, 9, 9, 9, 9, 9], [7, 7, 7, 7, 7, 7, 7, 7, 9]);
-        assert!(single.insert(&key, 1) && single.insert(&other, 2));
+        let with =
+            |at: usize, byte| core::array::from_fn::<u8, 9, _>(|i| if i < at { 7 } else { byte });
+        let (key, others, near) = ([7; 9], [with(1, 8), with(1, 80)], [with(8, 9), with(7, 9)]);
+        assert!(single.insert(&key, 1) && others.iter().all(|other| single.insert(other, 2)));
         let view = single.view();
         let hash = hash_of(view.seed, &key);
         let Hint::At(mut leads, seen) = view.trie().read_hint(view.secret, &key, hash) else {
@@ -106,8 +108,8 @@ fn a_leaf_that_moves_between_its_hint_and_the_search_is_not_taken_for_missing() 
             first.unwrap_or_else(|| view.trie().look_second(Baseline, leads, seen, hash))
         };
         assert!(matches!(look(view, &mut leads), Hinted::Record(_)), "{lines}");
-        // The key's leaf goes down, as this one shares more symbols with it.
-        assert!(single.insert(&near, 3));
+        // The key's leaf goes down, as these share more symbols with it.
+        assert!(near.iter().all(|near| single.insert(near, 3)));
         assert_eq!(look(single.view(), &mut leads), Hinted::Unknown, "{lines}");
         assert_eq!(single.view().get_by_hint(&key), ControlFlow::Break(Some(1)), "{lines}");
     }

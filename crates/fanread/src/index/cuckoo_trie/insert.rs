@@ -67,7 +67,10 @@ impl<V: Send + Sync> CuckooTrie<V> {
             trie.prefetch_hint(hash);
             let (trie, mut locked) = self.lock_trie_to_add(pinned, key, trie);
             let edit = self.edit(trie, key, false);
-            if let Some(leaf) = self.leaf_of(&edit, key) {
+            for leaf in edit.leaves() {
+                self.memory.prefetch_leaf(leaf, Memory::reach_bytes::<V>(key.len()));
+            }
+            if let Some(leaf) = self.leaf_of(&edit, key, hash) {
                 let old = self.memory.value::<V>(leaf);
                 let allowed = match rule {
                     Rule::Always => true,
@@ -215,8 +218,8 @@ impl<V> CuckooTrie<V> {
 
     /// The key's record, if it is there.
     #[inline]
-    pub(super) fn leaf_of(&self, edit: &Edit<'_, '_>, key: &[u8]) -> Option<Leaf> {
-        edit.leaf().filter(|leaf| *self.memory.key::<V>(*leaf) == *key)
+    pub(super) fn leaf_of(&self, edit: &Edit<'_, '_>, key: &[u8], hash: u32) -> Option<Leaf> {
+        edit.leaf(hash).filter(|leaf| *self.memory.key::<V>(*leaf) == *key)
     }
 
     /// Memory for the record of a key.

@@ -4,14 +4,15 @@
 //! bucket    0            1            2                        3        4        5        6        7
 //!          | head 0, 1  | head 2, 3  | head 4, away, version  | body 0 | body 1 | body 2 | body 3 | body 4 |
 //!
-//! head      kind 2 bits | seat 2 bits | tag 28 bits        0: a free slot
+//! head      kind 3 bits | seat 2 bits | tag 27 bits        0: a free slot
 //! body      leaf with a record: hash 20 bits | record 40 bits | 0
 //!           jump: up to 10 symbols of 6 bits, the first on top | count 4 bits
 //!           regular: the children, one bit each; END's is the kind
 //!
-//! A short leaf, of a key of eight bytes, has no record. Its body is the key; values of such leaves lie at the other end:
-//! slots     0 short | 1 short | 2 other | value of 1 | value of 0         the heads of 3 and 4 are 0
-//!           0 short | 1 short | 2 short | value of 1 | value of 0         the heads of 3 and 4: value of 2
+//! *Wide* nodes have two bodies. A short leaf, of a key of eight bytes, has no record: its bodies are key and value. A pair is two
+//! leaves with records. Their second bodies lie at the other end:
+//! slots     0 wide | 1 wide | 2 other | second of 1 | second of 0         the heads of 3 and 4 are 0
+//!           0 wide | 1 wide | 2 wide  | second of 1 | second of 0         the heads of 3 and 4: second of 2
 //! ```
 //!
 //! *Seat* is 1 for a node in the first bucket of its state, 2 for one in the second, so one masked comparison finds a
@@ -88,8 +89,8 @@ pub(super) const SLOT_WEIGHT: u32 = 3;
 /// What a node weighs that is no leaf.
 pub(super) const INNER_WEIGHT: usize = SLOT_WEIGHT as usize;
 
-/// What a short leaf weighs: three of them fill a bucket, two leave one slot.
-const SHORT_WEIGHT: u32 = 7;
+/// What a wide node weighs: three of them fill a bucket, two leave one slot.
+pub(super) const WIDE_WEIGHT: u32 = 7;
 
 /// What a bucket may hold.
 pub(super) const BUCKET_WEIGHT: usize = SLOTS * SLOT_WEIGHT as usize;
@@ -121,10 +122,10 @@ pub(super) const STATE_BITS: u32 = 36;
 
 /// Buckets from which on a table knows all bits of a state, so that a short name's node is known by it. (In tests with tiny
 /// tables all but some of 30 bits are enough.)
-pub(super) const EXACT_BUCKETS: u32 = if cfg!(any(shuttle, small_leaves)) { 1 } else { 256 };
+pub(super) const EXACT_BUCKETS: u32 = if cfg!(any(shuttle, small_leaves)) { 1 } else { 512 };
 
 /// Bits of a tag.
-pub(super) const TAG_BITS: u32 = 28;
+pub(super) const TAG_BITS: u32 = 27;
 
 /// Bits of a leaf's hash.
 pub(super) const HASH_BITS: u32 = 20;
@@ -183,12 +184,14 @@ pub(super) fn with_room(weight: usize, hinting: Hinting) -> usize {
 pub(super) enum Kind {
     /// A record; or a label and one child, if the body ends in a count.
     Plain = 0,
-    /// A key, with its value elsewhere in the bucket.
-    Short = 1,
     /// Two children or more.
     Regular = 2,
     /// The same, and END is one of them.
     RegularEnd = 3,
+    /// A key, with its value elsewhere in the bucket.
+    Short = 4,
+    /// A record, with another elsewhere in the bucket.
+    Pair = 5,
 }
 
 /// The head of a slot.
@@ -200,7 +203,7 @@ impl Head {
     pub(super) const FREE: Self = Self(0);
 
     const SEAT_AT: u32 = TAG_BITS;
-    const KIND_AT: u32 = 30;
+    const KIND_AT: u32 = Self::SEAT_AT + 2;
 
     /// In the first bucket of its state.
     const FIRST: u32 = 1 << Self::SEAT_AT;
@@ -212,9 +215,26 @@ impl Head {
 
     const TAG_MASK: u32 = (1 << TAG_BITS) - 1;
 
-    /// The bits of the kind, and what they are for a short leaf.
-    pub(super) const KIND_MASK: u32 = !Self::NAME_MASK;
-    pub(super) const SHORT: u32 = (Kind::Short as u32) << Self::KIND_AT;
+    /// The bit of wide nodes.
+    pub(super) const WIDE: u32 = 4 << Self::KIND_AT;
+
+    /// Whether a wide node is here.
+    #[inline(always)]
+    pub(super) fn is_wide(self) -> bool {
+        self.0 & Self::WIDE != 0
+    }
+
+    /// Whether a regular node is here.
+    #[inline(always)]
+    fn is_regular(self) -> bool {
+        self.0 >> (Self::KIND_AT + 1) == Kind::Regular as u32 >> 1
+    }
+
+    /// Whether a leaf with a record or a jump is here.
+    #[inline(always)]
+    fn is_plain(self) -> bool {
+        self.0 >> Self::KIND_AT == Kind::Plain as u32
+    }
 
     /// Whether a short leaf is here.
     #[inline(always)]
@@ -276,9 +296,10 @@ impl Head {
     pub(super) fn kind(self) -> Kind {
         match self.0 >> Self::KIND_AT {
             0 => Kind::Plain,
-            1 => Kind::Short,
             2 => Kind::Regular,
-            _ => Kind::RegularEnd,
+            3 => Kind::RegularEnd,
+            4 => Kind::Short,
+            _ => Kind::Pair,
         }
     }
 }
@@ -296,7 +317,16 @@ impl Leaf {
     /// What it weighs in a table.
     #[inline(always)]
     pub(super) const fn weight(self) -> u32 {
-        if let Self::Short { .. } = self { SHORT_WEIGHT } else { SLOT_WEIGHT }
+        if let Self::Short { .. } = self { WIDE_WEIGHT } else { SLOT_WEIGHT }
+    }
+
+    /// The leaf with a record of this body.
+    #[inline(always)]
+    fn of_body(body: u64) -> Self {
+        Self::Record {
+            unit: body >> Node::UNIT_AT & ((1 << Node::UNIT_BITS) - 1),
+            hash: (body >> Node::HASH_AT) as u32,
+        }
     }
 
     /// The record.
@@ -309,13 +339,67 @@ impl Leaf {
     }
 }
 
+/// Two entries with records, in the order of their keys. What their leaves know of the keys' hashes differs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Pair {
+    /// The bodies that their leaves would have.
+    bodies: [u64; 2],
+}
+
+impl Pair {
+    /// Of two leaves in the order of their keys; `None` if one of them is short, or their hashes are the same.
+    #[inline]
+    pub(super) fn of(first: Leaf, second: Leaf) -> Option<Self> {
+        match (first, second) {
+            (Leaf::Record { hash: a, .. }, Leaf::Record { hash: b, .. }) if a != b => {
+                let body = |leaf| Node::Leaf(leaf).encode().body;
+                Some(Self { bodies: [body(first), body(second)] })
+            }
+            _ => None,
+        }
+    }
+
+    /// The same of a leaf and another one, whose key comes behind that of the first if so it is said.
+    pub(super) fn with(leaf: Leaf, other: Leaf, is_behind: bool) -> Option<Self> {
+        if is_behind { Self::of(leaf, other) } else { Self::of(other, leaf) }
+    }
+
+    /// Both.
+    #[inline(always)]
+    pub(super) fn leaves(self) -> [Leaf; 2] {
+        self.bodies.map(Leaf::of_body)
+    }
+
+    /// The leaf of a hash.
+    #[inline(always)]
+    pub(super) fn leaf(self, hash: u32) -> Option<Leaf> {
+        let [first, second] = self.bodies.map(|body| (body >> Node::HASH_AT) as u32 == hash);
+        let body = self.bodies[usize::from(!first)];
+        (first || second).then_some(Leaf::of_body(body))
+    }
+
+    /// With this leaf in the place of the one of the same hash.
+    pub(super) fn replaced(self, leaf: Leaf) -> Self {
+        let body = Node::Leaf(leaf).encode().body;
+        let is_same = |old: u64| (old ^ body) >> Node::HASH_AT == 0;
+        debug_assert!(self.bodies.into_iter().any(is_same));
+        Self { bodies: self.bodies.map(|old| if is_same(old) { body } else { old }) }
+    }
+
+    /// The other one of the two.
+    pub(super) fn without(self, leaf: Leaf) -> Leaf {
+        let [first, second] = self.leaves();
+        if first == leaf { second } else { first }
+    }
+}
+
 /// A node as its slots have it, their heads apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Form {
     pub(super) kind: Kind,
     pub(super) body: u64,
-    /// The value of a short leaf.
-    pub(super) value: Option<u64>,
+    /// The second body of a wide node.
+    pub(super) second: Option<u64>,
 }
 
 /// A node, its place apart.
@@ -323,6 +407,8 @@ pub(super) struct Form {
 pub(super) enum Node {
     /// An entry.
     Leaf(Leaf),
+    /// Two entries.
+    Pair(Pair),
     /// One child, behind this label.
     Jump(Label),
     /// Children.
@@ -337,7 +423,22 @@ impl Node {
     /// What it weighs in a table.
     #[inline(always)]
     pub(super) fn weight(self) -> u32 {
-        if let Self::Leaf(leaf) = self { leaf.weight() } else { SLOT_WEIGHT }
+        match self {
+            Self::Leaf(leaf) => leaf.weight(),
+            Self::Pair(_) => WIDE_WEIGHT,
+            Self::Jump(_) | Self::Regular(_) => SLOT_WEIGHT,
+        }
+    }
+
+    /// The entries that it has, in the order of their keys.
+    #[inline(always)]
+    pub(super) fn leaves(self) -> impl DoubleEndedIterator<Item = Leaf> {
+        let [first, second] = match self {
+            Self::Leaf(leaf) => [Some(leaf), None],
+            Self::Pair(pair) => pair.leaves().map(Some),
+            Self::Jump(_) | Self::Regular(_) => [None, None],
+        };
+        first.into_iter().chain(second)
     }
 
     /// What is stored of it.
@@ -349,25 +450,26 @@ impl Node {
                 (Kind::Plain, u64::from(hash) << Self::HASH_AT | unit << Self::UNIT_AT)
             }
             Self::Leaf(Leaf::Short { key, value }) => {
-                return Form { kind: Kind::Short, body: key, value: Some(value) };
+                return Form { kind: Kind::Short, body: key, second: Some(value) };
+            }
+            Self::Pair(Pair { bodies: [body, second] }) => {
+                return Form { kind: Kind::Pair, body, second: Some(second) };
             }
             Self::Jump(label) => (Kind::Plain, label.0),
             Self::Regular(Children { bits, end: false }) => (Kind::Regular, bits),
             Self::Regular(Children { bits, end: true }) => (Kind::RegularEnd, bits),
         };
-        Form { kind, body, value: None }
+        Form { kind, body, second: None }
     }
 
-    /// The node of this kind and body; `value` reads the value of a short leaf.
+    /// The node of this kind and body; `second` reads the second body of a wide node.
     #[inline(always)]
-    pub(super) fn decode(kind: Kind, body: u64, value: impl FnOnce() -> u64) -> Self {
+    pub(super) fn decode(kind: Kind, body: u64, second: impl FnOnce() -> u64) -> Self {
         match kind {
             Kind::Plain if body & Label::COUNT_MASK != 0 => Self::Jump(Label(body)),
-            Kind::Plain => Self::Leaf(Leaf::Record {
-                unit: body >> Self::UNIT_AT & ((1 << Self::UNIT_BITS) - 1),
-                hash: (body >> Self::HASH_AT) as u32,
-            }),
-            Kind::Short => Self::Leaf(Leaf::Short { key: body, value: value() }),
+            Kind::Plain => Self::Leaf(Leaf::of_body(body)),
+            Kind::Short => Self::Leaf(Leaf::Short { key: body, value: second() }),
+            Kind::Pair => Self::Pair(Pair { bodies: [body, second()] }),
             Kind::Regular => Self::Regular(Children { bits: body, end: false }),
             Kind::RegularEnd => Self::Regular(Children { bits: body, end: true }),
         }
@@ -375,13 +477,13 @@ impl Node {
 }
 
 impl Node {
-    /// Whether a key's path goes on behind a node of this kind and body, which is not the key's leaf, by this symbol, which is
+    /// Whether a key's path goes on behind a node of this head and body, which is not the key's leaf, by this symbol, which is
     /// not END; behind a jump it may. Without a branch.
     #[inline(always)]
     #[expect(clippy::needless_bitwise_bool, reason = "what is seldom foreseen is no branch")]
-    pub(super) fn goes_on(kind: Kind, body: u64, symbol: u32) -> bool {
-        let is_regular = kind as u32 >= Kind::Regular as u32;
-        let is_jump = (kind as u32 == Kind::Plain as u32) & (body & Label::COUNT_MASK != 0);
+    pub(super) fn goes_on(head: Head, body: u64, symbol: u32) -> bool {
+        let is_regular = head.is_regular();
+        let is_jump = head.is_plain() & (body & Label::COUNT_MASK != 0);
         is_jump | is_regular & (body >> (symbol % 64) & 1 != 0)
     }
 }

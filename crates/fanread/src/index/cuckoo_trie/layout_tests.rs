@@ -72,33 +72,54 @@ fn labels_are_cut_and_joined_like_lists() {
 
 #[test]
 fn nodes_and_heads_keep_what_they_were_made_of() {
-    let record = |unit, hash| Node::Leaf(Leaf::Record { unit, hash });
+    let leaf = |unit, hash| Leaf::Record { unit, hash };
+    let record = |unit, hash| Node::Leaf(leaf(unit, hash));
     let nodes = [
         record((1 << 40) - 1, 0),
         record(0, (1 << HASH_BITS) - 1),
         Node::Leaf(Leaf::Short { key: 0, value: u64::MAX }),
         Node::Leaf(Leaf::Short { key: u64::MAX, value: 0 }),
+        Pair::of(leaf((1 << 40) - 1, 0), leaf(0, 1)).map(Node::Pair).unwrap(),
+        Pair::of(leaf(1, (1 << HASH_BITS) - 1), leaf(0, 0)).map(Node::Pair).unwrap(),
         Node::Jump(Label::of(&[Symbol(5), Symbol(0)])),
         Node::Regular(Children { bits: 1 << 63, end: true }),
         Node::Regular(Children { bits: 3, end: false }),
     ];
     for node in nodes {
-        let Form { kind, body, value } = node.encode();
+        let Form { kind, body, second: behind } = node.encode();
         for tag in [0, 1, (1 << TAG_BITS) - 1] {
             let first = Head::new(Head::first(tag), kind);
             let second = Head::new(Head::second(tag), kind);
             assert_eq!((first.moved(), second.moved()), (second, first));
             for head in [first, second] {
                 assert!(!head.is_free() && head.tag() == tag && head.kind() == kind);
-                assert_eq!(head.is_short(), value.is_some());
-                let value = || value.expect("asked for where there is one");
-                assert_eq!(Node::decode(head.kind(), body, value), node);
+                assert_eq!(head.is_wide(), behind.is_some());
+                assert_eq!(head.is_short(), matches!(node, Node::Leaf(Leaf::Short { .. })));
+                let behind = || behind.expect("asked for where there is one");
+                assert_eq!(Node::decode(head.kind(), body, behind), node);
                 // A free slot is never taken for a node.
                 assert_ne!(Head::FREE.name(), head.name());
             }
             assert!(!first.is_second() && second.is_second());
         }
     }
+}
+
+#[test]
+fn a_pair_is_of_two_records_of_different_hashes_and_knows_them_by_these() {
+    let leaf = |unit, hash| Leaf::Record { unit, hash };
+    let (a, b) = (leaf(7, 3), leaf(5, 4));
+    let short = Leaf::Short { key: 7, value: 5 };
+    for (first, second) in [(a, short), (short, b), (short, short), (a, leaf(9, 3))] {
+        assert_eq!(Pair::of(first, second), None);
+    }
+    let pair = Pair::of(a, b).unwrap();
+    assert_eq!(pair.leaves(), [a, b]);
+    assert_eq!([3, 4, 5].map(|hash| pair.leaf(hash)), [Some(a), Some(b), None]);
+    assert_eq!((pair.without(a), pair.without(b)), (b, a));
+    assert_eq!(pair.replaced(leaf(6, 4)).leaves(), [a, leaf(6, 4)]);
+    assert_eq!(pair.replaced(leaf(6, 3)).leaves(), [leaf(6, 3), b]);
+    assert_eq!((Pair::with(a, b, true), Pair::with(b, a, false)), (Some(pair), Some(pair)));
 }
 
 #[test]

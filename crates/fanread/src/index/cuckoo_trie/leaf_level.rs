@@ -212,6 +212,7 @@ impl<'g> Spot<'g> {
         let Some(slot) = slot else { return At::Nothing };
         match bucket.node(slot) {
             Node::Leaf(leaf) => At::End(Look::at(leaf, key, hash)),
+            Node::Pair(pair) => At::End(Look::at_pair(pair, hash)),
             Node::Regular(children) if !children.has(self.symbol) => At::End(Look::Absent),
             Node::Regular(_) | Node::Jump(_) => At::Passed,
         }

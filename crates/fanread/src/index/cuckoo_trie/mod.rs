@@ -42,7 +42,7 @@ mod walk;
 use core::marker::PhantomData;
 
 use self::free::FreeLines;
-use self::layout::Node;
+use self::layout::Leaf;
 use self::raw::{Memory, Trie};
 use self::state::Secret;
 use crate::api::{MemoryUsage, Options, OwnsAndTakes};
@@ -281,10 +281,11 @@ impl<V> DropValues<'_, V> {
                 let at = self.bucket;
                 self.bucket += 1;
                 let bucket = trie.bucket(at);
-                self.units.extend(bucket.nodes().filter_map(|(slot, _)| match bucket.node(slot) {
-                    Node::Leaf(leaf) => leaf.unit(),
-                    _ => None,
-                }));
+                self.units.extend(
+                    bucket
+                        .nodes()
+                        .flat_map(|(slot, _)| bucket.node(slot).leaves().filter_map(Leaf::unit)),
+                );
             } else {
                 self.bucket = 0;
                 self.trie = trie.next().map(|next| memory.trie(next));

@@ -8,7 +8,7 @@
 //! first bucket --3--> bucket --0--> bucket with room               slot numbers: the nodes that move
 //! ```
 //!
-//! Whether a node has room depends on how many short leaves there are (`bucket.rs`).
+//! Whether a node has room depends on how many wide nodes there are (`bucket.rs`).
 //!
 //! A call that fails leaves the nodes as they were, but maybe in other places.
 //!
@@ -16,7 +16,7 @@
 //! entries have one slot.
 
 use super::bucket::Bucket;
-use super::layout::{Form, Head, Home, Leaf, NoRoom, Node, Place};
+use super::layout::{Form, Head, Home, NoRoom, Node, Place, WIDE_WEIGHT};
 use super::raw::Trie;
 use super::state::State;
 use crate::arch::Baseline;
@@ -38,8 +38,8 @@ struct Step {
     from: u16,
     /// The slot of that step's bucket whose node would move here.
     slot: u8,
-    /// Whether that node is a short leaf.
-    is_short: bool,
+    /// Whether that node is a wide node.
+    is_wide: bool,
 }
 
 /// Puts a node that is not in the trie into a bucket of its state. The caller holds the lock, or has not published the
@@ -78,20 +78,16 @@ pub(super) fn place_at(trie: Trie<'_>, home: Home, form: Form) -> Result<(), NoR
 pub(super) fn place_other(trie: Trie<'_>, home: Home, form: Form) -> Result<(), NoRoom> {
     let (first, second) = (Head::first(home.tag), Head::second(home.tag));
     // With one bucket, both are the same.
-    let is_short = form.value.is_some();
+    let is_wide = form.second.is_some();
     let placed = trie.put(home.first, first, form)
         || home.first != home.second
             && (trie.put(home.second, second, form)
-                || make_room(trie, &[home.first, home.second], is_short, None).is_some_and(
+                || make_room(trie, &[home.first, home.second], is_wide, None).is_some_and(
                     |bucket| {
                         trie.put(bucket, if bucket == home.first { first } else { second }, form)
                     },
                 ));
     if placed { Ok(()) } else { Err(NoRoom::Full) }
-}
-
-fn is_short(node: Node) -> bool {
-    matches!(node, Node::Leaf(Leaf::Short { .. }))
 }
 
 /// Changes what a node says; the state stays. The caller holds the lock. Others may move, as by [`place`].
@@ -104,7 +100,8 @@ pub(super) fn rewrite(trie: Trie<'_>, at: Place, node: Node) -> Result<(), NoRoo
     if !trie.exchange(at, node) {
         // As if the node were another that has to come in.
         let head = trie.head(at);
-        make_room(trie, &[at.bucket], is_short(node), Some(head)).ok_or(NoRoom::Full)?;
+        make_room(trie, &[at.bucket], node.weight() == WIDE_WEIGHT, Some(head))
+            .ok_or(NoRoom::Full)?;
         let slot = trie.bucket(at.bucket).nodes().find(|(_, other)| *other == head);
         let at = Place { slot: slot.map_or(at.slot, |(slot, _)| slot), ..at };
         let exchanged = trie.exchange(at, node);
@@ -125,13 +122,13 @@ pub(super) fn clear(trie: Trie<'_>, at: Place) {
 /// first, until it has room for one in the place of that.
 #[cold]
 #[inline(never)]
-fn make_room(trie: Trie<'_>, buckets: &[u32], is_short: bool, keep: Option<Head>) -> Option<u32> {
-    let made = move_near(trie, buckets, is_short, keep)
-        .or_else(|| move_one(trie, buckets, is_short, keep));
-    if made.is_some() || !is_short {
+fn make_room(trie: Trie<'_>, buckets: &[u32], is_wide: bool, keep: Option<Head>) -> Option<u32> {
+    let made =
+        move_near(trie, buckets, is_wide, keep).or_else(|| move_one(trie, buckets, is_wide, keep));
+    if made.is_some() || !is_wide {
         return made;
     }
-    // Five nodes that are not short: two have to go.
+    // Five nodes that are not wide: two have to go.
     buckets.iter().find_map(|bucket| {
         move_one(trie, &[*bucket], false, keep)?;
         move_one(trie, &[*bucket], true, keep)
@@ -140,7 +137,7 @@ fn make_room(trie: Trie<'_>, buckets: &[u32], is_short: bool, keep: Option<Head>
 
 /// The same by one move, which is enough most times. Asks for all ways out before it looks at the first.
 #[inline(always)]
-fn move_near(trie: Trie<'_>, buckets: &[u32], is_short: bool, keep: Option<Head>) -> Option<u32> {
+fn move_near(trie: Trie<'_>, buckets: &[u32], is_wide: bool, keep: Option<Head>) -> Option<u32> {
     for number in buckets {
         for (_, head) in trie.bucket(*number).nodes() {
             trie.prefetch_bucket(trie.other(*number, head));
@@ -148,7 +145,7 @@ fn move_near(trie: Trie<'_>, buckets: &[u32], is_short: bool, keep: Option<Head>
     }
     for (at, number) in buckets.iter().enumerate() {
         let bucket = trie.bucket(*number);
-        for (slot, head) in movable(bucket, is_short, keep.filter(|_| at == 0)) {
+        for (slot, head) in movable(bucket, is_wide, keep.filter(|_| at == 0)) {
             let other = trie.other(*number, head);
             if other != *number && trie.put(other, head.moved().name(), bucket.form(slot)) {
                 trie.take(Place { bucket: *number, slot });
@@ -164,20 +161,20 @@ fn move_near(trie: Trie<'_>, buckets: &[u32], is_short: bool, keep: Option<Head>
 #[inline(always)]
 fn movable(
     bucket: &Bucket,
-    is_short: bool,
+    is_wide: bool,
     kept: Option<Head>,
 ) -> impl Iterator<Item = (u32, Head)> {
-    let mut wanted = bucket.crowd().with(is_short);
+    let mut wanted = bucket.crowd().with(is_wide);
     if let Some(head) = kept {
-        wanted = wanted.without(head.is_short());
+        wanted = wanted.without(head.is_wide());
     }
-    let moves = move |head: Head| kept != Some(head) && wanted.without(head.is_short()).fits();
+    let moves = move |head: Head| kept != Some(head) && wanted.without(head.is_wide()).fits();
     bucket.nodes().filter(move |(_, head)| moves(*head))
 }
 
 /// The same by one row of moves.
-fn move_one(trie: Trie<'_>, buckets: &[u32], is_short: bool, keep: Option<Head>) -> Option<u32> {
-    let mut steps = [Step { bucket: 0, from: 0, slot: 0, is_short }; SEARCH_BUCKETS];
+fn move_one(trie: Trie<'_>, buckets: &[u32], is_wide: bool, keep: Option<Head>) -> Option<u32> {
+    let mut steps = [Step { bucket: 0, from: 0, slot: 0, is_wide }; SEARCH_BUCKETS];
     let mut reached = [0_u64; REACHED_BITS / 64];
     let mut is_new = |bucket: u32| {
         let (word, bit) = (bucket as usize % REACHED_BITS / 64, 1 << (bucket % 64));
@@ -188,19 +185,19 @@ fn move_one(trie: Trie<'_>, buckets: &[u32], is_short: bool, keep: Option<Head>)
     };
     let mut count = 0;
     for bucket in buckets {
-        steps[count] = Step { bucket: *bucket as u16, from: count as u16, slot: 0, is_short };
+        steps[count] = Step { bucket: *bucket as u16, from: count as u16, slot: 0, is_wide };
         count += usize::from(is_new(*bucket));
     }
     let mut at = 0;
     while at < count {
-        let Step { bucket: number, is_short, .. } = steps[at];
+        let Step { bucket: number, is_wide, .. } = steps[at];
         let bucket = trie.bucket(number.into());
-        for (slot, head) in movable(bucket, is_short, keep.filter(|_| at == 0)) {
+        for (slot, head) in movable(bucket, is_wide, keep.filter(|_| at == 0)) {
             let other = trie.other(number.into(), head);
             if is_new(other) && count < SEARCH_BUCKETS {
-                let (from, slot, is_short) = (at as u16, slot as u8, head.is_short());
-                steps[count] = Step { bucket: other as u16, from, slot, is_short };
-                if trie.bucket(other).crowd().with(is_short).fits() {
+                let (from, slot, is_wide) = (at as u16, slot as u8, head.is_wide());
+                steps[count] = Step { bucket: other as u16, from, slot, is_wide };
+                if trie.bucket(other).crowd().with(is_wide).fits() {
                     return Some(carry_out(trie, &steps, count));
                 }
                 count += 1;
@@ -237,7 +234,7 @@ mod tests {
     use super::*;
     use crate::hash::prefix::Seed;
     use crate::index::cuckoo_trie::free::FreeLines;
-    use crate::index::cuckoo_trie::layout::{Hinting, MAX_BUCKETS, Symbol, is_size, larger};
+    use crate::index::cuckoo_trie::layout::{Hinting, Leaf, MAX_BUCKETS, Symbol, is_size, larger};
     use crate::index::cuckoo_trie::raw::{Memory, Shape};
     use crate::index::cuckoo_trie::state::Secret;
     use std::collections::BTreeMap;
@@ -437,7 +434,7 @@ mod tests {
         let trie = trie(&memory, &mut free, 8.min(MAX_BUCKETS));
         let name = trie.name();
         let leaf = |i: usize| Mix::Both.leaf(i, i as u64);
-        let all: Vec<State> = states(9).take(40).collect();
+        let all: Vec<State> = states(10).take(40).collect();
         for (i, state) in all[..10].iter().enumerate() {
             place(trie, *state, leaf(i)).unwrap();
         }

@@ -50,12 +50,12 @@ impl<V: Send + Sync> Pinned<'_, V> {
         let hint = map.hint(key, &self.guard)?;
         let (trie, mut locked) = map.lock_trie(key, hint.trie);
         let edit = map.edit(trie, key, true);
-        let leaf = map.leaf_of(&edit, key)?;
+        let leaf = map.leaf_of(&edit, key, hint.hash)?;
         let old = Ref::new(map.memory.value::<V>(leaf));
         if !wanted(old) {
             return None;
         }
-        locked.change(|| edit.remove());
+        locked.change(|| edit.remove(leaf));
         map.shards.removed(self.thread);
         // The record is handed over before the trie is replaced, which drops other values: if one of them panics, this
         // one is not lost.

@@ -323,7 +323,7 @@ impl<V> CuckooTrie<V> {
         let is_behind = |last: Key<'_>| key.is_some_and(|key| *key > *last);
         let at_end = plan.high.is_none() && last.is_some_and(is_behind);
         let window = if at_end { count * 15 / 16..count } else { middle(count) };
-        let cut = nodes.cut(window.start.max(1)..window.end);
+        let cut = nodes.cut(window.start.max(1)..window.end).or_else(|| nodes.cut(1..count));
         let Some((cut, behind)) = cut.and_then(|cut| {
             let behind = nodes.first_behind(&cut)?;
             Some((cut, behind))
@@ -365,7 +365,7 @@ impl<V> CuckooTrie<V> {
         self.both(thread, || build(left, 0..cut), || build(right, cut..count))
     }
 
-    /// Splits a trie of one key, which shares more with another key than a table holds: each has its own trie.
+    /// Splits a trie of one key, or of one pair, which shares more with another key than a table holds: each has its own trie.
     #[cold]
     fn split_two(
         &self,
@@ -377,10 +377,15 @@ impl<V> CuckooTrie<V> {
         let thread = pinned.thread;
         let run = self.run_of(old);
         let count = run.entries().len();
-        let there = self.memory.key::<V>(run.entries()[0]);
-        let (border, is_above) = (common_prefix(key, &there) + 1, *key > *there);
-        let above = if is_above { Key::long(key) } else { there };
-        let (cut, anchor) = (usize::from(is_above), above.start(border));
+        let (cut, anchor) = if count > 1 {
+            // Who brings the third finds one of them in his way again.
+            (1, run.border::<V>(&self.memory, 1))
+        } else {
+            let there = self.memory.key::<V>(run.entries()[0]);
+            let (border, is_above) = (common_prefix(key, &there) + 1, *key > *there);
+            let above = if is_above { Key::long(key) } else { there };
+            (usize::from(is_above), above.start(border))
+        };
         self.split_at(pinned, (old, locked), &anchor, |[left, right]| {
             let build = |plan, part| self.build(thread, &run, plan, part);
             self.both(thread, || build(left, 0..cut), || build(right, cut..count))
@@ -589,6 +594,7 @@ mod tests {
 
     use super::*;
     use crate::api::Options;
+    use crate::index::cuckoo_trie::search::leaf_hash;
     use crate::sync::shim::explore;
 
     /// One trie takes the place of two, and the last key of the second is removed by who comes by way of the first.
@@ -623,7 +629,9 @@ mod tests {
                 });
                 let (trie, mut locked) = map.lock_trie(&last, left);
                 let edit = map.edit(trie, &last, true);
-                locked.change(|| edit.remove());
+                let hash = leaf_hash(map.table.seed().hash(&last));
+                let leaf = map.leaf_of(&edit, &last, hash).expect("the key is there");
+                locked.change(|| edit.remove(leaf));
                 drop(locked);
                 pinned.get(&last)
             });

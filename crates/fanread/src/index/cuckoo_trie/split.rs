@@ -91,7 +91,7 @@ impl Open {
     #[inline(always)]
     fn new(at: usize, item: &Item) -> Option<Self> {
         let left = match item.node {
-            Node::Leaf(_) => return None,
+            Node::Leaf(_) | Node::Pair(_) => return None,
             Node::Jump(_) => Children::default().with(Symbol(0)),
             Node::Regular(children) => children,
         };
@@ -126,12 +126,12 @@ impl<'s> Nodes<'s> {
 
     /// The last leaf.
     pub(super) fn last(&self) -> Option<Leaf> {
-        self.list.iter().rev().find_map(leaf)
+        self.list.iter().rev().find_map(|item| item.node.leaves().next_back())
     }
 
     /// The first leaf behind a border.
     pub(super) fn first_behind(&self, cut: &Cut) -> Option<Leaf> {
-        self.list[cut.at..].iter().find_map(leaf)
+        self.list[cut.at..].iter().find_map(|item| item.node.leaves().next())
     }
 
     /// Where to cut: of the places with so many keys before them, the one with the shortest border, and the nearest to the
@@ -162,7 +162,7 @@ impl<'s> Nodes<'s> {
                 path.push(open);
                 continue;
             }
-            before += 1;
+            before += item.node.leaves().count();
             if before >= window.end {
                 break;
             }
@@ -194,10 +194,6 @@ impl<'s> Nodes<'s> {
 /// The places near the middle of so many keys, for [`Nodes::cut`].
 pub(super) fn middle(count: usize) -> Range<usize> {
     count * 3 / 8..count * 5 / 8 + 1
-}
-
-fn leaf(item: &Item) -> Option<Leaf> {
-    if let Node::Leaf(leaf) = item.node { Some(leaf) } else { None }
 }
 
 /// Symbols on the border's path that are behind no fork yet: nodes of one child become jumps, or nothing if they lead to a
@@ -236,9 +232,9 @@ impl<'n> Half<'n> {
             weight += item.node.weight() as usize;
             close(&mut open, item.level, leaves);
             match item.node {
-                Node::Leaf(leaf) => {
-                    leaves += 1;
-                    records += usize::from(leaf.unit().is_some());
+                Node::Leaf(_) | Node::Pair(_) => {
+                    leaves += item.node.leaves().count();
+                    records += item.node.leaves().filter_map(Leaf::unit).count();
                 }
                 Node::Regular(_) => open.push((item.level, leaves)),
                 Node::Jump(_) => {}
@@ -304,7 +300,7 @@ impl<'n> Half<'n> {
         each: &mut impl FnMut(&Item, bool) -> Result<(), E>,
     ) -> Result<(), E> {
         match item.node {
-            Node::Leaf(_) => {
+            Node::Leaf(_) | Node::Pair(_) => {
                 debug_assert!(!row.symbols.is_empty(), "no leaf is on the border's path");
                 let level = row.level.max(self.skipped);
                 row.symbols.clear();
@@ -394,9 +390,7 @@ impl<'n> Half<'n> {
                     new.push(*item);
                     return Ok(());
                 }
-                if let Node::Leaf(leaf) = item.node {
-                    queue.add_hint(leaf, item.level as usize);
-                }
+                queue.add_hints(item.node, item.level as usize);
                 queue.add_other(item.state, item.node.encode())
             })?;
             queue.flush()?;
@@ -407,7 +401,9 @@ impl<'n> Half<'n> {
         self.each(|item, _| {
             let Some(state) = ahead.pop() else { return Ok(()) };
             match item.node {
-                Node::Leaf(leaf) => queue.add_hint(leaf, (item.level - self.skipped) as usize),
+                Node::Leaf(_) | Node::Pair(_) => {
+                    queue.add_hints(item.node, (item.level - self.skipped) as usize);
+                }
                 Node::Jump(label) => {
                     trie.note_jump((item.level - self.skipped) as usize, label.len());
                     ahead.push(secret.step_all(state, label));

@@ -15,10 +15,12 @@ fn split(bench: &mut Bench, keys: &[&Vec<u8>], plan: Plan<'_>, depth: usize) {
     let name = trie.name();
     for window in [middle(count), 0..2, count.saturating_sub(1)..count, count..count + 1] {
         let Some(cut) = nodes.cut(window.start.max(1)..window.end) else {
-            assert!(!(window.start.max(1)..window.end).contains(&count.saturating_sub(1)));
+            let mut places = window.start.max(1)..window.end.min(count);
+            assert!(places.all(|at| run.parts_a_pair(at)), "{window:?} of {count}");
             continue;
         };
-        assert_eq!(cut.before, run.cut(window), "the place that the keys tell");
+        let told = run.cut(window);
+        assert!(cut.before == told || run.parts_a_pair(told), "the place that the keys tell");
         let behind = bench.memory.key::<u64>(nodes.first_behind(&cut).unwrap());
         assert_eq!(*behind, **keys[cut.before]);
         let border = behind.start(cut.bytes).to_vec();
@@ -31,7 +33,10 @@ fn split(bench: &mut Bench, keys: &[&Vec<u8>], plan: Plan<'_>, depth: usize) {
             halves.iter().zip(plans.into_iter().zip([0..cut.before, cut.before..count]))
         {
             let weight = run.count_weight(part.clone(), plan.skip_bits());
-            assert_eq!((half.leaves, half.weight), (part.len(), weight), "{part:?} of {count}");
+            assert_eq!(half.leaves, part.len(), "{part:?} of {count}");
+            // Two that the border has left alone together are no pair yet.
+            assert!(half.weight >= weight, "{part:?} of {count}");
+            let is_same = half.weight == weight;
             // As when all names are new.
             let Bench { memory, free, .. } = &mut *bench;
             let other = half.build(memory, free, &Plan { round: 2, ..plan }).unwrap().name();
@@ -45,8 +50,10 @@ fn split(bench: &mut Bench, keys: &[&Vec<u8>], plan: Plan<'_>, depth: usize) {
             // The keys tell the same levels.
             let Bench { memory, secret, free, .. } = &mut *bench;
             let built = run.build::<u64>(memory, secret, free, &plan, part.clone()).unwrap();
-            assert_eq!(built.levels(), levels);
-            if built.buckets() == memory.trie(new).buckets() {
+            if is_same {
+                assert_eq!(built.levels(), levels);
+            }
+            if is_same && built.buckets() == memory.trie(new).buckets() {
                 assert_eq!((built.entry(), built.leaf_level()), (entry, leaf_level));
             }
             let built = built.name();

@@ -76,3 +76,20 @@ fn who_waits_for_a_trie_makes_room_in_another() {
         }
     }
 }
+
+/// A pair needs no jumps, a third key that agrees with both of them further does.
+#[test]
+fn three_keys_that_share_more_than_a_small_table_holds_are_all_found() {
+    let key = |last: u8| [vec![7; if cfg!(miri) { 100 } else { 9_000 }], vec![last]].concat();
+    for order in [[1, 2, 3], [3, 1, 2], [2, 3, 1]] {
+        let map = Map::<u64>::new();
+        let pinned = map.pin();
+        for last in order {
+            pinned.insert(&key(last), last.into());
+            pinned.check().unwrap();
+        }
+        for last in order {
+            assert_eq!(pinned.get(&key(last)).as_deref(), Some(&last.into()));
+        }
+    }
+}

@@ -120,7 +120,7 @@ impl<'a> View<'a> {
 
     /// The leaf of a key that is there.
     fn leaf(self, edit: &Edit<'_, '_>, key: &[u8]) -> Option<Leaf> {
-        edit.leaf().filter(|leaf| *self.memory.key::<u64>(*leaf) == *key)
+        edit.leaf(hash_of(self.seed, key)).filter(|leaf| *self.memory.key::<u64>(*leaf) == *key)
     }
 
     /// A new leaf.
@@ -257,12 +257,12 @@ impl Single {
     fn remove(&mut self, key: &[u8]) -> Option<u64> {
         let view = self.view();
         let edit = view.edit(key, true);
-        let there = view.leaf(&edit, key).is_some();
-        if there {
-            view.change(|| edit.remove());
+        let leaf = view.leaf(&edit, key);
+        if let Some(leaf) = leaf {
+            view.change(|| edit.remove(leaf));
         }
         let expected = self.model.remove(key);
-        assert_eq!(there, expected.is_some());
+        assert_eq!(leaf.is_some(), expected.is_some());
         expected
     }
 
@@ -292,6 +292,8 @@ impl Single {
 
 #[path = "hints_tests.rs"]
 mod hints;
+#[path = "pairs_tests.rs"]
+mod pairs;
 
 /// Grows, churns and shrinks a trie, and compares it with the model all the time.
 fn run(seed: u64, keys: &[Vec<u8>], buckets: u32, borders: (&[u8], Option<&[u8]>)) {
@@ -441,15 +443,15 @@ fn a_key_whose_name_has_the_state_of_another_waits_for_another_root() {
         }
     }
     let names = found.expect("2^17 pairs for each of 2^30 states");
-    // A neighbour of each key makes that name the key's.
-    for [a, b, c] in names {
-        single.try_insert(&key([a, b, c ^ 1]), 1).unwrap();
+    // Two neighbours of each key make that name the key's.
+    for ([a, b, c], by) in names.into_iter().flat_map(|name| [(name, 1), (name, 2)]) {
+        single.try_insert(&key([a, b, c ^ by]), 1).unwrap();
     }
     let [first, second] = names.map(key);
     single.try_insert(&first, 2).unwrap();
     let weight = single.trie().weight();
     assert_eq!(single.try_insert(&second, 3), Err(NoRoom::Collision));
-    assert_eq!((single.trie().weight(), single.trie().keys()), (weight, 3));
+    assert_eq!((single.trie().weight(), single.trie().keys()), (weight, 5));
     single.check();
     single.check_gets(core::slice::from_ref(&second));
     assert!(single.insert(&second, 3) && single.trie().round() == 1);
@@ -574,7 +576,7 @@ fn a_descent_among_changes_says_what_was_so_at_some_time() {
                     let key = rng.pick(&keys).as_slice();
                     let edit = view.edit(key, true);
                     if model.remove(key).is_some() {
-                        view.change(|| edit.remove());
+                        view.change(|| edit.remove(view.leaf(&edit, key).unwrap()));
                     } else {
                         let leaf = view.new_leaf(&mut single.heap, key, step);
                         let key_of = |leaf| memory.key::<u64>(leaf);
@@ -616,12 +618,12 @@ impl Stage<'_> {
     fn change(&self, heap: &mut Shard, at: usize) {
         let (view, (key, state)) = (self.view, &self.come[at]);
         let edit = view.edit(key, true);
-        let there = view.leaf(&edit, key).is_some();
+        let there = view.leaf(&edit, key);
         let before = state.load(SeqCst);
-        assert_eq!(there, before % 4 == 2);
+        assert_eq!(there.is_some(), before % 4 == 2);
         state.store(before + 1, SeqCst);
-        if there {
-            view.change(|| edit.remove());
+        if let Some(leaf) = there {
+            view.change(|| edit.remove(leaf));
         } else {
             let leaf = view.new_leaf(heap, key, before + 2);
             let key_of = |leaf| view.memory.key::<u64>(leaf);

@@ -71,6 +71,17 @@ pub(super) enum Direction {
     Down,
 }
 
+impl Direction {
+    /// Two neighbours in the order in which a walk comes to them.
+    #[inline(always)]
+    fn order<T>(self, [first, second]: [T; 2]) -> [T; 2] {
+        match self {
+            Self::Up => [first, second],
+            Self::Down => [second, first],
+        }
+    }
+}
+
 /// Where a walk begins.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Start<'k> {
@@ -257,16 +268,19 @@ impl Walk {
         self.busy = (usual / 3).min(limit / BUSY_PART).min(BUSY);
         self.make_room(limit);
         if let Some((key, inclusive)) = self.begin(ground, lanes, direction, start)? {
-            // The leaf where the bound's path ends can be on either side of the bound. While its record is on the way:
-            let wanted = limit + self.ahead + 1;
+            // The leaves where the bound's path ends can be on either side of the bound. While their records are on the way:
+            let leaves = self.list.len();
+            let wanted = limit + self.ahead + leaves;
             self.refill(ground, direction, wanted);
             self.pass_on(ground, lanes, direction, wanted, None)?;
-            if let Some(Item::Leaf(leaf)) = self.list.first() {
+            for _ in 0..leaves {
+                let Some(Item::Leaf(leaf)) = self.list.get(self.front) else { break };
                 let found = ground.memory.key::<V>(*leaf);
                 let is_beyond = (*found > *key) == (direction == Direction::Up) && *found != *key;
-                if !(is_beyond || inclusive && *found == *key) {
-                    self.skip_front();
+                if is_beyond || inclusive && *found == *key {
+                    break;
                 }
+                self.skip_front();
             }
         }
         self.collect_on(ground, lanes, direction, limit, entries)
@@ -359,7 +373,7 @@ impl Walk {
         self.counts.reserve(room);
     }
 
-    /// Goes where a walk starts. Returns the bound if the list begins with a leaf that may not be beyond it.
+    /// Goes where a walk starts. Returns the bound if the list is leaves that may not be beyond it.
     #[inline]
     fn begin<'k>(
         &mut self,
@@ -490,6 +504,19 @@ impl Walk {
                         _ => new.push(Item::Leaf(leaf)),
                     }
                 }
+                Node::Pair(pair) => {
+                    let leaves = direction.order(pair.leaves());
+                    leaves.iter().for_each(|leaf| {
+                        ground.memory.prefetch_leaf(*leaf, ground.reach_bytes);
+                    });
+                    match &mut out {
+                        Some(out) if new.items.is_empty() => {
+                            out.extend_from_slice(&leaves);
+                            wanted = wanted.saturating_sub(2);
+                        }
+                        _ => leaves.iter().for_each(|leaf| new.push(Item::Leaf(*leaf))),
+                    }
+                }
                 Node::Jump(label) => {
                     let child = ground.secret.step_all(item.state, label);
                     let parent = self.add_parent::<TRUST>(bucket, version);
@@ -545,8 +572,8 @@ impl Walk {
             .is_none_or(|(bucket, version)| ground.trie.bucket(*bucket).is_still(*version))
     }
 
-    /// Goes down the path of `key`, and notes what lies beyond it. Returns whether the path ends in a leaf, which is the
-    /// list then.
+    /// Goes down the path of `key`, and notes what lies beyond it. Returns whether the path ends at one or two leaves, which are
+    /// the list then.
     fn descend(
         &mut self,
         ground: &Ground<'_>,
@@ -585,10 +612,15 @@ impl Walk {
                 return if parent == NONE { Ok(false) } else { Err(Disturbed) };
             };
             match node {
-                Node::Leaf(leaf) => {
-                    memory.prefetch_leaf(leaf, reach_bytes);
-                    self.list.push(Item::Leaf(leaf));
-                    self.expected = 1;
+                Node::Leaf(_) | Node::Pair(_) => {
+                    for leaf in node.leaves() {
+                        memory.prefetch_leaf(leaf, reach_bytes);
+                        self.list.push(Item::Leaf(leaf));
+                    }
+                    if direction == Direction::Down {
+                        self.list.reverse();
+                    }
+                    self.expected = self.list.len();
                     break true;
                 }
                 Node::Regular(all) => {

@@ -186,8 +186,8 @@ impl Busy {
         let trie = self.memory.trie(self.name);
         let mut locked = trie.version().lock();
         let edit = Edit::find(trie, &self.secret, Baseline, key, true);
-        if edit.leaf() == Some(*entry) {
-            locked.change(|| edit.remove());
+        if edit.leaves().any(|leaf| leaf == *entry) {
+            locked.change(|| edit.remove(*entry));
         } else {
             // Without room, the key stays away.
             let _ = locked.change(|| edit.insert(*entry, 7, |leaf| self.key(leaf)));
