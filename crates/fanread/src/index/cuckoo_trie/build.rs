@@ -26,7 +26,7 @@ use super::bucket::Find;
 use super::draft::Draft;
 use super::free::FreeLines;
 use super::layout::{
-    Children, EXACT_BUCKETS, Form, HINTED_LINES, Head, Hinting, Home, INNER_WEIGHT, Kind,
+    Branch, Children, EXACT_BUCKETS, Form, HINTED_LINES, Head, Hinting, Home, INNER_WEIGHT, Kind,
     LABEL_SYMBOLS, Leaf, NoRoom, Node, Pair, Place, STATE_BITS, SYMBOL_BITS, Symbol, TAG_BITS,
     larger, lines_for,
 };
@@ -207,23 +207,28 @@ impl Run {
         memory.key::<V>(self.entries[at]).start(self.shared[at - 1] as usize / 8 + 1)
     }
 
-    /// What the nodes weigh of the trie of a part of the run, of which all keys share `skip_bits`.
+    /// What the nodes weigh of the trie of a part of the run, of which all keys share `skip_bits`; or less, if some keys are the
+    /// beginnings of others.
     pub(super) fn count_weight(&self, part: Range<usize>, skip_bits: u32) -> usize {
-        // Where open bends are, and 0 for the place before the root: bend `d` is at depth `d - 1`.
-        let mut open = vec![0];
+        // Where open bends are, with the children before the last one, and 0 for the place before the root: bend `d` is at depth
+        // `d - 1`.
+        let mut open = vec![(0, 0)];
         let mut inner = 0;
         let mut leaves = 0;
         for Unit { entries, behind: bend, .. } in self.units(part, skip_bits) {
             leaves += self.node_of(entries).weight() as usize;
-            while let [.., above, last] = open[..]
+            while let [.., (above, _), (last, children)] = open[..]
                 && last > bend
             {
                 // The bend itself, and jumps from the bend above.
-                inner += 1 + (last - 1 - above.max(bend)).div_ceil(LABEL_SYMBOLS);
+                let row = last - 1 - above.max(bend);
+                let jumps = row - Branch::symbols_before(row, children + 1);
+                inner += 1 + jumps.div_ceil(LABEL_SYMBOLS);
                 open.pop();
             }
-            if open.last() < Some(&bend) {
-                open.push(bend);
+            match open.last_mut() {
+                Some((last, children)) if *last == bend => *children += 1,
+                _ => open.push((bend, 1)),
             }
         }
         leaves + inner * INNER_WEIGHT
@@ -249,29 +254,33 @@ impl Run {
         let mut lines = lines_for(weight, levels.hinting).max(self.at_least);
         loop {
             let trie = memory.allocate(free, &plan.shape(lines, levels))?;
-            let Err(error) = self.fill::<V>(memory, secret, trie, part.clone()) else {
-                trie.start();
-                trie.set_filled(part.len(), weight);
-                return Ok(trie);
-            };
-            memory.free(free, trie.name());
-            lines = match error {
-                NoRoom::Full => larger(lines).ok_or(error)?,
-                NoRoom::Collision => return Err(error.into()),
-            };
+            match self.fill::<V>(memory, secret, trie, part.clone()) {
+                Ok(weight) => {
+                    trie.start();
+                    trie.set_filled(part.len(), weight);
+                    return Ok(trie);
+                }
+                Err(error) => {
+                    memory.free(free, trie.name());
+                    lines = match error {
+                        NoRoom::Full => larger(lines).ok_or(error)?,
+                        NoRoom::Collision => return Err(error.into()),
+                    };
+                }
+            }
         }
     }
 
-    /// Places all nodes of the trie of a part of the run.
+    /// Places all nodes of the trie of a part of the run. Returns what they weigh.
     fn fill<V>(
         &self,
         memory: &Memory,
         secret: &Secret,
         trie: Trie<'_>,
         part: Range<usize>,
-    ) -> Result<(), NoRoom> {
+    ) -> Result<usize, NoRoom> {
         let (queue, path) = (Queue::new(trie), vec![secret.root(trie.round())]);
-        let mut filling = Filling { secret, queue, path, open: Vec::new() };
+        let mut filling = Filling { secret, queue, path, open: Vec::new(), weight: 0 };
         let all = &self.entries[..part.end];
         all[part.start..].iter().take(AHEAD).for_each(|entry| memory.prefetch_leaf(*entry, 0));
         let mut reach_bytes = 0;
@@ -282,9 +291,10 @@ impl Run {
             let key = memory.key::<V>(all[unit.entries.start]);
             reach_bytes = Memory::reach_bytes::<V>(key.len());
             let symbols = Symbols::new(&key, trie.skip_bits());
-            filling.add(&symbols, self.node_of(unit.entries), unit.before, unit.behind)?;
+            filling.add_next(&symbols, self.node_of(unit.entries), unit.before, unit.behind)?;
         }
-        filling.queue.flush()
+        filling.queue.flush()?;
+        Ok(filling.weight)
     }
 
     /// The leaves of the trie of a part of the run: of two keys that agree further with each other than with their neighbours it is
@@ -325,10 +335,10 @@ impl Run {
 
     /// On which levels the paths of a part of the run have nodes.
     fn levels(&self, part: Range<usize>, skip_bits: u32) -> Levels {
-        // Keys whose paths have a regular node, by its level.
-        let mut keys = [0; LEVELS];
-        // The open bends: one more than their level, and the first key below them.
-        let mut open = [(0, 0); LEVELS];
+        // Keys whose paths have a regular node or a branch, by its level; and those whose paths fork, by the level where they do.
+        let (mut keys, mut forks) = ([0; LEVELS], [0; LEVELS]);
+        // The open bends: one more than their level, the first key below them, and the children before the last one.
+        let mut open = [(0, 0, 0); LEVELS];
         let mut count = 0;
         for Unit { entries, behind, .. } in self.units(part.clone(), skip_bits) {
             // Bends further down count as one: the keys below them are below all others.
@@ -336,18 +346,23 @@ impl Run {
             let mut first = entries.start;
             while count > 0 && open[count - 1].0 > bend {
                 count -= 1;
-                let (bend, since) = open[count];
-                keys[bend - 1] += entries.end - since;
+                let (last, since, children) = open[count];
+                let above = if count > 0 { open[count - 1].0 } else { 0 };
+                let row = last - 1 - above.max(bend);
+                keys[last - 1 - Branch::symbols_before(row, children + 1)] += entries.end - since;
+                forks[last - 1] += entries.end - since;
                 first = since;
             }
-            if bend > 0 && (count == 0 || open[count - 1].0 < bend) {
-                open[count] = (bend, first);
+            if count > 0 && open[count - 1].0 == bend {
+                open[count - 1].2 += 1;
+            } else if bend > 0 {
+                open[count] = (bend, first, 1);
                 count += 1;
             }
         }
         let records =
             self.entries[part.clone()].iter().filter(|leaf| leaf.unit().is_some()).count();
-        Levels::of(&keys, part.len(), records)
+        Levels::of(&keys, &forks, part.len(), records)
     }
 }
 
@@ -392,6 +407,14 @@ pub(super) fn for_each_node(
                 let child = secret.step_all(state, label);
                 ahead.push((level + label.len() as u32, child, first(child)));
             }
+            Node::Branch(branch) => {
+                let level = level + branch.len() as u32 + 1;
+                let above = secret.parent(secret.step_all(state, branch.label()));
+                for symbol in branch.children().into_iter().rev() {
+                    let child = above.child(symbol);
+                    ahead.push((level, child, first(child)));
+                }
+            }
             Node::Regular(Children { mut bits, end }) => {
                 let above = secret.parent(state);
                 while bits != 0 {
@@ -428,23 +451,29 @@ pub(super) struct Levels {
 }
 
 impl Levels {
-    /// Of a trie of `all` keys, by how many of them have a regular node on each level. Hints are for leaves with records.
-    pub(super) fn of(keys: &[usize; LEVELS], all: usize, records: usize) -> Self {
-        // There is a node below each regular one.
+    /// Of a trie of `all` keys, by how many of them have a regular node or a branch on each level, and a fork. Hints are for leaves with
+    /// records.
+    pub(super) fn of(
+        keys: &[usize; LEVELS],
+        forks: &[usize; LEVELS],
+        all: usize,
+        records: usize,
+    ) -> Self {
+        // There is a node behind each fork.
         let below = |(level, keys): (usize, &usize)| u64::from(keys * 64 > all) << (level + 1);
         let usual =
-            keys[..LEVELS - 1].iter().enumerate().map(below).fold(1, |usual, bit| usual | bit);
+            forks[..LEVELS - 1].iter().enumerate().map(below).fold(1, |usual, bit| usual | bit);
         let is_entry = |keys: &usize| *keys > 0 && keys * 16 >= all * 15;
         let entry = keys[..=SHORT_NAME_SYMBOLS].iter().rposition(is_entry).unwrap_or(0);
-        // The others of a level's keys have another regular node behind it; nearly all of them on the next level, if paths are
+        // The others of a level's keys have another fork behind it; nearly all of them on the next level, if paths are
         // short.
-        let leaves_from = |level: &usize| keys[level - 1].saturating_sub(keys[*level + 1]);
+        let leaves_from = |level: &usize| forks[level - 1].saturating_sub(forks[*level + 1]);
         let has_leaves = |level: &usize| leaves_from(level) * 4 > all * 3;
         let leaves =
             (1..SHORT_NAME_SYMBOLS).filter(has_leaves).max_by_key(leaves_from).unwrap_or(0);
         let entry = entry as u32;
         let hinting =
-            if records * 2 > all { Hinting::of(usual, entry, keys) } else { Hinting::None };
+            if records * 2 > all { Hinting::of(usual, entry, forks) } else { Hinting::None };
         Self { usual, entry, leaves: leaves as u32, hinting }
     }
 }
@@ -470,13 +499,15 @@ struct Filling<'s, 'g> {
     path: Vec<State>,
     /// The bends of that path whose children are not all known, from the root down.
     open: Vec<Bend>,
+    /// What all its nodes weigh.
+    weight: usize,
 }
 
 impl Filling<'_, '_> {
     /// Adds the leaf of the next key, or pair of the next two. `before` and `behind` are the levels of the bends that it shares with
     /// the last key and with the next: one more than the number of symbols shared, 0 if there is no such key.
     #[inline]
-    fn add(
+    fn add_next(
         &mut self,
         symbols: &Symbols<'_>,
         node: Node,
@@ -494,6 +525,7 @@ impl Filling<'_, '_> {
             state = self.secret.step(state, symbols.symbol(i));
             self.path.push(state);
         }
+        self.weight += node.weight() as usize;
         self.queue.add(state, node.encode())?;
         self.queue.add_hints(node, depth);
         while let Some(bend) = self.open.pop_if(|bend| bend.level > behind) {
@@ -510,13 +542,23 @@ impl Filling<'_, '_> {
     /// Places a bend, all children of which are known, and the jumps that lead to it from the bend above.
     fn close(&mut self, symbols: &Symbols<'_>, bend: &Bend, above: usize) -> Result<(), NoRoom> {
         let depth = bend.level - 1;
-        self.queue.add(self.path[depth], Node::Regular(bend.children).encode())?;
-        for at in (above..depth).step_by(LABEL_SYMBOLS) {
-            let label = symbols.label(at, LABEL_SYMBOLS.min(depth - at));
-            self.queue.trie.note_jump(at, label.len());
-            self.queue.add(self.path[at], Node::Jump(label).encode())?;
+        let behind_jumps = depth - Branch::symbols(depth - above, bend.children);
+        let label =
+            (behind_jumps < depth).then(|| symbols.label(behind_jumps, depth - behind_jumps));
+        let node = Branch::behind(label, bend.children).unwrap_or(Node::Regular(bend.children));
+        self.add(behind_jumps, node)?;
+        for at in (above..behind_jumps).step_by(LABEL_SYMBOLS) {
+            let label = symbols.label(at, LABEL_SYMBOLS.min(behind_jumps - at));
+            self.add(at, Node::Jump(label))?;
         }
         Ok(())
+    }
+
+    /// Places a node of the path.
+    fn add(&mut self, level: usize, node: Node) -> Result<(), NoRoom> {
+        self.weight += node.weight() as usize;
+        self.queue.trie.note_label(level, node);
+        self.queue.add(self.path[level], node.encode())
     }
 }
 

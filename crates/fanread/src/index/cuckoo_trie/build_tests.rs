@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::*;
 use crate::hash::prefix::Seed;
@@ -124,7 +124,9 @@ fn a_trie_built_of_sorted_keys_is_sound_and_has_them_all() {
             let weight = run.count_weight(all.clone(), 0);
             match run.build::<u64>(memory, secret, free, &ALL, all) {
                 Ok(trie) => {
-                    assert_eq!(trie.weight(), weight, "counted before");
+                    // Where a key ends no label is part of the node, which is not counted before.
+                    let ends = keys.iter().zip(keys.iter().skip(1)).any(|(a, b)| b.starts_with(a));
+                    assert!(trie.weight() == weight || trie.weight() > weight && ends, "{weight}");
                     let name = trie.name();
                     bench.verify(bench.memory.trie(name), run.entries());
                 }
@@ -303,8 +305,27 @@ fn levels_are_counted_as_the_paths_have_them() {
             let Levels { usual, entry, leaves, .. } = run.levels(part.clone(), 0);
             let model = (0..LEVELS - 1).filter(|level| with_node(*level) * 64 > all.len());
             assert_eq!(usual, model.fold(1, |usual, level| usual | 2 << level), "{part:?}");
+            // What is before a fork and fits in belongs to its node.
+            let begins = |level: usize| {
+                let begins = |key: &&Symbols<'_>| {
+                    let forks: BTreeSet<usize> = all
+                        .iter()
+                        .filter(|other| other.key() != key.key() && !is_pair(key, other))
+                        .map(|other| key.common(other))
+                        .collect();
+                    let mut behind = 0;
+                    forks.into_iter().any(|fork| {
+                        let row = fork - core::mem::replace(&mut behind, fork + 1);
+                        let below = |other: &&Symbols<'_>| key.common(other) >= fork;
+                        let children: HashSet<u8> =
+                            all.iter().filter(below).map(|other| other.symbol(fork).0).collect();
+                        fork - Branch::symbols_before(row, children.len()) == level
+                    })
+                };
+                all.iter().filter(begins).count()
+            };
             let is_entry =
-                |level: &usize| with_node(*level) > 0 && with_node(*level) * 16 >= all.len() * 15;
+                |level: &usize| begins(*level) > 0 && begins(*level) * 16 >= all.len() * 15;
             assert_eq!(entry as usize, (0..=5).rev().find(is_entry).unwrap_or(0), "{part:?}");
             // Random numbers have their leaves behind the last symbol that they share with another one.
             if kind == Keys::U64Random && part.len() > 2 {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::Pinned;
 use super::away::Away;
-use super::layout::{Head, LABEL_SYMBOLS, Leaf, Node, Pair, Place, SHORT_BYTES, Symbol};
+use super::layout::{Branch, Head, LABEL_SYMBOLS, Leaf, Node, Pair, Place, SHORT_BYTES, Symbol};
 use super::raw::{Memory, Trie};
 use super::search::leaf_hash;
 use super::state::{Secret, State, Symbols};
@@ -172,6 +172,23 @@ pub(super) fn check_trie<V>(
                 let behind = label.symbols().collect();
                 let state = secret.step_all(state, label);
                 visits.push(Visit { state, level, behind, is_below_jump: true });
+            }
+            Node::Branch(branch) => {
+                let (label, children) = (branch.label(), branch.children());
+                if Branch::new(label, children) != Some(branch) {
+                    return Err(Broken::new("T4", at("a branch that is not as one is made")));
+                }
+                let leaf_level = trie.leaf_level();
+                if (level + 1..=level + label.len()).contains(&leaf_level) && !trie.is_uneven() {
+                    return Err(Broken::new("T11", at("a branch over the leaf level")));
+                }
+                let above = secret.step_all(state, label);
+                visits.extend(children.into_iter().rev().map(|symbol| Visit {
+                    state: secret.step(above, symbol),
+                    level,
+                    behind: label.symbols().chain([symbol]).collect(),
+                    is_below_jump: false,
+                }));
             }
             Node::Regular(children) => {
                 // One is left where a wide node had no room further up.

@@ -158,7 +158,7 @@ impl<'a> Deal<'a> {
                 let head = bucket.head(slot);
                 let name = secret.short_name(trie.state(number, head))?;
                 bins[Name(name).bin() as usize % BINS][INNER] += 1;
-                let is_jump = matches!(bucket.node(slot), Node::Jump(_));
+                let is_jump = matches!(bucket.node(slot), Node::Jump(_) | Node::Branch(_));
                 odd += usize::from(is_jump);
                 is_plain &= is_jump || head.kind() == Kind::Regular;
             }
@@ -290,7 +290,7 @@ impl<'a> Deal<'a> {
         let leaves = counts[INNER + 1..].iter().sum();
         // Two of the other nodes may be counted on the wrong side.
         let weight = leaves * WIDE_WEIGHT as usize + (counts[INNER] + 2) * INNER_WEIGHT;
-        let levels = Levels::of(&levels, leaves, 0);
+        let levels = Levels::of(&levels, &levels, leaves, 0);
         let lines = lines_for(with_room(weight, levels.hinting), levels.hinting);
         let shape = plan.shape(lines, levels);
         let trie = memory.allocate(free, &shape)?;
@@ -345,11 +345,9 @@ impl<'a> Deal<'a> {
                     continue;
                 }
                 let half = &mut halves[usize::from(name.bin() >= border.bin)];
-                if head.kind() == Kind::Plain
-                    && let Node::Jump(label) = bucket.node(slot)
-                {
+                if head.kind() == Kind::Plain {
                     let level = name.level() - half.skipped as usize;
-                    half.draft.trie().note_jump(level, label.len());
+                    half.draft.trie().note_label(level, bucket.node(slot));
                 }
                 self.add_other(half, state, name, head.kind(), body);
             }

@@ -53,7 +53,9 @@
 use core::hint::select_unpredictable;
 
 use super::bucket::{Bucket, Find, Version};
-use super::layout::{Children, Head, LABEL_SYMBOLS, Label, Leaf, Node, Pair, SYMBOL_BITS, Symbol};
+use super::layout::{
+    Branch, Children, Head, LABEL_SYMBOLS, Label, Leaf, Node, Pair, SYMBOL_BITS, Symbol,
+};
 use super::raw::Trie;
 use super::state::{SHORT_NAME_SYMBOLS, Secret, ShortName, State, Symbols};
 use crate::arch::{self, Lanes};
@@ -144,6 +146,8 @@ pub(super) enum End {
     NoChild(Children),
     /// At a jump of which the key shares only so many symbols.
     Label(Label, usize),
+    /// At a branch of whose label the key shares so many symbols: not all, or there is no child for its next one.
+    Branch(Branch, usize),
 }
 
 /// What a trie says of a key.
@@ -175,6 +179,9 @@ pub(super) trait Passes {
 
     /// The path leads on behind the label.
     fn jump(&mut self, level: usize, state: State, label: Label);
+
+    /// The path leads on behind the label and through one of the children.
+    fn branch(&mut self, level: usize, state: State, branch: Branch);
 }
 
 impl Passes for () {
@@ -183,6 +190,9 @@ impl Passes for () {
 
     #[inline(always)]
     fn jump(&mut self, _: usize, _: State, _: Label) {}
+
+    #[inline(always)]
+    fn branch(&mut self, _: usize, _: State, _: Branch) {}
 }
 
 impl<'g> Trie<'g> {
@@ -262,7 +272,7 @@ impl<'g> Trie<'g> {
                 Node::Regular(children) => End::NoChild(children),
                 Node::Leaf(leaf) => End::Leaf(leaf),
                 Node::Pair(pair) => End::Pair(pair),
-                Node::Jump(_) => return None,
+                Node::Jump(_) | Node::Branch(_) => return None,
             };
             return Some(Stop { level: here.number as usize, state: here.state, end });
         }
@@ -564,6 +574,18 @@ impl<'g> Descent<'g, '_> {
                         Err(self.go_to::<LINES>(secret, level + matched, child))
                     } else {
                         Ok(End::Label(label, matched))
+                    }
+                }
+                Node::Branch(branch) => {
+                    let (symbols, label) = (&self.path.symbols, branch.label());
+                    let matched = label.matched(symbols.window(level), symbols.left(level));
+                    let symbol = symbols.symbol(level + matched);
+                    if matched == label.len() && branch.has(symbol) {
+                        passes.branch(level, state, branch);
+                        let child = || secret.step(secret.step_all(state, label), symbol);
+                        Err(self.go_to::<LINES>(secret, level + matched + 1, child))
+                    } else {
+                        Ok(End::Branch(branch, matched))
                     }
                 }
                 Node::Leaf(leaf) => Ok(End::Leaf(leaf)),

@@ -43,8 +43,8 @@
 
 use super::descend::{End, Passes, Stop};
 use super::layout::{
-    BUCKET_WEIGHT, Children, Home, INNER_WEIGHT, LABEL_SYMBOLS, Label, Leaf, NoRoom, Node, Pair,
-    Place, Symbol,
+    BUCKET_WEIGHT, Branch, Children, Home, INNER_WEIGHT, LABEL_SYMBOLS, Label, Leaf, NoRoom, Node,
+    Pair, Place, Symbol,
 };
 use super::place;
 use super::raw::Trie;
@@ -65,11 +65,40 @@ pub(super) struct Edit<'g, 'a> {
     above: Above,
 }
 
+/// A regular node or a branch of a path.
+#[derive(Clone, Copy, Debug)]
+struct Parent {
+    level: usize,
+    state: State,
+    label: Option<Label>,
+    children: Children,
+}
+
+impl Parent {
+    /// The level of the symbols that lead to its children.
+    fn fork_level(&self) -> usize {
+        self.level + self.label.map_or(0, Label::len)
+    }
+
+    /// The same node with fewer children.
+    fn with(&self, fewer: Children) -> Node {
+        let node = Branch::behind(self.label, fewer);
+        debug_assert!(node.is_some(), "fewer children fit too");
+        node.unwrap_or(Node::Regular(fewer))
+    }
+
+    /// The state of a child.
+    fn child(&self, secret: &Secret, symbol: Symbol) -> State {
+        let label = |label| secret.step_all(self.state, label);
+        secret.step(self.label.map_or(self.state, label), symbol)
+    }
+}
+
 /// What is above the end of a path.
 #[derive(Clone, Copy, Default, Debug)]
 struct Above {
-    /// The last regular node passed: level, state, children.
-    parent: Option<(usize, State, Children)>,
+    /// The last regular node or branch passed.
+    parent: Option<Parent>,
     /// The jump that leads to it.
     jump: Option<(State, Label)>,
     /// The first of the jumps in a row that lead to it, and its level.
@@ -88,7 +117,19 @@ impl Passes for Above {
             self.next_top.get_or_insert((level, state));
             return;
         }
-        self.parent = Some((level, state, children));
+        self.parent = Some(Parent { level, state, label: None, children });
+        (self.jump, self.top) = (self.next_jump.take(), self.next_top.take());
+    }
+
+    #[inline]
+    fn branch(&mut self, level: usize, state: State, branch: Branch) {
+        let (label, children) = (Some(branch.label()), branch.children());
+        if children.only().is_some() {
+            self.next_jump = None;
+            self.next_top.get_or_insert((level, state));
+            return;
+        }
+        self.parent = Some(Parent { level, state, label, children });
         (self.jump, self.top) = (self.next_jump.take(), self.next_top.take());
     }
 
@@ -225,6 +266,17 @@ impl<'g, 'a> Edit<'g, 'a> {
                 };
                 self.fork(&fork)?
             }
+            End::Branch(branch, matched) if matched == branch.len() => {
+                self.add_child(branch, leaf)?;
+                level + matched + 1
+            }
+            End::Branch(branch, matched) => {
+                let moved = branch.rest(matched + 1);
+                debug_assert!(moved.is_some(), "a shorter label fits too");
+                let (level, other) = (level + matched, branch.label().symbol(matched));
+                let leaf = Node::Leaf(leaf);
+                self.fork(&Fork { level, leaf, other, moved, third: None })?
+            }
             End::Label(label, matched) => {
                 let moved = label.rest(matched + 1).map(Node::Jump);
                 let (level, other) = (level + matched, label.symbol(matched));
@@ -236,6 +288,29 @@ impl<'g, 'a> Edit<'g, 'a> {
         self.trie.add_hint(leaf, level);
         self.move_hints(level);
         self.note_level(level, hash);
+        Ok(())
+    }
+
+    /// Adds a child to a branch where the key's path ends; if there is no room for it in the node, it becomes a jump and a regular node.
+    fn add_child(&self, branch: Branch, leaf: Leaf) -> Result<(), NoRoom> {
+        let Stop { level, state, .. } = self.stop;
+        let (trie, label) = (self.trie, branch.label());
+        let symbol = self.symbols.symbol(level + label.len());
+        let fork = self.secret.step_all(state, label);
+        let child = self.secret.step(fork, symbol);
+        let children = branch.children().with(symbol);
+        let with_one_more = Branch::new(label, children);
+        trie.prefetch(trie.home(child));
+        if with_one_more.is_none() {
+            place::place(trie, fork, Node::Regular(children))?;
+        }
+        if let Err(error) = place::place(trie, child, Node::Leaf(leaf)) {
+            if with_one_more.is_none() {
+                self.clear(fork);
+            }
+            return Err(error);
+        }
+        self.rewrite(state, with_one_more.map_or(Node::Jump(label), Node::Branch));
         Ok(())
     }
 
@@ -294,7 +369,8 @@ impl<'g, 'a> Edit<'g, 'a> {
     /// Puts a fork in the place of the node where the path ends. Returns the level of the new leaf.
     fn fork(&self, fork: &Fork) -> Result<usize, NoRoom> {
         let trie = self.trie;
-        let jumps = (fork.level - self.stop.level).div_ceil(LABEL_SYMBOLS);
+        let (_, behind_jumps) = self.fork_of(fork);
+        let jumps = (behind_jumps - self.stop.level).div_ceil(LABEL_SYMBOLS);
         let leaves = [Some(fork.leaf), fork.moved, fork.third.map(|(_, node)| node)];
         let leaves: u32 = leaves.into_iter().flatten().map(Node::weight).sum();
         // One of the others takes the place of what stood there.
@@ -302,10 +378,8 @@ impl<'g, 'a> Edit<'g, 'a> {
         if weight > trie.buckets() as usize * BUCKET_WEIGHT {
             return Err(NoRoom::Full);
         }
-        // Of what is placed, only these jumps can pass over a level that none has passed over.
-        for level in (self.stop.level..fork.level).step_by(LABEL_SYMBOLS) {
-            trie.note_jump(level, LABEL_SYMBOLS.min(fork.level - level));
-        }
+        // Of what is placed, only these labels can pass over a level that none has passed over.
+        trie.note_jump(self.stop.level, fork.level + 1 - self.stop.level);
         // Most forks are these nodes and a jump at most: named once, and asked for before the first is placed.
         let mut first = [None; 5];
         let mut count = 0;
@@ -357,6 +431,14 @@ impl<'g, 'a> Edit<'g, 'a> {
         Ok(fork.level + 1)
     }
 
+    /// The children of a fork, and the level where its jumps end.
+    fn fork_of(&self, fork: &Fork) -> (Children, usize) {
+        let children = Children::pair(self.symbols.symbol(fork.level), fork.other);
+        let children = fork.third.map_or(children, |(symbol, _)| children.with(symbol));
+        let row = fork.level - self.stop.level;
+        (children, fork.level - Branch::symbols(row, children))
+    }
+
     /// Calls `each` with the nodes of a fork and their states: first the one that takes the place of the node where the path
     /// ends, from there on downwards.
     fn nodes_of<E>(
@@ -364,18 +446,19 @@ impl<'g, 'a> Edit<'g, 'a> {
         fork: &Fork,
         mut each: impl FnMut(State, Node) -> Result<(), E>,
     ) -> Result<(), E> {
+        let symbol = self.symbols.symbol(fork.level);
+        let (children, behind_jumps) = self.fork_of(fork);
         let (mut level, mut state) = (self.stop.level, self.stop.state);
-        while level < fork.level {
-            let count = (fork.level - level).min(LABEL_SYMBOLS);
-            let label = self.symbols.label(level, count);
+        while level < behind_jumps {
+            let label = self.symbols.label(level, (behind_jumps - level).min(LABEL_SYMBOLS));
             each(state, Node::Jump(label))?;
             state = self.secret.step_all(state, label);
-            level += count;
+            level += label.len();
         }
-        let symbol = self.symbols.symbol(level);
-        let children = Children::pair(symbol, fork.other);
-        let third = fork.third.map(|(symbol, _)| symbol);
-        each(state, Node::Regular(third.map_or(children, |third| children.with(third))))?;
+        let label = (level < fork.level).then(|| self.symbols.label(level, fork.level - level));
+        let node = Branch::behind(label, children);
+        each(state, node.unwrap_or(Node::Regular(children)))?;
+        state = label.map_or(state, |label| self.secret.step_all(state, label));
         each(self.secret.step(state, symbol), fork.leaf)?;
         let moved = fork.moved.map(|moved| (fork.other, moved));
         let mut others = moved.into_iter().chain(fork.third);
@@ -391,26 +474,26 @@ impl<'g, 'a> Edit<'g, 'a> {
             self.rewrite(self.stop.state, Node::Leaf(pair.without(leaf)));
             return;
         }
-        let Some((level, state, children)) = self.above.parent else {
+        let Some(parent) = self.above.parent else {
             self.clear_leaf();
             return;
         };
-        let left = children.without(self.symbols.symbol(level));
+        let left = parent.children.without(self.symbols.symbol(parent.fork_level()));
         let Some(symbol) = left.only() else {
-            self.rewrite(state, Node::Regular(left));
+            self.rewrite(parent.state, parent.with(left));
             self.clear_leaf();
             return;
         };
-        let child = self.secret.step(state, symbol);
+        let child = parent.child(self.secret, symbol);
         match self.node(child) {
             node @ (Node::Leaf(_) | Node::Pair(_)) => {
-                if !self.move_up(node, child) {
-                    self.rewrite(state, Node::Regular(left));
+                if !self.move_up(&parent, node, child) {
+                    self.rewrite(parent.state, parent.with(left));
                     self.clear_leaf();
                 }
             }
-            Node::Jump(label) => self.join(symbol, Some(label), child),
-            Node::Regular(_) => self.join(symbol, None, child),
+            Node::Jump(label) => self.join(&parent, symbol, Some(label), child),
+            Node::Regular(_) | Node::Branch(_) => self.join(&parent, symbol, None, child),
         }
     }
 
@@ -429,6 +512,10 @@ impl<'g, 'a> Edit<'g, 'a> {
         match node {
             Node::Leaf(_) | Node::Pair(_) => None,
             Node::Jump(label) => Some(self.secret.step_all(state, label)),
+            Node::Branch(branch) => {
+                let fork = self.secret.step_all(state, branch.label());
+                branch.children().only().map(|symbol| self.secret.step(fork, symbol))
+            }
             Node::Regular(children) => {
                 children.only().map(|symbol| self.secret.step(state, symbol))
             }
@@ -437,9 +524,9 @@ impl<'g, 'a> Edit<'g, 'a> {
 
     /// Moves the leaf or pair that will be alone below its parent to where no jump leads to it (T5), and takes out the key. Does
     /// nothing if it has no room there.
-    fn move_up(&self, moved: Node, from: State) -> bool {
-        let Some((below, parent, _)) = self.above.parent else { return false };
-        let (level, mut state) = self.above.top.unwrap_or((below, parent));
+    fn move_up(&self, parent: &Parent, moved: Node, from: State) -> bool {
+        let below = parent.fork_level();
+        let (level, mut state) = self.above.top.unwrap_or((parent.level, parent.state));
         let mut node = self.node(state);
         if place::rewrite(self.trie, self.place_of(state), moved).is_err() {
             return false;
@@ -457,9 +544,10 @@ impl<'g, 'a> Edit<'g, 'a> {
     }
 
     /// Makes the parent, which will have one child that is no leaf, part of a jump, and takes out the key.
-    fn join(&self, symbol: Symbol, below: Option<Label>, child: State) {
-        let Some((level, parent, _)) = self.above.parent else { return };
+    fn join(&self, parent: &Parent, symbol: Symbol, below: Option<Label>, child: State) {
+        let Parent { level, state: parent, label, .. } = *parent;
         let one = Label::of(&[symbol]);
+        let one = label.and_then(|label| label.joined(one)).unwrap_or(one);
         let joined = below.and_then(|below| one.joined(below));
         let label = joined.unwrap_or(one);
         let with_above =

@@ -7,6 +7,7 @@
 //! head      kind 3 bits | seat 2 bits | tag 27 bits        0: a free slot
 //! body      leaf with a record: hash 20 bits | record 40 bits | 0
 //!           jump: up to 10 symbols of 6 bits, the first on top | count 4 bits
+//!           branch: up to 9 symbols, a label and the children behind it | how many 3 bits each | 15
 //!           regular: the children, one bit each; END's is the kind
 //!
 //! *Wide* nodes have two bodies. A short leaf, of a key of eight bytes, has no record: its bodies are key and value. A pair is two
@@ -182,7 +183,7 @@ pub(super) fn with_room(weight: usize, hinting: Hinting) -> usize {
 /// What a slot holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
-    /// A record; or a label and one child, if the body ends in a count.
+    /// A record; or a label and what is behind it, if the body ends in a count.
     Plain = 0,
     /// Two children or more.
     Regular = 2,
@@ -411,6 +412,8 @@ pub(super) enum Node {
     Pair(Pair),
     /// One child, behind this label.
     Jump(Label),
+    /// A few children, behind a label.
+    Branch(Branch),
     /// Children.
     Regular(Children),
 }
@@ -426,7 +429,7 @@ impl Node {
         match self {
             Self::Leaf(leaf) => leaf.weight(),
             Self::Pair(_) => WIDE_WEIGHT,
-            Self::Jump(_) | Self::Regular(_) => SLOT_WEIGHT,
+            Self::Jump(_) | Self::Branch(_) | Self::Regular(_) => SLOT_WEIGHT,
         }
     }
 
@@ -436,7 +439,7 @@ impl Node {
         let [first, second] = match self {
             Self::Leaf(leaf) => [Some(leaf), None],
             Self::Pair(pair) => pair.leaves().map(Some),
-            Self::Jump(_) | Self::Regular(_) => [None, None],
+            Self::Jump(_) | Self::Branch(_) | Self::Regular(_) => [None, None],
         };
         first.into_iter().chain(second)
     }
@@ -456,6 +459,7 @@ impl Node {
                 return Form { kind: Kind::Pair, body, second: Some(second) };
             }
             Self::Jump(label) => (Kind::Plain, label.0),
+            Self::Branch(branch) => (Kind::Plain, branch.0),
             Self::Regular(Children { bits, end: false }) => (Kind::Regular, bits),
             Self::Regular(Children { bits, end: true }) => (Kind::RegularEnd, bits),
         };
@@ -466,6 +470,7 @@ impl Node {
     #[inline(always)]
     pub(super) fn decode(kind: Kind, body: u64, second: impl FnOnce() -> u64) -> Self {
         match kind {
+            Kind::Plain if body & Label::COUNT_MASK == Branch::MARK => Self::Branch(Branch(body)),
             Kind::Plain if body & Label::COUNT_MASK != 0 => Self::Jump(Label(body)),
             Kind::Plain => Self::Leaf(Leaf::of_body(body)),
             Kind::Short => Self::Leaf(Leaf::Short { key: body, value: second() }),
@@ -734,6 +739,117 @@ impl Label {
         let window =
             self.window() | behind.window().checked_shr(SYMBOL_BITS * self.len() as u32)?;
         (count <= LABEL_SYMBOLS).then(|| Self::new(window, count))
+    }
+}
+
+/// One to seven symbols, and up to eight children behind them in order; nine symbols at most, none of them END.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Branch(pub(super) u64);
+
+impl Branch {
+    const MARK: u64 = 15;
+
+    /// Symbols of both sorts.
+    const SYMBOLS: usize = 9;
+
+    /// How many there are of each, the children less one.
+    const LEN_AT: u32 = 7;
+    const MORE_AT: u32 = 4;
+    const MOST: u64 = 7;
+
+    /// How many symbols before these children are part of the same node, of a row of so many: the others are jumps.
+    #[inline]
+    pub(super) fn symbols(row: usize, children: Children) -> usize {
+        if children.end { 0 } else { Self::symbols_before(row, children.len() as usize) }
+    }
+
+    /// The same for so many children, none of which is END.
+    #[inline]
+    pub(super) fn symbols_before(row: usize, count: usize) -> usize {
+        let room = Self::SYMBOLS.saturating_sub(count).min(Self::MOST as usize);
+        let symbols = row % LABEL_SYMBOLS;
+        if count <= Self::MOST as usize + 1 && symbols <= room { symbols } else { 0 }
+    }
+
+    /// This label and these children behind it, if they fit into one node.
+    pub(super) fn new(label: Label, children: Children) -> Option<Self> {
+        let len = label.len();
+        if len >= LABEL_SYMBOLS || Self::symbols(len, children) != len {
+            return None;
+        }
+        let (mut symbols, mut at) = (label.window(), len as u32);
+        for symbol in children {
+            symbols |= u64::from(symbol.0) << (64 - SYMBOL_BITS) >> (SYMBOL_BITS * at);
+            at += 1;
+        }
+        let more = u64::from(children.len()) - 1;
+        Some(Self(symbols | (len as u64) << Self::LEN_AT | more << Self::MORE_AT | Self::MARK))
+    }
+
+    /// The node of this label and these children, with a label of no symbols or more.
+    pub(super) fn behind(label: Option<Label>, children: Children) -> Option<Node> {
+        match label {
+            Some(label) => Self::new(label, children).map(Node::Branch),
+            None => Some(Node::Regular(children)),
+        }
+    }
+
+    /// Symbols of the label.
+    #[inline(always)]
+    pub(super) fn len(self) -> usize {
+        (self.0 >> Self::LEN_AT & Self::MOST) as usize
+    }
+
+    /// How many children there are.
+    #[inline(always)]
+    fn count(self) -> u32 {
+        (self.0 >> Self::MORE_AT & Self::MOST) as u32 + 1
+    }
+
+    /// The label.
+    #[inline(always)]
+    pub(super) fn label(self) -> Label {
+        let len = self.len();
+        Label(self.0 & !(u64::MAX >> (SYMBOL_BITS * len as u32)) | len as u64)
+    }
+
+    /// The children. A walk that has yet to find that a writer was there may see more symbols than there are: then they are any.
+    #[inline(always)]
+    pub(super) fn children(self) -> Children {
+        let mut symbols = self.0 << (SYMBOL_BITS * self.len() as u32);
+        let mut bits = 0;
+        for _ in 0..self.count() {
+            bits |= 1 << (symbols >> (64 - SYMBOL_BITS));
+            symbols <<= SYMBOL_BITS;
+        }
+        Children { bits, end: false }
+    }
+
+    /// Whether this is one of the children.
+    #[inline(always)]
+    pub(super) fn has(self, symbol: Symbol) -> bool {
+        // A bit for each of the symbols that are on top of the word.
+        const ONES: u64 = 0x0410_4104_1041_0410 & !0x3ff;
+        const HIGHS: u64 = ONES << (SYMBOL_BITS - 1);
+        if symbol.is_end() {
+            return false;
+        }
+        let other = (self.0 & !0x3ff) ^ ONES * u64::from(symbol.0);
+        // The highest bit of each that differs: from the lower ones by a carry, or there before.
+        let differs = ((other & !HIGHS) + (HIGHS - ONES)) | other;
+        let from = u64::MAX >> (SYMBOL_BITS * self.len() as u32);
+        let to = u64::MAX.checked_shr(SYMBOL_BITS * (self.len() as u32 + self.count()));
+        !differs & HIGHS & from & !to.unwrap_or(0) != 0
+    }
+
+    /// The same label before some of the children.
+    pub(super) fn with(self, fewer: Children) -> Self {
+        Self::new(self.label(), fewer).unwrap_or(self)
+    }
+
+    /// The same children behind the symbols from `from` on.
+    pub(super) fn rest(self, from: usize) -> Option<Node> {
+        Self::behind(self.label().rest(from), self.children())
     }
 }
 

@@ -82,6 +82,8 @@ fn nodes_and_heads_keep_what_they_were_made_of() {
         Pair::of(leaf((1 << 40) - 1, 0), leaf(0, 1)).map(Node::Pair).unwrap(),
         Pair::of(leaf(1, (1 << HASH_BITS) - 1), leaf(0, 0)).map(Node::Pair).unwrap(),
         Node::Jump(Label::of(&[Symbol(5), Symbol(0)])),
+        Branch::behind(Some(Label::of(&[Symbol(5)])), Children::pair(Symbol(0), Symbol(63)))
+            .unwrap(),
         Node::Regular(Children { bits: 1 << 63, end: true }),
         Node::Regular(Children { bits: 3, end: false }),
     ];
@@ -101,6 +103,51 @@ fn nodes_and_heads_keep_what_they_were_made_of() {
                 assert_ne!(Head::FREE.name(), head.name());
             }
             assert!(!first.is_second() && second.is_second());
+        }
+    }
+}
+
+#[test]
+fn a_branch_is_a_label_and_the_children_behind_it() {
+    let mut rng = testkit::Rng::new(3);
+    for len in 1..=LABEL_SYMBOLS {
+        for count in 1..=10 {
+            let label = Label::new(rng.next_u64(), len);
+            let mut children = Children::default();
+            while children.len() < count {
+                children = children.with(Symbol(rng.next_u64() as u8 % 64));
+            }
+            let branch = Branch::new(label, children);
+            assert_eq!(branch.is_some(), len <= 7 && count <= 8 && len + count as usize <= 9);
+            let with_end = children.with(Symbol::END);
+            assert_eq!(Branch::new(label, with_end), None);
+            assert_eq!(Branch::behind(None, with_end), Some(Node::Regular(with_end)));
+            let Some(branch) = branch else { continue };
+            assert_eq!((branch.len(), branch.label(), branch.children()), (len, label, children));
+            for symbol in (0..=64).map(Symbol) {
+                assert_eq!(branch.has(symbol), children.has(symbol), "{branch:x?} {symbol:?}");
+            }
+            for from in 0..=len {
+                let behind = label.rest(from);
+                assert_eq!(branch.rest(from), Branch::behind(behind, children));
+            }
+            let fewer = children.without(children.last().unwrap());
+            if count > 1 {
+                assert_eq!(branch.with(fewer).children(), fewer);
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_of_symbols_are_cut_into_few_labels() {
+    for count in 2..12 {
+        for row in 0..50_usize {
+            let taken = Branch::symbols_before(row, count);
+            let nodes = |taken: usize| (row - taken).div_ceil(LABEL_SYMBOLS) + 1;
+            let room = if count > 8 { 0 } else { 7.min(9 - count) };
+            assert!(taken <= room);
+            assert_eq!((0..=room.min(row)).map(nodes).min(), Some(nodes(taken)), "{row} {count}");
         }
     }
 }
@@ -168,9 +215,9 @@ fn hints_are_as_wide_as_the_levels_behind_the_entry_need() {
     keys[4] = 8;
     assert_eq!(Hinting::of(0x3f << 21, 3, &keys), Hinting::Byte);
     // Leaves without records need none.
-    let levels = Levels::of(&[2; LEVELS], 2, 1);
+    let levels = Levels::of(&[2; LEVELS], &[2; LEVELS], 2, 1);
     assert_eq!(
-        (levels.hinting, Levels::of(&[2; LEVELS], 2, 2).hinting),
+        (levels.hinting, Levels::of(&[2; LEVELS], &[2; LEVELS], 2, 2).hinting),
         (Hinting::None, Hinting::Byte)
     );
 }

@@ -113,6 +113,16 @@ impl Trie<'_> {
         }
     }
 
+    /// The same of a node, if it has a label: behind that of a branch there is no node either.
+    #[inline]
+    pub(super) fn note_label(self, level: usize, node: Node) {
+        match node {
+            Node::Jump(label) => self.note_jump(level, label.len()),
+            Node::Branch(branch) => self.note_jump(level, branch.len() + 1),
+            _ => {}
+        }
+    }
+
     /// Notes that there will be a leaf on a level. The caller is one of those who may call `note_jump`.
     #[inline]
     pub(super) fn note_leaf(self, level: usize) {
@@ -214,7 +224,7 @@ impl<'g> Spot<'g> {
             Node::Leaf(leaf) => At::End(Look::at(leaf, key, hash)),
             Node::Pair(pair) => At::End(Look::at_pair(pair, hash)),
             Node::Regular(children) if !children.has(self.symbol) => At::End(Look::Absent),
-            Node::Regular(_) | Node::Jump(_) => At::Passed,
+            Node::Regular(_) | Node::Jump(_) | Node::Branch(_) => At::Passed,
         }
     }
 }

@@ -22,8 +22,8 @@ use core::ops::Range;
 use super::build::{BuildError, LEVELS, Levels, Plan, Queue, for_each_node};
 use super::free::FreeLines;
 use super::layout::{
-    Children, EXACT_BUCKETS, INNER_WEIGHT, LABEL_SYMBOLS, Label, Leaf, NoRoom, Node, SYMBOL_BITS,
-    Symbol, larger, lines_for, with_room,
+    Branch, Children, EXACT_BUCKETS, INNER_WEIGHT, LABEL_SYMBOLS, Label, Leaf, NoRoom, Node,
+    SYMBOL_BITS, Symbol, larger, lines_for, with_room,
 };
 use super::raw::{Memory, Trie};
 use super::state::{Secret, State};
@@ -70,8 +70,9 @@ pub(super) struct Half<'n> {
     /// Of these, those with a record.
     records: usize,
     weight: usize,
-    /// Keys below regular nodes, by the nodes' level.
+    /// Keys below regular nodes and branches, by the nodes' level, and by that of the symbols that lead on.
     keys: [usize; LEVELS],
+    forks: [usize; LEVELS],
     /// Symbols that all keys share beyond what the whole skips.
     skipped: u32,
 }
@@ -80,6 +81,7 @@ pub(super) struct Half<'n> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Open {
     at: usize,
+    /// That of the symbols that lead on.
     level: u32,
     /// Children that have not been passed, and the last that was.
     left: Children,
@@ -90,12 +92,13 @@ impl Open {
     /// The node at `at`, if it has nodes below.
     #[inline(always)]
     fn new(at: usize, item: &Item) -> Option<Self> {
-        let left = match item.node {
+        let (left, row) = match item.node {
             Node::Leaf(_) | Node::Pair(_) => return None,
-            Node::Jump(_) => Children::default().with(Symbol(0)),
-            Node::Regular(children) => children,
+            Node::Jump(_) => (Children::default().with(Symbol(0)), 0),
+            Node::Branch(branch) => (branch.children(), branch.len()),
+            Node::Regular(children) => (children, 0),
         };
-        Some(Self { at, level: item.level, left, last: None })
+        Some(Self { at, level: item.level + row as u32, left, last: None })
     }
 
     /// Passes the next child.
@@ -216,15 +219,19 @@ impl Row {
 
 impl<'n> Half<'n> {
     fn new(nodes: &'n Nodes<'n>, cut: &'n Cut, is_left: bool, skipped: u32) -> Self {
-        let keys = [0; LEVELS];
-        let half = Self { nodes, cut, is_left, leaves: 0, records: 0, weight: 0, keys, skipped };
-        let (mut leaves, mut records, mut weight, mut keys) = (0, 0, 0, keys);
-        // Regular nodes above the next one: their level, and the leaves before them.
-        let mut open: Vec<(u32, usize)> = Vec::new();
-        let mut close = |open: &mut Vec<(u32, usize)>, level: u32, leaves: usize| {
-            while let Some((level, before)) = open.pop_if(|(above, _)| *above >= level) {
-                if let Some(keys) = keys.get_mut((level - skipped) as usize) {
-                    *keys += leaves - before;
+        let (leaves, records, weight) = (0, 0, 0);
+        let (keys, forks) = ([0; LEVELS], [0; LEVELS]);
+        let half = Self { nodes, cut, is_left, leaves, records, weight, keys, forks, skipped };
+        let (mut leaves, mut records, mut weight) = (leaves, records, weight);
+        let (mut keys, mut forks) = (keys, forks);
+        // Regular nodes and branches above the next one: their level, that of the symbols that lead on, and the leaves before them.
+        let mut open: Vec<(u32, u32, usize)> = Vec::new();
+        let mut close = |open: &mut Vec<(u32, u32, usize)>, level: u32, leaves: usize| {
+            while let Some((level, fork, before)) = open.pop_if(|(above, ..)| *above >= level) {
+                for (counts, level) in [(&mut keys, level), (&mut forks, fork)] {
+                    if let Some(count) = counts.get_mut((level - skipped) as usize) {
+                        *count += leaves - before;
+                    }
                 }
             }
         };
@@ -236,14 +243,17 @@ impl<'n> Half<'n> {
                     leaves += item.node.leaves().count();
                     records += item.node.leaves().filter_map(Leaf::unit).count();
                 }
-                Node::Regular(_) => open.push((item.level, leaves)),
+                Node::Regular(_) => open.push((item.level, item.level, leaves)),
+                Node::Branch(branch) => {
+                    open.push((item.level, item.level + branch.len() as u32, leaves));
+                }
                 Node::Jump(_) => {}
             }
             Ok(())
         });
         all.unwrap_or_else(|never| match never {});
         close(&mut open, 0, leaves);
-        Self { leaves, records, weight, keys, ..half }
+        Self { leaves, records, weight, keys, forks, ..half }
     }
 
     /// Calls `each` with all nodes in order, and with whether it is a jump that was not there before.
@@ -259,14 +269,17 @@ impl<'n> Half<'n> {
             }
             from = open.at + 1;
             let mut item = nodes.list[open.at];
-            if let Node::Regular(children) = &mut item.node {
-                let last = open.last.unwrap_or(Symbol::END);
-                let through = path.peek().is_some();
-                *children = match self.is_left {
-                    true => children.up_to(last),
-                    false if through => open.left.with(last),
-                    false => open.left,
-                };
+            let last = open.last.unwrap_or(Symbol::END);
+            let through = path.peek().is_some();
+            let of_side = |children: Children| match self.is_left {
+                true => children.up_to(last),
+                false if through => open.left.with(last),
+                false => open.left,
+            };
+            match &mut item.node {
+                Node::Regular(children) => *children = of_side(*children),
+                Node::Branch(branch) => *branch = branch.with(of_side(branch.children())),
+                _ => {}
             }
             self.add(&mut row, &item, &mut each)?;
         }
@@ -307,43 +320,54 @@ impl<'n> Half<'n> {
                 each(&Item { state: row.state, level, ..*item }, false)?;
             }
             Node::Jump(label) => row.extend(item, label.symbols()),
-            Node::Regular(children) => {
-                if let Some(symbol) = children.only() {
-                    row.extend(item, [symbol]);
-                } else {
-                    self.jumps(row, each)?;
-                    each(item, false)?;
+            Node::Branch(branch) => {
+                row.extend(item, branch.label().symbols());
+                let children = branch.children();
+                match children.only() {
+                    Some(symbol) => row.extend(item, [symbol]),
+                    None => self.fork(row, children, true, each)?,
                 }
             }
+            Node::Regular(children) => match children.only() {
+                Some(symbol) => row.extend(item, [symbol]),
+                None if row.symbols.is_empty() => each(item, false)?,
+                None => self.fork(row, children, false, each)?,
+            },
         }
         Ok(())
     }
 
-    /// Adds jumps for a row; from the root on, only what all keys do not skip.
-    fn jumps<E>(
+    /// Adds jumps for a row and the node of these children behind it; from the root on, only what all keys do not skip.
+    fn fork<E>(
         &self,
         row: &mut Row,
+        children: Children,
+        is_new: bool,
         each: &mut impl FnMut(&Item, bool) -> Result<(), E>,
     ) -> Result<(), E> {
         let Row { mut state, level, ref mut symbols } = *row;
-        if symbols.is_empty() {
-            return Ok(());
-        }
         let skipped = self.skipped.saturating_sub(level) as usize;
         debug_assert!(skipped <= symbols.len(), "all keys of a half share what it skips");
         let mut level = level + skipped as u32;
-        for symbols in symbols[skipped..].chunks(LABEL_SYMBOLS) {
+        let row = &symbols[skipped..];
+        let (jumps, rest) = row.split_at(row.len() - Branch::symbols(row.len(), children));
+        let label_of = |symbols: &[u8]| {
             let mut label = [Symbol::END; LABEL_SYMBOLS];
             for (symbol, from) in label.iter_mut().zip(symbols) {
                 *symbol = Symbol(*from);
             }
-            let label = Label::of(&label[..symbols.len()]);
+            Label::of(&label[..symbols.len()])
+        };
+        for symbols in jumps.chunks(LABEL_SYMBOLS) {
+            let label = label_of(symbols);
             each(&Item { state, level, node: Node::Jump(label) }, true)?;
             state = self.nodes.secret.step_all(state, label);
             level += label.len() as u32;
         }
+        let label = (!rest.is_empty()).then(|| label_of(rest));
+        let node = Branch::behind(label, children).unwrap_or(Node::Regular(children));
         symbols.clear();
-        Ok(())
+        each(&Item { state, level, node }, is_new || label.is_some())
     }
 
     /// Builds the trie, with room for some more.
@@ -357,7 +381,7 @@ impl<'n> Half<'n> {
         free: &mut FreeLines,
         plan: &Plan<'_>,
     ) -> Result<Trie<'g>, BuildError> {
-        let levels = Levels::of(&self.keys, self.leaves, self.records);
+        let levels = Levels::of(&self.keys, &self.forks, self.leaves, self.records);
         let mut lines = lines_for(with_room(self.weight, levels.hinting), levels.hinting);
         loop {
             let trie = memory.allocate(free, &plan.shape(lines, levels))?;
@@ -383,9 +407,7 @@ impl<'n> Half<'n> {
             // All names are what they were, and so are the states, which are different (T3); but for those of new jumps.
             let mut new = Vec::new();
             self.each(|item, is_new| {
-                if let Node::Jump(label) = item.node {
-                    trie.note_jump(item.level as usize, label.len());
-                }
+                trie.note_label(item.level as usize, item.node);
                 if is_new {
                     new.push(*item);
                     return Ok(());
@@ -404,15 +426,19 @@ impl<'n> Half<'n> {
                 Node::Leaf(_) | Node::Pair(_) => {
                     queue.add_hints(item.node, (item.level - self.skipped) as usize);
                 }
-                Node::Jump(label) => {
-                    trie.note_jump((item.level - self.skipped) as usize, label.len());
-                    ahead.push(secret.step_all(state, label));
+                Node::Jump(label) => ahead.push(secret.step_all(state, label)),
+                Node::Branch(branch) => {
+                    let above = secret.parent(secret.step_all(state, branch.label()));
+                    ahead.extend(
+                        branch.children().into_iter().rev().map(|symbol| above.child(symbol)),
+                    );
                 }
                 Node::Regular(children) => {
                     let above = secret.parent(state);
                     ahead.extend(children.into_iter().rev().map(|symbol| above.child(symbol)));
                 }
             }
+            trie.note_label((item.level - self.skipped) as usize, item.node);
             queue.add(state, item.node.encode())
         })?;
         queue.flush()

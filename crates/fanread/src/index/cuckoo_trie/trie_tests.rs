@@ -292,8 +292,8 @@ impl Single {
 
 #[path = "hints_tests.rs"]
 mod hints;
-#[path = "pairs_tests.rs"]
-mod pairs;
+#[path = "nodes_tests.rs"]
+mod nodes;
 
 /// Grows, churns and shrinks a trie, and compares it with the model all the time.
 fn run(seed: u64, keys: &[Vec<u8>], buckets: u32, borders: (&[u8], Option<&[u8]>)) {

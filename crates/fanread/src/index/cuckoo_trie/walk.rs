@@ -522,14 +522,22 @@ impl Walk {
                     let parent = self.add_parent::<TRUST>(bucket, version);
                     new.push(Item::Node(ground.ask(child, parent, item.leaves)));
                 }
-                Node::Regular(children) => {
+                Node::Regular(_) | Node::Branch(_) => {
+                    let (state, children) = match node {
+                        Node::Branch(branch) => {
+                            let state = ground.secret.step_all(item.state, branch.label());
+                            (state, branch.children())
+                        }
+                        Node::Regular(children) => (item.state, children),
+                        _ => (item.state, Children::default()),
+                    };
                     // A node that a writer is at work on may have none; what is made of it is thrown away.
                     let count = children.len().max(1);
                     let leaves = if item.leaves <= count { 1 } else { item.leaves / count };
                     self.guessed += item.leaves as usize;
                     self.found += (leaves * count) as usize;
                     let parent = self.add_parent::<TRUST>(bucket, version);
-                    let family = Family { state: item.state, children, parent, leaves };
+                    let family = Family { state, children, parent, leaves };
                     new.wanted = if is_enough { wanted } else { usize::MAX };
                     others = new.expand(ground, direction, family);
                 }
@@ -649,6 +657,30 @@ impl Walk {
                         }
                         break false;
                     }
+                }
+                Node::Branch(branch) => {
+                    let label = branch.label();
+                    let matched = label.matched(symbols.window(level), symbols.left(level));
+                    parent = self.add_parent::<CAREFUL>(bucket, version);
+                    level += matched;
+                    let (all, symbol) = (branch.children(), symbols.symbol(level));
+                    let is_whole = matched == label.len();
+                    let is_beyond = !is_whole
+                        && (label.symbol(matched).rank() > symbol.rank())
+                            == (direction == Direction::Up);
+                    let children = match direction {
+                        _ if is_beyond => all,
+                        _ if !is_whole => Children::default(),
+                        Direction::Up => all.behind(symbol),
+                        Direction::Down => all.ahead_of(symbol),
+                    };
+                    let state = secret.step_all(state, label);
+                    self.rest.push(Rest::Some(Family { state, children, parent, leaves: 1 }));
+                    self.counts.push(all.len());
+                    if !is_whole || !all.has(symbol) {
+                        break false;
+                    }
+                    level += 1;
                 }
             }
         };

@@ -1,4 +1,4 @@
-//! Pairs in a single trie: two leaves of one name, and what becomes of them when a third key comes or one of them goes.
+//! Pairs and branches in a single trie: what becomes of two leaves of one name, and of a label with children, when keys come and go.
 
 use super::*;
 use crate::index::cuckoo_trie::layout::WIDE_WEIGHT;
@@ -140,4 +140,79 @@ fn a_record_that_is_replaced_stays_in_its_pair() {
         assert_eq!(single.trie().weight(), WIDE_WEIGHT as usize);
         single.check();
     }
+}
+
+/// Keys that share `len` symbols behind the first, and then have each of the 64 that there are; and one that parts before.
+fn fan(len: usize) -> (Vec<u8>, Vec<Vec<u8>>) {
+    let with = |first: u64, last: u64| {
+        let trunk = 0x0fed_cba9_8765_4321 >> 4 & ((1 << (6 * len)) - 1);
+        let symbols = (first << (6 * len) | trunk) << 6 | last;
+        [&(symbols << (64 - 6 * (len + 2))).to_be_bytes()[..], b"leaf"].concat()
+    };
+    (with(1, 0), (0..64).map(|last| with(0, last)).collect())
+}
+
+#[test]
+fn a_branch_takes_children_as_long_as_they_fit() {
+    for len in 0..=8 {
+        let (other, keys) = fan(len);
+        let mut single = Single::new(len as u64, 32.min(MAX_BUCKETS), UNBOUNDED);
+        single.insert(&other, 0);
+        let mut rng = Rng::new(len as u64);
+        let mut order: Vec<usize> = (0..if cfg!(miri) { 12 } else { 64 }).collect();
+        for at in (1..order.len()).rev() {
+            order.swap(at, rng.below(at + 1));
+        }
+        for (count, at) in order.iter().enumerate() {
+            single.insert(&keys[*at], 1);
+            single.check();
+            let leaves = (count + 1) * INNER_WEIGHT;
+            let fork = match count + 1 {
+                // Alone, and a pair.
+                1 => 0,
+                2 => continue,
+                count if len + count <= 9 && count <= 8 && len <= 7 => 1,
+                _ if len == 0 => 1,
+                _ => 2,
+            };
+            // The other key, and the root above both.
+            let weight = (fork + 2) * INNER_WEIGHT + leaves;
+            assert_eq!(
+                single.trie().weight(),
+                if count == 0 { 7 } else { weight },
+                "{len} {count}"
+            );
+        }
+        single.check_gets(&[]);
+        for at in order {
+            single.remove(&keys[at]);
+            single.check();
+        }
+        assert_eq!(single.trie().weight(), INNER_WEIGHT);
+        single.check_gets(&keys);
+    }
+}
+
+#[test]
+fn a_child_without_room_leaves_its_branch_as_it_was() {
+    let (mut refused, mut added) = (0, 0);
+    for seed in 0..if cfg!(miri) { 2 } else { 60 } {
+        for len in [5, 6, 7] {
+            let (other, keys) = fan(len);
+            let mut single = Single::new(seed, 2, UNBOUNDED);
+            single.insert(&other, 0);
+            for key in &keys[..8] {
+                let (weight, keys) = (single.trie().weight(), single.trie().keys());
+                if single.try_insert(key, 1).is_ok() {
+                    added += 1;
+                } else {
+                    refused += 1;
+                    assert_eq!((single.trie().weight(), single.trie().keys()), (weight, keys));
+                }
+                single.check();
+            }
+            single.check_gets(&keys);
+        }
+    }
+    assert!(refused > 0 && added > 0);
 }
