@@ -14,6 +14,7 @@ mod away;
 mod borders;
 mod bucket;
 mod build;
+mod chain;
 mod check;
 mod deal;
 mod descend;

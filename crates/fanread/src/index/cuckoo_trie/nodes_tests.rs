@@ -125,7 +125,9 @@ fn keys_of_one_hash_are_no_pair() {
         single.check_gets(&[near.clone()]);
         single.rebuild(single.trie().lines(), 1).unwrap();
         single.check();
-        all.map(|key| single.remove(key));
+        for key in all {
+            single.remove(key);
+        }
     }
 }
 

@@ -30,10 +30,9 @@ use crate::sync::version::Locked;
 /// table, the more nodes move, and the more of them are in their second bucket.
 const FULL_PERCENT: usize = 92;
 
-/// A table that is taken so far is replaced by a thread that would have to wait otherwise, and a trie of so much weight is split:
-/// when an eighth more would have come.
+/// A table that is taken so far is replaced by a thread that would have to wait otherwise, and a trie of nearly its full weight is
+/// split: when an eighth more would have come.
 const SOON_PERCENT: usize = 89;
-const SOON_WEIGHT: usize = FULL_WEIGHT / 16 * 15;
 
 /// How many tries are looked at for one that will be full soon.
 const LOOK_AHEAD: usize = 128;
@@ -73,6 +72,12 @@ fn enlarged(trie: Trie<'_>) -> u32 {
     }
 }
 
+/// The weight from which a trie is split. One with hints sooner: the more keys it has, the more leaves share a hash's hints, and
+/// each of them is a line more for a search.
+fn full_weight(trie: Trie<'_>) -> usize {
+    if trie.is_hinted() { FULL_WEIGHT / 4 * 3 } else { FULL_WEIGHT }
+}
+
 impl<V> CuckooTrie<V> {
     /// Whether a trie should be replaced before a key is added.
     #[inline]
@@ -89,7 +94,7 @@ impl<V> CuckooTrie<V> {
     }
 
     fn is_too_large(trie: Trie<'_>) -> bool {
-        trie.weight() >= FULL_WEIGHT && trie.keys() >= 2
+        trie.weight() >= full_weight(trie) && trie.keys() >= 2
     }
 
     /// Makes the first trie of an empty map.
@@ -216,7 +221,7 @@ impl<V> CuckooTrie<V> {
             let next = trie.next().map(|next| self.memory.trie(next)).or_else(|| self.first_trie());
             let Some(next) = next else { return false };
             trie = next;
-            let is_large = trie.weight() >= SOON_WEIGHT && trie.keys() >= 2;
+            let is_large = trie.weight() >= full_weight(trie) / 16 * 15 && trie.keys() >= 2;
             if !is_large && !Self::is_taken(trie, SOON_PERCENT) {
                 continue;
             }

@@ -1,16 +1,20 @@
 //! Walks through a trie in key order, for readers without a lock.
 //!
-//! A node's bitmap names all its children, so a walk has the lines of a whole generation of nodes in flight. It works in
-//! passes over an ordered list: each pass replaces nodes by their children and leaves by their records, and asks for
-//! what the next pass reads.
+//! A node's bitmap names all its children, so a walk has the lines of a whole generation of nodes in flight. What is before it
+//! is a chain of items in key order: leaves that were read, nodes whose lines were asked for, and families, which are children of
+//! one node that were not. The walk works on the first part of the chain, in passes over the nodes there: each pass puts the
+//! children of a node, or its leaves, in its place, and asks for what the next pass reads.
 //!
 //! ```text
-//! descent   path of the bound: nodes, and of each the children beyond the path     > rest, the nearest on top
-//! refill    rest > list, until the leaves expected below the list are enough
-//! pass      [record, leaf, node, node, leaf]
-//!        >  [record, record, leaf, leaf, leaf, leaf, leaf, record]       what is too much goes back to the rest
-//! yield     records at the front of the list
+//! descent   path of the bound: of each node the children beyond the path          > families, the nearest first
+//! refill    families > nodes, until the leaves expected in the part are enough
+//! pass      leaf - node - leaf - node - node | family - family
+//!        >  leaf - leaf - leaf - leaf - node - node | family - node - family - family
+//! yield     leaves at the front of the chain
 //! ```
+//!
+//! An item stays where it is until it is yielded, whatever comes in beside it, and a pass does not look at leaves: each node knows
+//! how many of them there are between it and the one before.
 //!
 //! A node is looked for in its first bucket only; if it is not there, its second is asked for and read in the next
 //! pass. So most nodes cost one line, and those that moved delay nobody else.
@@ -22,8 +26,8 @@
 //! count.
 //!
 //! *Careful.* The walk that is started then does as a careful descent (`descend.rs`): a child is what its parent said if the parent's bucket has still the version from
-//! before the parent was read. Siblings stand side by side in the list, so the parent is confirmed once, behind the last
-//! of them. If it is not confirmed, the list is cut before the first of them: the front part counts, and the walk has to
+//! before the parent was read. Siblings stand side by side in the chain, so the parent is confirmed once, behind the last
+//! of them. If it is not confirmed, the chain is cut before the first of them: the front part counts, and the walk has to
 //! start again from its last record.
 //!
 //! Each record was in the trie at some moment of the walk. A key that was there all the time is not left out: the
@@ -42,6 +46,7 @@
 )]
 
 use super::bucket::{Bucket, Find, Version};
+use super::chain::{Asked, Chain, Family, Item, LATE, NONE, Part};
 use super::descend::{CAREFUL, QUIET, WIDTH};
 use super::layout::{Children, Head, Home, Leaf, Node, Symbol};
 use super::raw::{Memory, Trie};
@@ -79,6 +84,17 @@ impl Direction {
             Self::Up => [first, second],
             Self::Down => [second, first],
         }
+    }
+
+    /// Takes the first of the children.
+    #[inline(always)]
+    fn take(self, children: &mut Children) -> Option<Symbol> {
+        let first = match self {
+            Self::Up => children.first(),
+            Self::Down => children.last(),
+        }?;
+        *children = children.without(first);
+        Some(first)
     }
 }
 
@@ -119,101 +135,40 @@ pub(super) struct Ground<'g> {
     pub(super) reach_bytes: usize,
 }
 
-/// A leaf that was read, or a node whose line has been asked for.
-#[derive(Clone, Copy, Debug)]
-enum Item {
-    Leaf(Leaf),
-    Node(Asked),
-}
-
-/// A node whose line has been asked for.
-#[derive(Clone, Copy, Debug)]
-struct Asked {
-    state: State,
-    /// The node's parent as its place in the list of parents, or [`NONE`].
-    parent: u32,
-    /// How many leaves are expected below the node.
-    leaves: u32,
-    /// The bucket to look into, with [`LATE`] if that is the second.
-    bucket: u32,
-    /// The node's name there.
-    name: u32,
-}
-
-/// Set in the number of a bucket.
-const LATE: u32 = 1 << 31;
-
-/// No parent: the root.
-const NONE: u32 = u32::MAX;
-
-impl Item {
-    /// How many leaves are expected here.
-    #[inline(always)]
-    fn leaves(&self) -> u32 {
-        match self {
-            Self::Leaf(_) => 1,
-            Self::Node(asked) => asked.leaves,
-        }
-    }
-}
-
-/// What follows the list, the nearest last.
-#[derive(Clone, Copy, Debug)]
-enum Rest {
-    One(Item),
-    /// Children of one parent.
-    Some(Family),
-}
-
-/// Children of one parent.
-#[derive(Clone, Copy, Debug)]
-struct Family {
-    /// The parent's.
-    state: State,
-    children: Children,
-    parent: u32,
-    /// Leaves expected below each.
-    leaves: u32,
-}
-
 impl Family {
-    /// Takes the next children, up to `count`, and adds them to `items`, with so many leaves expected below each. Returns how
-    /// many there were.
+    /// Takes the next children, up to `count`, and puts them into the chain behind `place`. Returns the place of the last one.
     #[inline(always)]
     fn ask(
         &mut self,
         ground: &Ground<'_>,
         direction: Direction,
-        leaves: u32,
         count: usize,
-        items: &mut Vec<Item>,
-    ) -> usize {
-        let Self { state, children, parent, .. } = self;
-        let count = count.min(children.len() as usize);
+        chain: &mut Chain,
+        mut place: u32,
+        part: &mut Part,
+    ) -> u32 {
+        let Self { state, children, parent, leaves } = self;
         let above = ground.secret.parent(*state);
-        items.reserve(count);
         for _ in 0..count {
-            let Some(symbol) = take(children, direction) else { break };
-            items.push(Item::Node(ground.ask(above.child(symbol), *parent, leaves)));
+            let Some(symbol) = direction.take(children) else { break };
+            let asked = ground.ask(above.child(symbol), *parent, *leaves);
+            place = chain.insert(place, Item::Node(asked));
+            part.push(place, *leaves);
         }
-        count
+        place
     }
 }
 
 /// A walk's memory; it can be used for any number of walks.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub(super) struct Walk {
-    list: Vec<Item>,
-    /// Items of `list` before this one are done with.
-    front: usize,
-    /// What a pass makes of the list.
-    next: Vec<Item>,
-    /// Leaves expected below the list.
-    expected: usize,
-    /// Nodes in the list.
-    nodes: usize,
-    rest: Vec<Rest>,
-    /// Bucket and version of each node whose children are in the list or in the rest.
+    chain: Chain,
+    part: Part,
+    /// The last item of the part; [`NONE`] if there is none.
+    last: u32,
+    /// What a pass makes of the part.
+    next: Part,
+    /// Bucket and version of each node whose children are in the chain.
     parents: Vec<(u32, Version)>,
     /// Numbers of children on the bound's path.
     counts: Vec<u32>,
@@ -224,12 +179,32 @@ pub(super) struct Walk {
     ahead: usize,
     /// How many nodes a pass reads at least, if there are so many.
     busy: usize,
-    /// Whether the list was cut: nothing may be added to it.
+    /// Whether the chain was cut: nothing may be added to it.
     is_disturbed: bool,
     /// The trie's version when the walk began, if it counts on that.
     quiet: Option<Seen>,
     /// Whether the walk that is begun next has to be careful.
     is_careful: bool,
+}
+
+impl Default for Walk {
+    fn default() -> Self {
+        Self {
+            chain: Chain::default(),
+            part: Part::default(),
+            last: NONE,
+            next: Part::default(),
+            parents: Vec::new(),
+            counts: Vec::new(),
+            guessed: 0,
+            found: 0,
+            ahead: 0,
+            busy: 0,
+            is_disturbed: false,
+            quiet: None,
+            is_careful: false,
+        }
+    }
 }
 
 /// A node as it was read.
@@ -269,18 +244,18 @@ impl Walk {
         self.make_room(limit);
         if let Some((key, inclusive)) = self.begin(ground, lanes, direction, start)? {
             // The leaves where the bound's path ends can be on either side of the bound. While their records are on the way:
-            let leaves = self.list.len();
-            let wanted = limit + self.ahead + leaves;
+            let leaves = self.part.tail;
+            let wanted = limit + self.ahead + leaves as usize;
             self.refill(ground, direction, wanted);
-            self.pass_on(ground, lanes, direction, wanted, None)?;
+            self.pass_on(ground, lanes, direction, wanted)?;
             for _ in 0..leaves {
-                let Some(Item::Leaf(leaf)) = self.list.get(self.front) else { break };
-                let found = ground.memory.key::<V>(*leaf);
+                let Some(leaf) = self.chain.first_leaf() else { break };
+                let found = ground.memory.key::<V>(leaf);
                 let is_beyond = (*found > *key) == (direction == Direction::Up) && *found != *key;
                 if is_beyond || inclusive && *found == *key {
                     break;
                 }
-                self.skip_front();
+                self.take_front();
             }
         }
         self.collect_on(ground, lanes, direction, limit, entries)
@@ -320,18 +295,17 @@ impl Walk {
     ) -> Result<Progress, Disturbed> {
         let end = entries.len() + limit;
         loop {
-            while let Some(Item::Leaf(leaf)) = self.list.get(self.front) {
-                entries.push(*leaf);
-                self.skip_front();
+            while let Some(leaf) = self.take_front() {
+                entries.push(leaf);
             }
             if entries.len() >= end {
                 return Ok(Progress::More);
             }
             let wanted = end + self.ahead - entries.len();
             self.refill(ground, direction, wanted);
-            if self.front < self.list.len() {
-                self.pass_on(ground, lanes, direction, wanted, Some(entries))?;
-            } else {
+            if !self.part.nodes.is_empty() {
+                self.pass_on(ground, lanes, direction, wanted)?;
+            } else if self.part.tail == 0 {
                 return if self.is_disturbed { Err(Disturbed) } else { Ok(Progress::End) };
             }
         }
@@ -353,27 +327,26 @@ impl Walk {
         lanes: impl Lanes,
         direction: Direction,
         wanted: usize,
-        out: Option<&mut Vec<Leaf>>,
     ) -> Result<(), Disturbed> {
         if self.quiet.is_none() {
-            self.pass::<CAREFUL>(ground, lanes, direction, wanted, None);
+            self.pass::<CAREFUL>(ground, lanes, direction, wanted);
             return Ok(());
         }
-        self.pass::<QUIET>(ground, lanes, direction, wanted, out);
+        self.pass::<QUIET>(ground, lanes, direction, wanted);
         if self.has_changed(ground) { Err(Disturbed) } else { Ok(()) }
     }
 
     /// Makes room for a walk, once and not in steps: it is often made for one range.
     fn make_room(&mut self, limit: usize) {
         let (items, room) = (ITEMS[usize::from(limit == 1)], ROOM[usize::from(limit == 1)]);
-        self.list.reserve(items);
-        self.next.reserve(items);
-        self.rest.reserve(room);
+        self.chain.links.reserve(items);
+        self.part.nodes.reserve(items);
+        self.next.nodes.reserve(items);
         self.parents.reserve(room);
         self.counts.reserve(room);
     }
 
-    /// Goes where a walk starts. Returns the bound if the list is leaves that may not be beyond it.
+    /// Goes where a walk starts. Returns the bound if the part is leaves that may not be beyond it.
     #[inline]
     fn begin<'k>(
         &mut self,
@@ -382,89 +355,105 @@ impl Walk {
         direction: Direction,
         start: Start<'k>,
     ) -> Result<Option<(&'k [u8], bool)>, Disturbed> {
-        self.list.clear();
-        self.rest.clear();
+        self.chain.clear();
+        self.part.clear();
+        self.last = NONE;
         self.parents.clear();
         self.counts.clear();
-        (self.front, self.expected, self.guessed, self.found) = (0, 0, 0, 0);
-        self.nodes = 0;
+        (self.guessed, self.found) = (0, 0);
         self.is_disturbed = false;
         if let Start::Key { key, inclusive } = start {
             return match self.descend(ground, lanes, direction, key) {
                 Ok(is_leaf) => Ok(is_leaf.then_some((key, inclusive))),
                 Err(disturbed) => {
-                    self.rest.clear();
+                    self.chain.clear();
                     (self.is_disturbed, self.is_careful) = (true, true);
                     Err(disturbed)
                 }
             };
         }
         let leaves = (ground.trie.keys() as u32).clamp(1, MOST);
-        self.rest.push(Rest::One(Item::Node(ground.ask(ground.root(), NONE, leaves))));
+        self.prepend(Item::Node(ground.ask(ground.root(), NONE, leaves)));
         Ok(None)
     }
 
-    /// Leaves the leaf at the front of the list behind.
-    #[inline(always)]
-    fn skip_front(&mut self) {
-        self.front += 1;
-        self.expected -= 1;
+    /// Puts an item before all others.
+    fn prepend(&mut self, item: Item) {
+        self.chain.insert(NONE, item);
     }
 
-    /// Adds to the list what follows it, until enough leaves are expected below it.
+    /// Takes the first item, if it is a leaf of the part.
+    #[inline(always)]
+    fn take_front(&mut self) -> Option<Leaf> {
+        let ready = self.part.ready();
+        *ready = ready.checked_sub(1)?;
+        self.part.expected -= 1;
+        let front = self.chain.front;
+        let leaf = self.chain.first_leaf()?;
+        self.chain.remove(NONE);
+        if front == self.last {
+            self.last = NONE;
+        }
+        Some(leaf)
+    }
+
+    /// Adds to the part what follows it, until enough leaves are expected there.
     fn refill(&mut self, ground: &Ground<'_>, direction: Direction, wanted: usize) {
-        while (self.expected < wanted || self.nodes < self.busy) && !self.is_disturbed {
-            match self.rest.last_mut() {
+        while (self.part.expected < wanted || self.part.nodes.len() < self.busy)
+            && !self.is_disturbed
+        {
+            let at = self.chain.behind(self.last);
+            match self.chain.item(at).copied() {
                 None => return,
-                Some(Rest::One(item)) => {
-                    let item = *item;
-                    self.rest.pop();
-                    self.expected += item.leaves() as usize;
-                    self.nodes += usize::from(matches!(item, Item::Node(_)));
-                    self.list.push(item);
+                Some(Item::Leaf(_)) => {
+                    self.part.push_leaves(1);
+                    self.last = at;
                 }
-                Some(Rest::Some(family)) => {
+                Some(Item::Node(asked)) => {
+                    self.part.push(at, asked.leaves);
+                    self.last = at;
+                }
+                Some(Item::Family(mut family)) => {
                     // What was learned in this walk about such guesses.
                     let leaves = (family.leaves as usize * self.found)
                         .checked_div(self.guessed)
                         .map_or(family.leaves, |leaves| leaves.clamp(1, MOST as usize) as u32);
-                    let missing = wanted.saturating_sub(self.expected).div_ceil(leaves as usize);
-                    let count = missing.max(self.busy.saturating_sub(self.nodes));
-                    let count = family.ask(ground, direction, leaves, count, &mut self.list);
-                    self.expected += count * leaves as usize;
-                    self.nodes += count;
+                    let missing = wanted.saturating_sub(self.part.expected);
+                    let missing = missing.div_ceil(leaves as usize);
+                    let count = missing.max(self.busy.saturating_sub(self.part.nodes.len()));
+                    let (chain, part) = (&mut self.chain, &mut self.part);
+                    let mut some = Family { leaves, ..family };
+                    self.last = some.ask(ground, direction, count, chain, self.last, part);
+                    family.children = some.children;
                     if family.children == Children::default() {
-                        self.rest.pop();
+                        self.chain.remove(self.last);
+                    } else {
+                        self.chain.set(at, Item::Family(family));
                     }
                 }
             }
         }
     }
 
-    /// Reads all nodes of the list, and makes a list of their children and records; leaves at its start go to `out`, if there is
-    /// one. If a parent is not confirmed, the list
+    /// Reads all nodes of the part, and puts their children or leaves in their place. If a parent is not confirmed, the chain
     /// ends before its children.
     fn pass<const TRUST: bool>(
         &mut self,
         ground: &Ground<'_>,
         lanes: impl Lanes,
         direction: Direction,
-        mut wanted: usize,
-        mut out: Option<&mut Vec<Leaf>>,
+        wanted: usize,
     ) {
-        let mut new =
-            List { items: core::mem::take(&mut self.next), expected: 0, nodes: 0, wanted };
-        new.items.clear();
-        // The parent whose children are being read, and where what became of them starts.
-        let (mut parent, mut since) = (NONE, 0);
-        let (mut at, mut intact) = (self.front, true);
-        let mut read_count = 0;
-        while at < self.list.len() {
-            let Item::Node(item) = self.list[at] else {
-                at += new.push_leaves(&self.list[at..]);
-                continue;
-            };
-            at += 1;
+        let old = core::mem::take(&mut self.part);
+        let mut new = core::mem::take(&mut self.next);
+        new.clear();
+        // The parent whose children are being read, the first of these, and what there was before it.
+        let (mut parent, mut since) = (NONE, (NONE, 0, 0, 0));
+        let (mut intact, mut is_cut, mut read_count) = (true, false, 0);
+        let mut nodes = old.nodes.iter();
+        while let Some((place, before)) = nodes.next().copied() {
+            let Some(Item::Node(item)) = self.chain.item(place).copied() else { continue };
+            new.push_leaves(before);
             read_count += 1;
             let is_enough = read_count >= self.busy;
             if item.parent != parent {
@@ -472,12 +461,14 @@ impl Walk {
                 if !intact {
                     break;
                 }
-                (parent, since) = (item.parent, new.items.len());
+                parent = item.parent;
+                since = (place, new.nodes.len(), new.tail, new.expected);
             }
             let mut read = ground.read::<TRUST>(lanes, item.bucket & !LATE, item.name);
             if read.is_none() {
                 if item.bucket & LATE == 0 {
-                    new.push(Item::Node(ground.ask_late(item)));
+                    self.chain.set(place, Item::Node(ground.ask_late(item)));
+                    new.push(place, item.leaves);
                     continue;
                 }
                 if TRUST == CAREFUL {
@@ -485,45 +476,36 @@ impl Walk {
                 }
             }
             let Some(Read { bucket, version, node }) = read else {
-                if parent == NONE {
-                    // The trie is empty.
-                    continue;
-                }
-                intact = false;
+                // Without a root, the trie is empty.
+                intact = parent == NONE;
                 break;
             };
-            let mut others = None;
             match node {
                 Node::Leaf(leaf) => {
                     ground.memory.prefetch_leaf(leaf, ground.reach_bytes);
-                    match &mut out {
-                        Some(out) if new.items.is_empty() => {
-                            out.push(leaf);
-                            wanted = wanted.saturating_sub(1);
-                        }
-                        _ => new.push(Item::Leaf(leaf)),
-                    }
+                    self.chain.set(place, Item::Leaf(leaf));
+                    new.push_leaves(1);
                 }
                 Node::Pair(pair) => {
-                    let leaves = direction.order(pair.leaves());
-                    leaves.iter().for_each(|leaf| {
-                        ground.memory.prefetch_leaf(*leaf, ground.reach_bytes);
-                    });
-                    match &mut out {
-                        Some(out) if new.items.is_empty() => {
-                            out.extend_from_slice(&leaves);
-                            wanted = wanted.saturating_sub(2);
-                        }
-                        _ => leaves.iter().for_each(|leaf| new.push(Item::Leaf(*leaf))),
+                    let [first, second] = direction.order(pair.leaves());
+                    ground.memory.prefetch_leaf(first, ground.reach_bytes);
+                    ground.memory.prefetch_leaf(second, ground.reach_bytes);
+                    self.chain.set(place, Item::Leaf(first));
+                    let behind = self.chain.insert(place, Item::Leaf(second));
+                    if place == self.last {
+                        self.last = behind;
                     }
+                    new.push_leaves(2);
                 }
                 Node::Jump(label) => {
                     let child = ground.secret.step_all(item.state, label);
                     let parent = self.add_parent::<TRUST>(bucket, version);
-                    new.push(Item::Node(ground.ask(child, parent, item.leaves)));
+                    let asked = ground.ask(child, parent, item.leaves);
+                    self.chain.set(place, Item::Node(asked));
+                    new.push(place, item.leaves);
                 }
                 Node::Regular(_) | Node::Branch(_) => {
-                    let (state, children) = match node {
+                    let (state, mut children) = match node {
                         Node::Branch(branch) => {
                             let state = ground.secret.step_all(item.state, branch.label());
                             (state, branch.children())
@@ -537,29 +519,59 @@ impl Walk {
                     self.guessed += item.leaves as usize;
                     self.found += (leaves * count) as usize;
                     let parent = self.add_parent::<TRUST>(bucket, version);
-                    let family = Family { state, children, parent, leaves };
-                    new.wanted = if is_enough { wanted } else { usize::MAX };
-                    others = new.expand(ground, direction, family);
+                    let missing = if is_enough { wanted } else { usize::MAX };
+                    let missing = missing.saturating_sub(new.expected).div_ceil(leaves as usize);
+                    // The first one in the place of the node.
+                    let Some(first) = direction.take(&mut children) else { continue };
+                    let child = ground.secret.step(state, first);
+                    self.chain.set(place, Item::Node(ground.ask(child, parent, leaves)));
+                    new.push(place, leaves);
+                    let mut family = Family { state, children, parent, leaves };
+                    let others = missing.saturating_sub(1).min(children.len() as usize);
+                    let chain = &mut self.chain;
+                    let last = family.ask(ground, direction, others, chain, place, &mut new);
+                    is_cut = family.children != Children::default();
+                    if is_cut {
+                        self.chain.insert(last, Item::Family(family));
+                    }
+                    if is_cut || place == self.last {
+                        self.last = last;
+                    }
                 }
             }
-            if is_enough && new.expected >= wanted && (others.is_some() || at < self.list.len()) {
-                if let Some(others) = others {
-                    self.rest.extend(self.list.drain(at..).rev().map(Rest::One));
-                    self.rest.push(Rest::Some(others));
-                } else {
-                    // In flight already: read in the next pass.
-                    new.push_all(&self.list[at..]);
-                }
+            // What is behind is in flight already: it is read in the next pass, or if the chain is asked for more.
+            if is_cut || is_enough && new.expected >= wanted {
                 break;
             }
         }
-        if !(intact && (TRUST == QUIET || self.is_still(ground, parent))) {
+        if intact && (TRUST == QUIET || self.is_still(ground, parent)) {
+            if !is_cut {
+                for (place, before) in nodes.copied() {
+                    new.push_leaves(before);
+                    if let Some(Item::Node(item)) = self.chain.item(place) {
+                        new.push(place, item.leaves);
+                    }
+                }
+                new.push_leaves(old.tail);
+            }
+        } else {
             self.is_disturbed = true;
-            new.cut(since);
-            self.rest.clear();
+            let (place, nodes, tail, expected) = since;
+            self.cut(place);
+            new.nodes.truncate(nodes);
+            (new.tail, new.expected) = (tail, expected);
         }
-        self.next = core::mem::replace(&mut self.list, new.items);
-        (self.front, self.expected, self.nodes) = (0, new.expected, new.nodes);
+        (self.part, self.next) = (new, old);
+    }
+
+    /// Ends the chain, and the part, before a place: what follows does not count.
+    #[cold]
+    fn cut(&mut self, place: u32) {
+        self.last = NONE;
+        while self.chain.behind(self.last) != place && self.chain.behind(self.last) != NONE {
+            self.last = self.chain.behind(self.last);
+        }
+        self.chain.link(self.last, NONE);
     }
 
     /// Notes a node whose children will be read. Where nobody looks at it again, it is not the root's.
@@ -581,7 +593,7 @@ impl Walk {
     }
 
     /// Goes down the path of `key`, and notes what lies beyond it. Returns whether the path ends at one or two leaves, which are
-    /// the list then.
+    /// the part then.
     fn descend(
         &mut self,
         ground: &Ground<'_>,
@@ -621,14 +633,16 @@ impl Walk {
             };
             match node {
                 Node::Leaf(_) | Node::Pair(_) => {
-                    for leaf in node.leaves() {
+                    let up = direction == Direction::Up;
+                    let mut leaves = node.leaves();
+                    while let Some(leaf) = if up { leaves.next_back() } else { leaves.next() } {
                         memory.prefetch_leaf(leaf, reach_bytes);
-                        self.list.push(Item::Leaf(leaf));
+                        self.prepend(Item::Leaf(leaf));
+                        self.part.push_leaves(1);
+                        if self.last == NONE {
+                            self.last = self.chain.front;
+                        }
                     }
-                    if direction == Direction::Down {
-                        self.list.reverse();
-                    }
-                    self.expected = self.list.len();
                     break true;
                 }
                 Node::Regular(all) => {
@@ -638,7 +652,7 @@ impl Walk {
                         Direction::Down => all.ahead_of(symbol),
                     };
                     parent = self.add_parent::<CAREFUL>(bucket, version);
-                    self.rest.push(Rest::Some(Family { state, children, parent, leaves: 1 }));
+                    self.prepend(Item::Family(Family { state, children, parent, leaves: 1 }));
                     self.counts.push(all.len());
                     if !all.has(symbol) {
                         break false;
@@ -653,7 +667,7 @@ impl Walk {
                         let beyond = label.symbol(matched).rank() > symbols.symbol(level).rank();
                         if beyond == (direction == Direction::Up) {
                             let child = ground.ask(secret.step_all(state, label), parent, 2);
-                            self.rest.push(Rest::One(Item::Node(child)));
+                            self.prepend(Item::Node(child));
                         }
                         break false;
                     }
@@ -675,7 +689,7 @@ impl Walk {
                         Direction::Down => all.ahead_of(symbol),
                     };
                     let state = secret.step_all(state, label);
-                    self.rest.push(Rest::Some(Family { state, children, parent, leaves: 1 }));
+                    self.prepend(Item::Family(Family { state, children, parent, leaves: 1 }));
                     self.counts.push(all.len());
                     if !is_whole || !all.has(symbol) {
                         break false;
@@ -693,83 +707,14 @@ impl Walk {
     fn guess(&mut self) {
         let mut below = 1;
         let mut counts = self.counts.iter().rev();
-        for rest in self.rest.iter_mut().rev() {
-            if let Rest::Some(Family { leaves, .. }) = rest {
+        // In the order in which they were put there: each before all others.
+        for (item, _) in self.chain.links.iter_mut().rev() {
+            if let Item::Family(Family { leaves, .. }) = item {
                 *leaves = below;
                 below = counts.next().map_or(MOST, |count| (below * count).min(MOST));
             }
         }
     }
-}
-
-/// A list in the making.
-struct List {
-    items: Vec<Item>,
-    /// Leaves expected below the items.
-    expected: usize,
-    nodes: usize,
-    wanted: usize,
-}
-
-impl List {
-    #[inline(always)]
-    fn push(&mut self, item: Item) {
-        self.expected += item.leaves() as usize;
-        self.nodes += usize::from(matches!(item, Item::Node(_)));
-        self.items.push(item);
-    }
-
-    /// Adds the leaves at the start of a list, and returns how many there are.
-    #[inline(always)]
-    fn push_leaves(&mut self, items: &[Item]) -> usize {
-        let leaves = items.iter().take_while(|item| matches!(item, Item::Leaf(_))).count();
-        self.items.extend_from_slice(&items[..leaves]);
-        self.expected += leaves;
-        leaves
-    }
-
-    /// Adds all items of a list.
-    #[inline]
-    fn push_all(&mut self, items: &[Item]) {
-        self.items.reserve(items.len());
-        for item in items {
-            self.push(*item);
-        }
-    }
-
-    /// Adds children in order, as many as are wanted, and returns the others.
-    #[inline(always)]
-    fn expand(
-        &mut self,
-        ground: &Ground<'_>,
-        direction: Direction,
-        mut family: Family,
-    ) -> Option<Family> {
-        let leaves = family.leaves;
-        let missing = self.wanted.saturating_sub(self.expected).div_ceil(leaves as usize);
-        let count = family.ask(ground, direction, leaves, missing.max(1), &mut self.items);
-        self.expected += count * leaves as usize;
-        self.nodes += count;
-        (family.children != Children::default()).then_some(family)
-    }
-
-    /// Ends the list before item `since`: what follows does not count.
-    #[cold]
-    fn cut(&mut self, since: usize) {
-        self.items.truncate(since);
-        self.expected = self.items.iter().map(|item| item.leaves() as usize).sum();
-    }
-}
-
-/// Takes the first of the children.
-#[inline(always)]
-fn take(children: &mut Children, direction: Direction) -> Option<Symbol> {
-    let first = match direction {
-        Direction::Up => children.first(),
-        Direction::Down => children.last(),
-    }?;
-    *children = children.without(first);
-    Some(first)
 }
 
 impl Ground<'_> {
