@@ -55,14 +55,14 @@ use crate::arch::Lanes;
 use crate::sync::version::Seen;
 
 /// Items, and nodes beside the path, that a new walk has room for: those of a range of a hundred entries, and of one entry.
-const ITEMS: [usize; 2] = [192, 16];
+const ITEMS: [usize; 2] = [256, 24];
 const ROOM: [usize; 2] = [64, 8];
 
 /// Nodes that each pass reads where paths are long, whatever waits at its front: with less to do, the next pass would wait for
 /// the lines of this one, and a long path is in the way of what is behind it for many passes. A third of the usual levels, but
 /// not more than this, nor than a part of the entries that are asked for: what is read beyond their end is in vain.
 const BUSY: usize = 16;
-const BUSY_PART: usize = 16;
+const BUSY_PART: usize = 32;
 
 /// Estimates stop here: nobody wants so many records at a time.
 const MOST: u32 = 1 << 20;
