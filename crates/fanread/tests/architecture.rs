@@ -102,6 +102,7 @@ const EXTRA_FILES: &[&str] = &[
     "index/cuckoo_trie/descend.rs",
     "index/cuckoo_trie/edit.rs",
     "index/cuckoo_trie/walk.rs",
+    "index/cuckoo_trie/chain.rs",
     "index/cuckoo_trie/build.rs",
     "index/cuckoo_trie/split.rs",
     // Splits of tries of short leaves without a walk, and tables that are filled before anybody sees them.
@@ -120,6 +121,9 @@ const EXTRA_FILES: &[&str] = &[
     "index/cuckoo_trie/split_tests.rs",
     "index/cuckoo_trie/trie_tests.rs",
     "index/cuckoo_trie/hints_tests.rs",
+    // Symbols and labels, and tests of the nodes that hold two leaves, or a label and children.
+    "index/cuckoo_trie/label.rs",
+    "index/cuckoo_trie/nodes_tests.rs",
     "index/cuckoo_trie/leaf_level.rs",
     // Searches for keys of eight bytes, and tests of those.
     "index/cuckoo_trie/eights.rs",

@@ -1,7 +1,8 @@
 //! What readers see of a bucket beside a writer: loom runs the bucket's own functions on its atomics.
 
 use super::*;
-use crate::index::cuckoo_trie::layout::{Children, Kind, Leaf};
+use crate::index::cuckoo_trie::label::Children;
+use crate::index::cuckoo_trie::layout::{Kind, Leaf};
 use loom::sync::Arc;
 use loom::sync::atomic::AtomicU64 as Model;
 use loom::thread;

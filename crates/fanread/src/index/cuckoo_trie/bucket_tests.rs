@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::arch::Baseline;
-use crate::index::cuckoo_trie::layout::{Children, Leaf, Pair};
+use crate::index::cuckoo_trie::label::Children;
+use crate::index::cuckoo_trie::layout::{Leaf, Pair};
 use std::collections::BTreeMap;
 use testkit::Rng;
 

@@ -25,10 +25,10 @@ use core::ops::Range;
 use super::bucket::Find;
 use super::draft::Draft;
 use super::free::FreeLines;
+use super::label::{Branch, Children, Symbol};
 use super::layout::{
-    Branch, Children, EXACT_BUCKETS, Form, HINTED_LINES, Head, Hinting, Home, INNER_WEIGHT, Kind,
-    LABEL_SYMBOLS, Leaf, NoRoom, Node, Pair, Place, STATE_BITS, SYMBOL_BITS, Symbol, TAG_BITS,
-    larger, lines_for,
+    EXACT_BUCKETS, Form, HINTED_LINES, Head, Hinting, Home, INNER_WEIGHT, Kind, LABEL_SYMBOLS,
+    Leaf, NoRoom, Node, Pair, Place, STATE_BITS, SYMBOL_BITS, TAG_BITS, larger, lines_for,
 };
 use super::place::{place_at, place_other};
 use super::raw::{Memory, Shape, Trie};

@@ -5,8 +5,11 @@
 //!
 //! PAPER: not there.
 
-use super::layout::{Children, Leaf};
+use super::label::Children;
+
+use super::layout::Leaf;
 use super::state::State;
+use super::walk::{Direction, Ground};
 
 /// What is before a walk.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +51,30 @@ pub(super) struct Family {
     pub(super) parent: u32,
     /// Leaves expected below each.
     pub(super) leaves: u32,
+}
+
+impl Family {
+    /// Takes the next children, up to `count`, and puts them into the chain behind `place`. Returns the place of the last one.
+    #[inline(always)]
+    pub(super) fn ask(
+        &mut self,
+        ground: &Ground<'_>,
+        direction: Direction,
+        count: usize,
+        chain: &mut Chain,
+        mut place: u32,
+        part: &mut Part,
+    ) -> u32 {
+        let Self { state, children, parent, leaves } = self;
+        let above = ground.secret.parent(*state);
+        for _ in 0..count {
+            let Some(symbol) = direction.take(children) else { break };
+            let asked = ground.ask(above.child(symbol), *parent, *leaves);
+            place = chain.insert(place, Item::Node(asked));
+            part.push(place, *leaves);
+        }
+        place
+    }
 }
 
 /// Items in key order.

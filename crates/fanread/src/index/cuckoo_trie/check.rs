@@ -7,7 +7,8 @@ use std::collections::HashMap;
 
 use super::Pinned;
 use super::away::Away;
-use super::layout::{Branch, Head, LABEL_SYMBOLS, Leaf, Node, Pair, Place, SHORT_BYTES, Symbol};
+use super::label::{Branch, Symbol};
+use super::layout::{Head, LABEL_SYMBOLS, Leaf, Node, Pair, Place, SHORT_BYTES};
 use super::raw::{Memory, Trie};
 use super::search::leaf_hash;
 use super::state::{Secret, State, Symbols};
@@ -119,6 +120,7 @@ pub(super) fn check_trie<V>(
             return Err(Broken::new("T4", at("a child is missing")));
         };
         let level = path.len();
+        check_label(trie, level, node).map_err(|(broken, what)| Broken::new(broken, at(what)))?;
         match node {
             Node::Leaf(_) | Node::Pair(_) => {
                 if level < trie.leaf_level() && !trie.is_uneven() {
@@ -135,24 +137,10 @@ pub(super) fn check_trie<V>(
                 }
                 for leaf in node.leaves() {
                     let key = memory.key::<V>(leaf);
-                    if trie.place_of(&key, memory) != Order::Equal {
-                        return Err(Broken::new("T1", at("a key from beyond the borders")));
-                    }
-                    if !starts_with(&Symbols::new(&key, trie.skip_bits()), &path) {
-                        return Err(Broken::new("T5", at("a key of another name")));
-                    }
+                    check_leaf::<V>(trie, memory, &hash, &path, leaf)
+                        .map_err(|(broken, what)| Broken::new(broken, at(what)))?;
                     if let Leaf::Record { hash, .. } = leaf {
                         hinted.push((hash, level));
-                    }
-                    let is_right = match leaf {
-                        Leaf::Record { hash: found, .. } => {
-                            hash(&key) == found
-                                && (!word::is_inline::<V>() || key.len() != SHORT_BYTES)
-                        }
-                        Leaf::Short { .. } => key.len() == SHORT_BYTES,
-                    };
-                    if !is_right {
-                        return Err(Broken::new("T5", at("a leaf that is not its key's")));
                     }
                     if last.is_some_and(|last| last >= key) {
                         return Err(Broken::new("T4", at("a key out of order")));
@@ -162,28 +150,14 @@ pub(super) fn check_trie<V>(
                 }
             }
             Node::Jump(label) => {
-                if !(1..=LABEL_SYMBOLS).contains(&label.len()) {
-                    return Err(Broken::new("T4", at("a label of no length that there is")));
-                }
-                let leaf_level = trie.leaf_level();
-                if (level + 1..level + label.len()).contains(&leaf_level) && !trie.is_uneven() {
-                    return Err(Broken::new("T11", at("a jump over the leaf level")));
-                }
                 let behind = label.symbols().collect();
                 let state = secret.step_all(state, label);
                 visits.push(Visit { state, level, behind, is_below_jump: true });
             }
             Node::Branch(branch) => {
-                let (label, children) = (branch.label(), branch.children());
-                if Branch::new(label, children) != Some(branch) {
-                    return Err(Broken::new("T4", at("a branch that is not as one is made")));
-                }
-                let leaf_level = trie.leaf_level();
-                if (level + 1..=level + label.len()).contains(&leaf_level) && !trie.is_uneven() {
-                    return Err(Broken::new("T11", at("a branch over the leaf level")));
-                }
+                let label = branch.label();
                 let above = secret.step_all(state, label);
-                visits.extend(children.into_iter().rev().map(|symbol| Visit {
+                visits.extend(branch.children().into_iter().rev().map(|symbol| Visit {
                     state: secret.step(above, symbol),
                     level,
                     behind: label.symbols().chain([symbol]).collect(),
@@ -217,6 +191,53 @@ pub(super) fn check_trie<V>(
         ));
     }
     Ok(leaves)
+}
+
+/// An invariant, and what is wrong with it.
+type Fault = (&'static str, &'static str);
+
+/// Verifies a leaf under a name.
+fn check_leaf<V>(
+    trie: Trie<'_>,
+    memory: &Memory,
+    hash: impl Fn(&[u8]) -> u32,
+    path: &[Symbol],
+    leaf: Leaf,
+) -> Result<(), Fault> {
+    let key = memory.key::<V>(leaf);
+    if trie.place_of(&key, memory) != Order::Equal {
+        return Err(("T1", "a key from beyond the borders"));
+    }
+    if !starts_with(&Symbols::new(&key, trie.skip_bits()), path) {
+        return Err(("T5", "a key of another name"));
+    }
+    let is_right = match leaf {
+        Leaf::Record { hash: found, .. } => {
+            hash(&key) == found && (!word::is_inline::<V>() || key.len() != SHORT_BYTES)
+        }
+        Leaf::Short { .. } => key.len() == SHORT_BYTES,
+    };
+    if is_right { Ok(()) } else { Err(("T5", "a leaf that is not its key's")) }
+}
+
+/// Verifies the label of a node, if it has one.
+fn check_label(trie: Trie<'_>, level: usize, node: Node) -> Result<(), Fault> {
+    // The levels behind its own on which there is no node.
+    let passed = match node {
+        Node::Jump(label) if (1..=LABEL_SYMBOLS).contains(&label.len()) => {
+            level + 1..level + label.len()
+        }
+        Node::Jump(_) => return Err(("T4", "a label of no length that there is")),
+        Node::Branch(branch) if Branch::new(branch.label(), branch.children()) == Some(branch) => {
+            level + 1..level + branch.len() + 1
+        }
+        Node::Branch(_) => return Err(("T4", "a branch that is not as one is made")),
+        _ => return Ok(()),
+    };
+    if passed.contains(&trie.leaf_level()) && !trie.is_uneven() {
+        return Err(("T11", "a label that passes over the leaf level"));
+    }
+    Ok(())
 }
 
 /// What can be seen without the nodes.

@@ -25,9 +25,10 @@ use core::ops::Range;
 use super::build::{LEVELS, Levels, Plan};
 use super::draft::Draft;
 use super::free::FreeLines;
+use super::label::{Children, Symbol};
 use super::layout::{
-    Children, INNER_WEIGHT, Kind, NoRoom, Node, STATE_BITS, SYMBOL_BITS, Symbol, TAG_BITS,
-    WIDE_WEIGHT, lines_for, with_room,
+    INNER_WEIGHT, Kind, NoRoom, Node, STATE_BITS, SYMBOL_BITS, TAG_BITS, WIDE_WEIGHT, lines_for,
+    with_room,
 };
 use super::raw::{Memory, Trie};
 use super::split::middle;

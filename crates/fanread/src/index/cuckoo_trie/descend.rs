@@ -53,9 +53,8 @@
 use core::hint::select_unpredictable;
 
 use super::bucket::{Bucket, Find, Version};
-use super::layout::{
-    Branch, Children, Head, LABEL_SYMBOLS, Label, Leaf, Node, Pair, SYMBOL_BITS, Symbol,
-};
+use super::label::{Branch, Children, Label, Symbol};
+use super::layout::{Head, LABEL_SYMBOLS, Leaf, Node, Pair, SYMBOL_BITS};
 use super::raw::Trie;
 use super::state::{SHORT_NAME_SYMBOLS, Secret, ShortName, State, Symbols};
 use crate::arch::{self, Lanes};

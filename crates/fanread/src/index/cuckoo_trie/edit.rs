@@ -42,9 +42,9 @@
 #![allow(clippy::missing_errors_doc, reason = "the one error is that a node has no room")]
 
 use super::descend::{End, Passes, Stop};
+use super::label::{Branch, Children, Label, Symbol};
 use super::layout::{
-    BUCKET_WEIGHT, Branch, Children, Home, INNER_WEIGHT, LABEL_SYMBOLS, Label, Leaf, NoRoom, Node,
-    Pair, Place, Symbol,
+    BUCKET_WEIGHT, Home, INNER_WEIGHT, LABEL_SYMBOLS, Leaf, NoRoom, Node, Pair, Place,
 };
 use super::place;
 use super::raw::Trie;

@@ -27,7 +27,8 @@
 
 use super::bucket::Find;
 use super::descend::{BOTH, FIRST};
-use super::layout::{HASH_BITS, HINTS_LOG, Head, Hinting, Home, Leaf, Node, SHORT_BYTES, Symbol};
+use super::label::Symbol;
+use super::layout::{HASH_BITS, HINTS_LOG, Head, Hinting, Home, Leaf, Node, SHORT_BYTES};
 use super::raw::Trie;
 use super::state::{SHORT_NAME_SYMBOLS, Secret, State, Symbols};
 use crate::arch::{self, Lanes};

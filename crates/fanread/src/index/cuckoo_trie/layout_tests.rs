@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::index::cuckoo_trie::build::{LEVELS, Levels};
+use crate::index::cuckoo_trie::label::Symbol;
 use std::collections::BTreeSet;
 
 #[test]

@@ -26,6 +26,7 @@ mod header;
 mod hints;
 mod insert;
 mod iter;
+mod label;
 mod layout;
 mod leaf_level;
 mod place;

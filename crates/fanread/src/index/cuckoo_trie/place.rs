@@ -234,7 +234,8 @@ mod tests {
     use super::*;
     use crate::hash::prefix::Seed;
     use crate::index::cuckoo_trie::free::FreeLines;
-    use crate::index::cuckoo_trie::layout::{Hinting, Leaf, MAX_BUCKETS, Symbol, is_size, larger};
+    use crate::index::cuckoo_trie::label::Symbol;
+    use crate::index::cuckoo_trie::layout::{Hinting, Leaf, MAX_BUCKETS, is_size, larger};
     use crate::index::cuckoo_trie::raw::{Memory, Shape};
     use crate::index::cuckoo_trie::state::Secret;
     use std::collections::BTreeMap;

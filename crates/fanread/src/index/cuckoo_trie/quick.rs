@@ -30,9 +30,8 @@
 use core::cmp::Ordering as Order;
 
 use super::CuckooTrie;
-use super::layout::{
-    BUCKET_WEIGHT, Children, Home, INNER_WEIGHT, Leaf, Node, Place, SYMBOL_BITS, Symbol,
-};
+use super::label::{Children, Symbol};
+use super::layout::{BUCKET_WEIGHT, Home, INNER_WEIGHT, Leaf, Node, Place, SYMBOL_BITS};
 use super::place;
 use super::raw::{Memory, Trie};
 use super::state::{SHORT_NAME_SYMBOLS, Secret, ShortName, State};

@@ -6,9 +6,8 @@ use super::*;
 use crate::arch::Baseline;
 use crate::hash::prefix::Seed;
 use crate::index::cuckoo_trie::header::LIST_LINES;
-use crate::index::cuckoo_trie::layout::{
-    BLOCK_BYTES, Children, Hinting, Kind, MAX_BUCKETS, SLOTS, Symbol, larger,
-};
+use crate::index::cuckoo_trie::label::{Children, Symbol};
+use crate::index::cuckoo_trie::layout::{BLOCK_BYTES, Hinting, Kind, MAX_BUCKETS, SLOTS, larger};
 use crate::index::cuckoo_trie::state::Secret;
 use crate::mem::failing;
 

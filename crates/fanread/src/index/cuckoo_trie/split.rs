@@ -21,9 +21,10 @@ use core::ops::Range;
 
 use super::build::{BuildError, LEVELS, Levels, Plan, Queue, for_each_node};
 use super::free::FreeLines;
+use super::label::{Branch, Children, Label, Symbol};
 use super::layout::{
-    Branch, Children, EXACT_BUCKETS, INNER_WEIGHT, LABEL_SYMBOLS, Label, Leaf, NoRoom, Node,
-    SYMBOL_BITS, Symbol, larger, lines_for, with_room,
+    EXACT_BUCKETS, INNER_WEIGHT, LABEL_SYMBOLS, Leaf, NoRoom, Node, SYMBOL_BITS, larger, lines_for,
+    with_room,
 };
 use super::raw::{Memory, Trie};
 use super::state::{Secret, State};

@@ -15,7 +15,9 @@
 //! PAPER: section 4.2, peelable hash; there the step is linear and the same for everybody, so that an attacker can fill
 //! one bucket, the state is as wide as the table's index, and every state is reached by steps from the root.
 
-use super::layout::{Label, STATE_BITS, SYMBOL_BITS, Symbol, slice_at};
+use super::label::{Label, Symbol};
+
+use super::layout::{STATE_BITS, SYMBOL_BITS, slice_at};
 use crate::arch;
 use crate::hash::prefix::Seed;
 

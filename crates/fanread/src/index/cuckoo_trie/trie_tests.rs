@@ -13,8 +13,9 @@ use super::descend::{Descent, Look};
 use super::edit::Edit;
 use super::free::FreeLines;
 use super::hints::Hinted;
+use super::label::Symbol;
 use super::layout::{
-    BLOCK_BUCKETS, BUCKET_WEIGHT, Hinting, INNER_WEIGHT, Leaf, MAX_BUCKETS, NoRoom, Symbol, larger,
+    BLOCK_BUCKETS, BUCKET_WEIGHT, Hinting, INNER_WEIGHT, Leaf, MAX_BUCKETS, NoRoom, larger,
 };
 use super::raw::{Memory, Shape, Trie};
 use super::search::leaf_hash;
@@ -395,7 +396,6 @@ fn a_failed_insertion_leaves_the_trie_unchanged() {
             let mut rng = Rng::part(seed, buckets.into());
             let [first, second, third] = fork_keys(&mut rng, 60, 10);
             assert!(single.insert(&third, 0) && single.trie().lines() == buckets);
-            let buckets = single.trie().buckets();
             // The path of these two has up to nine jumps, which find room or do not.
             let mut keys = pool(seed, Keys::U64Random, buckets as usize * 5);
             keys.insert(rng.below(keys.len()), first);
@@ -410,9 +410,8 @@ fn a_failed_insertion_leaves_the_trie_unchanged() {
                     assert_eq!(single.trie().keys(), single.model.len());
                     single.check();
                     single.check_gets(&keys);
-                    let free =
-                        (buckets as usize * BUCKET_WEIGHT).saturating_sub(weight) / INNER_WEIGHT;
-                    failures[free.min(11)] += 1;
+                    let all = single.trie().buckets() as usize * BUCKET_WEIGHT;
+                    failures[(all.saturating_sub(weight) / INNER_WEIGHT).min(11)] += 1;
                 }
             }
             single.check();

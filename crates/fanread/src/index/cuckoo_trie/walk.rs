@@ -48,7 +48,8 @@
 use super::bucket::{Bucket, Find, Version};
 use super::chain::{Asked, Chain, Family, Item, LATE, NONE, Part};
 use super::descend::{CAREFUL, QUIET, WIDTH};
-use super::layout::{Children, Head, Home, Leaf, Node, Symbol};
+use super::label::{Children, Symbol};
+use super::layout::{Head, Home, Leaf, Node};
 use super::raw::{Memory, Trie};
 use super::state::{Secret, State, Symbols};
 use crate::arch::Lanes;
@@ -88,7 +89,7 @@ impl Direction {
 
     /// Takes the first of the children.
     #[inline(always)]
-    fn take(self, children: &mut Children) -> Option<Symbol> {
+    pub(super) fn take(self, children: &mut Children) -> Option<Symbol> {
         let first = match self {
             Self::Up => children.first(),
             Self::Down => children.last(),
@@ -133,30 +134,6 @@ pub(super) struct Ground<'g> {
     pub(super) trie: Trie<'g>,
     /// How far a record reaches, most likely (`Memory::reach_bytes`).
     pub(super) reach_bytes: usize,
-}
-
-impl Family {
-    /// Takes the next children, up to `count`, and puts them into the chain behind `place`. Returns the place of the last one.
-    #[inline(always)]
-    fn ask(
-        &mut self,
-        ground: &Ground<'_>,
-        direction: Direction,
-        count: usize,
-        chain: &mut Chain,
-        mut place: u32,
-        part: &mut Part,
-    ) -> u32 {
-        let Self { state, children, parent, leaves } = self;
-        let above = ground.secret.parent(*state);
-        for _ in 0..count {
-            let Some(symbol) = direction.take(children) else { break };
-            let asked = ground.ask(above.child(symbol), *parent, *leaves);
-            place = chain.insert(place, Item::Node(asked));
-            part.push(place, *leaves);
-        }
-        place
-    }
 }
 
 /// A walk's memory; it can be used for any number of walks.
@@ -505,38 +482,11 @@ impl Walk {
                     new.push(place, item.leaves);
                 }
                 Node::Regular(_) | Node::Branch(_) => {
-                    let (state, mut children) = match node {
-                        Node::Branch(branch) => {
-                            let state = ground.secret.step_all(item.state, branch.label());
-                            (state, branch.children())
-                        }
-                        Node::Regular(children) => (item.state, children),
-                        _ => (item.state, Children::default()),
-                    };
-                    // A node that a writer is at work on may have none; what is made of it is thrown away.
-                    let count = children.len().max(1);
-                    let leaves = if item.leaves <= count { 1 } else { item.leaves / count };
-                    self.guessed += item.leaves as usize;
-                    self.found += (leaves * count) as usize;
                     let parent = self.add_parent::<TRUST>(bucket, version);
-                    let missing = if is_enough { wanted } else { usize::MAX };
-                    let missing = missing.saturating_sub(new.expected).div_ceil(leaves as usize);
-                    // The first one in the place of the node.
-                    let Some(first) = direction.take(&mut children) else { continue };
-                    let child = ground.secret.step(state, first);
-                    self.chain.set(place, Item::Node(ground.ask(child, parent, leaves)));
-                    new.push(place, leaves);
-                    let mut family = Family { state, children, parent, leaves };
-                    let others = missing.saturating_sub(1).min(children.len() as usize);
-                    let chain = &mut self.chain;
-                    let last = family.ask(ground, direction, others, chain, place, &mut new);
-                    is_cut = family.children != Children::default();
-                    if is_cut {
-                        self.chain.insert(last, Item::Family(family));
-                    }
-                    if is_cut || place == self.last {
-                        self.last = last;
-                    }
+                    let family = ground.family(&item, node, parent);
+                    let wanted = if is_enough { wanted } else { usize::MAX };
+                    is_cut =
+                        self.expand(ground, direction, (place, &item), family, wanted, &mut new);
                 }
             }
             // What is behind is in flight already: it is read in the next pass, or if the chain is asked for more.
@@ -562,6 +512,39 @@ impl Walk {
             (new.tail, new.expected) = (tail, expected);
         }
         (self.part, self.next) = (new, old);
+    }
+
+    /// Puts children in the place of their node, as many as are wanted in all of the part. Whether there are others: then the part ends
+    /// before these.
+    #[inline(always)]
+    fn expand(
+        &mut self,
+        ground: &Ground<'_>,
+        direction: Direction,
+        (place, item): (u32, &Asked),
+        mut family: Family,
+        wanted: usize,
+        new: &mut Part,
+    ) -> bool {
+        self.guessed += item.leaves as usize;
+        self.found += (family.leaves * family.children.len()) as usize;
+        let missing = wanted.saturating_sub(new.expected).div_ceil(family.leaves as usize);
+        // The first one in the place of the node.
+        let Family { state, parent, leaves, .. } = family;
+        let Some(first) = direction.take(&mut family.children) else { return false };
+        let child = ground.secret.step(state, first);
+        self.chain.set(place, Item::Node(ground.ask(child, parent, leaves)));
+        new.push(place, leaves);
+        let others = missing.saturating_sub(1).min(family.children.len() as usize);
+        let last = family.ask(ground, direction, others, &mut self.chain, place, new);
+        let is_cut = family.children != Children::default();
+        if is_cut {
+            self.chain.insert(last, Item::Family(family));
+        }
+        if is_cut || place == self.last {
+            self.last = last;
+        }
+        is_cut
     }
 
     /// Ends the chain, and the part, before a place: what follows does not count.
@@ -723,9 +706,25 @@ impl Ground<'_> {
         self.secret.root(self.trie.round())
     }
 
+    /// The children of a regular node or branch.
+    #[inline(always)]
+    fn family(&self, item: &Asked, node: Node, parent: u32) -> Family {
+        let (state, children) = match node {
+            Node::Branch(branch) => {
+                (self.secret.step_all(item.state, branch.label()), branch.children())
+            }
+            Node::Regular(children) => (item.state, children),
+            _ => (item.state, Children::default()),
+        };
+        // A node that a writer is at work on may have none; what is made of it is thrown away.
+        let count = children.len().max(1);
+        let leaves = if item.leaves <= count { 1 } else { item.leaves / count };
+        Family { state, children, parent, leaves }
+    }
+
     /// Asks for the line that a node will be read from.
     #[inline(always)]
-    fn ask(&self, state: State, parent: u32, leaves: u32) -> Asked {
+    pub(super) fn ask(&self, state: State, parent: u32, leaves: u32) -> Asked {
         let Home { first, tag, .. } = self.trie.home(state);
         self.trie.prefetch_bucket_many(first);
         Asked { state, parent, leaves, bucket: first, name: Head::first(tag) }
