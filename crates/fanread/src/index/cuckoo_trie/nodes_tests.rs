@@ -122,7 +122,7 @@ fn keys_of_one_hash_are_no_pair() {
         assert_eq!(single.trie().weight(), WIDE_WEIGHT as usize);
         single.insert(key, 3);
         single.check();
-        single.check_gets(&[near.clone()]);
+        single.check_gets(core::slice::from_ref(&near));
         single.rebuild(single.trie().lines(), 1).unwrap();
         single.check();
         for key in all {
