@@ -131,7 +131,7 @@ fn what_is_found_beside_a_writer_is_not_believed() {
 
 #[test]
 fn a_key_whose_leaf_is_above_the_leaf_level_is_found() {
-    let (map, model) = random(if cfg!(miri) { 50 } else { 30_000 }, true);
+    let (map, model) = random(if cfg!(miri) { 50 } else { 20_000 }, true);
     check(&map, &model, &model.keys().copied().collect::<Vec<_>>());
     map.pin().check().unwrap();
 }

@@ -203,6 +203,10 @@ fn a_child_without_room_leaves_its_branch_as_it_was() {
             let (other, keys) = fan(len);
             let mut single = Single::new(seed, 2, UNBOUNDED);
             single.insert(&other, 0);
+            // Others take some of the ten slots.
+            for other in 0..seed as u8 % 6 {
+                let _full = single.try_insert(&[200 + 8 * other; 5], 2);
+            }
             for key in &keys[..8] {
                 let (weight, keys) = (single.trie().weight(), single.trie().keys());
                 if single.try_insert(key, 1).is_ok() {

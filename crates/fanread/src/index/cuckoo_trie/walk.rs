@@ -27,7 +27,7 @@
 //!
 //! *Careful.* The walk that is started then does as a careful descent (`descend.rs`): a child is what its parent said if the parent's bucket has still the version from
 //! before the parent was read. Siblings stand side by side in the chain, so the parent is confirmed once, behind the last
-//! of them. If it is not confirmed, the chain is cut before the first of them: the front part counts, and the walk has to
+//! of them. If it is not confirmed, the part is cut before the first of them: the front part counts, and the walk has to
 //! start again from its last record.
 //!
 //! Each record was in the trie at some moment of the walk. A key that was there all the time is not left out: the
@@ -156,7 +156,7 @@ pub(super) struct Walk {
     ahead: usize,
     /// How many nodes a pass reads at least, if there are so many.
     busy: usize,
-    /// Whether the chain was cut: nothing may be added to it.
+    /// Whether the part was cut: nothing may be added to it.
     is_disturbed: bool,
     /// The trie's version when the walk began, if it counts on that.
     quiet: Option<Seen>,
@@ -412,8 +412,8 @@ impl Walk {
         }
     }
 
-    /// Reads all nodes of the part, and puts their children or leaves in their place. If a parent is not confirmed, the chain
-    /// ends before its children.
+    /// Reads all nodes of the part, and puts their children or leaves in their place. If a parent is not confirmed, the part
+    /// ends before its children, and with it what the walk yields.
     fn pass<const TRUST: bool>(
         &mut self,
         ground: &Ground<'_>,
@@ -424,8 +424,8 @@ impl Walk {
         let old = core::mem::take(&mut self.part);
         let mut new = core::mem::take(&mut self.next);
         new.clear();
-        // The parent whose children are being read, the first of these, and what there was before it.
-        let (mut parent, mut since) = (NONE, (NONE, 0, 0, 0));
+        // The parent whose children are being read, and what there was before these.
+        let (mut parent, mut since) = (NONE, (0, 0, 0));
         let (mut intact, mut is_cut, mut read_count) = (true, false, 0);
         let mut nodes = old.nodes.iter();
         while let Some((place, before)) = nodes.next().copied() {
@@ -439,7 +439,7 @@ impl Walk {
                     break;
                 }
                 parent = item.parent;
-                since = (place, new.nodes.len(), new.tail, new.expected);
+                since = (new.nodes.len(), new.tail, new.expected);
             }
             let mut read = ground.read::<TRUST>(lanes, item.bucket & !LATE, item.name);
             if read.is_none() {
@@ -506,8 +506,8 @@ impl Walk {
             }
         } else {
             self.is_disturbed = true;
-            let (place, nodes, tail, expected) = since;
-            self.cut(place);
+            // The part ends before these children. What is behind them in the chain is not looked at any more.
+            let (nodes, tail, expected) = since;
             new.nodes.truncate(nodes);
             (new.tail, new.expected) = (tail, expected);
         }
@@ -545,16 +545,6 @@ impl Walk {
             self.last = last;
         }
         is_cut
-    }
-
-    /// Ends the chain, and the part, before a place: what follows does not count.
-    #[cold]
-    fn cut(&mut self, place: u32) {
-        self.last = NONE;
-        while self.chain.behind(self.last) != place && self.chain.behind(self.last) != NONE {
-            self.last = self.chain.behind(self.last);
-        }
-        self.chain.link(self.last, NONE);
     }
 
     /// Notes a node whose children will be read. Where nobody looks at it again, it is not the root's.
