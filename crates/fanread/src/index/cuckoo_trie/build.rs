@@ -6,10 +6,12 @@
 //! key is read.
 //!
 //! ```text
-//! keys      a b   a c d   a c f     shared    1   2          symbols that neighbours share
-//! leaf      2     3       3                                  one symbol beyond what is shared with either neighbour
-//! nodes     1 {b, c}, 2 {d, f}, jump a at 0                  where a leaf's path bends, and what lies between bends
+//! keys      a b   a c d   a c f g   a c f h      shared    1   2   3     symbols that neighbours share
+//! leaf      2     3       3, a pair                                      one symbol beyond what is shared with either neighbour
+//! nodes     2 {d, f}, branch a {b, c} at 0                               where a leaf's path bends, and what lies between bends
 //! ```
+//!
+//! Two keys that share more with each other than with their neighbours are a pair, if they can be one: the bend between them is none.
 //!
 //! Nothing here is seen by others before the caller links it. What fails leaves nothing behind.
 //!
@@ -545,7 +547,7 @@ impl Filling<'_, '_> {
         let behind_jumps = depth - Branch::symbols(depth - above, bend.children);
         let label =
             (behind_jumps < depth).then(|| symbols.label(behind_jumps, depth - behind_jumps));
-        let node = Branch::behind(label, bend.children).unwrap_or(Node::Regular(bend.children));
+        let node = Branch::behind(label, bend.children).expect("as many symbols as fit");
         self.add(behind_jumps, node)?;
         for at in (above..behind_jumps).step_by(LABEL_SYMBOLS) {
             let label = symbols.label(at, LABEL_SYMBOLS.min(behind_jumps - at));

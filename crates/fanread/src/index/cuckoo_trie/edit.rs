@@ -82,9 +82,7 @@ impl Parent {
 
     /// The same node with fewer children.
     fn with(&self, fewer: Children) -> Node {
-        let node = Branch::behind(self.label, fewer);
-        debug_assert!(node.is_some(), "fewer children fit too");
-        node.unwrap_or(Node::Regular(fewer))
+        Branch::behind(self.label, fewer).expect("fewer children fit too")
     }
 
     /// The state of a child.
@@ -145,7 +143,7 @@ impl Passes for Above {
 struct Fork {
     /// The level of the regular node.
     level: usize,
-    /// The key's leaf, or the pair that it is in.
+    /// What the key's symbol there leads to: its leaf, or a pair.
     leaf: Node,
     /// The symbol that leads to what was there.
     other: Symbol,
@@ -232,16 +230,13 @@ impl<'g, 'a> Edit<'g, 'a> {
                 level + 1
             }
             End::Leaf(there) => {
-                // Most keys part right behind the leaf's name: the new leaf's lines come while the other key does.
-                let is_paired = Pair::of(leaf, there).is_some();
-                if !is_paired {
+                // Most keys that are no pair part right behind the leaf's name: the new leaf's lines come while the other key does.
+                if Pair::of(leaf, there).is_none() {
                     let likely = self.secret.step(state, self.symbols.symbol(level));
                     self.trie.prefetch(self.trie.home(likely));
-                }
-                if let Leaf::Record { hash, .. } = there
-                    && !is_paired
-                {
-                    self.trie.prefetch_hint(hash);
+                    if let Leaf::Record { hash, .. } = there {
+                        self.trie.prefetch_hint(hash);
+                    }
                 }
                 let other = key_of(there);
                 if let Some(pair) = Pair::with(leaf, there, *other > *self.symbols.key()) {
@@ -271,8 +266,7 @@ impl<'g, 'a> Edit<'g, 'a> {
                 level + matched + 1
             }
             End::Branch(branch, matched) => {
-                let moved = branch.rest(matched + 1);
-                debug_assert!(moved.is_some(), "a shorter label fits too");
+                let moved = Some(branch.rest(matched + 1));
                 let (level, other) = (level + matched, branch.label().symbol(matched));
                 let leaf = Node::Leaf(leaf);
                 self.fork(&Fork { level, leaf, other, moved, third: None })?
@@ -456,8 +450,7 @@ impl<'g, 'a> Edit<'g, 'a> {
             level += label.len();
         }
         let label = (level < fork.level).then(|| self.symbols.label(level, fork.level - level));
-        let node = Branch::behind(label, children);
-        each(state, node.unwrap_or(Node::Regular(children)))?;
+        each(state, Branch::behind(label, children).expect("as many symbols as fit"))?;
         state = label.map_or(state, |label| self.secret.step_all(state, label));
         each(self.secret.step(state, symbol), fork.leaf)?;
         let moved = fork.moved.map(|moved| (fork.other, moved));
@@ -547,7 +540,10 @@ impl<'g, 'a> Edit<'g, 'a> {
     fn join(&self, parent: &Parent, symbol: Symbol, below: Option<Label>, child: State) {
         let Parent { level, state: parent, label, .. } = *parent;
         let one = Label::of(&[symbol]);
-        let one = label.and_then(|label| label.joined(one)).unwrap_or(one);
+        let one = match label {
+            Some(label) => label.joined(one).expect("a branch's label has seven symbols at most"),
+            None => one,
+        };
         let joined = below.and_then(|below| one.joined(below));
         let label = joined.unwrap_or(one);
         let with_above =

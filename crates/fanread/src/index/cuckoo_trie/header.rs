@@ -36,7 +36,7 @@ pub(super) const LISTED: usize = MAX_BLOCKS / 2;
 
 /// In a trie's marks, what names know of its round.
 pub(super) const ROUND: u8 = (1 << ROUND_BITS) - 1;
-/// A leaf is above the leaf level, or a jump passes over it (T11).
+/// A leaf is above the leaf level, or a label passes over it (T11).
 pub(super) const UNEVEN: u8 = 1 << ROUND_BITS;
 /// There are hints.
 pub(super) const HINTED: u8 = UNEVEN << 1;

@@ -363,11 +363,12 @@ impl Branch {
 
     /// The same label before some of the children.
     pub(super) fn with(self, fewer: Children) -> Self {
-        Self::new(self.label(), fewer).unwrap_or(self)
+        Self::new(self.label(), fewer).expect("fewer children fit too")
     }
 
     /// The same children behind the symbols from `from` on.
-    pub(super) fn rest(self, from: usize) -> Option<Node> {
-        Self::behind(self.label().rest(from), self.children())
+    pub(super) fn rest(self, from: usize) -> Node {
+        let rest = Self::behind(self.label().rest(from), self.children());
+        rest.expect("a shorter label fits too")
     }
 }

@@ -130,7 +130,7 @@ fn a_branch_is_a_label_and_the_children_behind_it() {
             }
             for from in 0..=len {
                 let behind = label.rest(from);
-                assert_eq!(branch.rest(from), Branch::behind(behind, children));
+                assert_eq!(Some(branch.rest(from)), Branch::behind(behind, children));
             }
             let fewer = children.without(children.last().unwrap());
             if count > 1 {

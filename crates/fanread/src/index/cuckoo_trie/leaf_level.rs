@@ -13,7 +13,7 @@
 //! read                         ------>
 //! ```
 //!
-//! A trie knows whether it is *uneven*: whether a leaf is above its leaf level, or a jump passes over it (T11). Random keys have
+//! A trie knows whether it is *uneven*: whether a leaf is above its leaf level, or a label passes over it (T11). Random keys have
 //! such leaves only where no more than some eight share a name on the level above. In an even trie a key that has no node there
 //! is not in the trie: its path ends above, and not at a leaf.
 //!
@@ -98,7 +98,7 @@ impl<'g> Trie<'g> {
 }
 
 impl Trie<'_> {
-    /// Whether a leaf is above the leaf level, or a jump passes over it.
+    /// Whether a leaf is above the leaf level, or a label passes over it.
     #[inline(always)]
     pub(super) fn is_uneven(self) -> bool {
         // It is trusted only if the trie has not changed (T9).
@@ -182,7 +182,7 @@ impl Guess<'_> {
     ) -> Option<Look> {
         let look = match self.upper.look::<LINES>(lanes, key, hash) {
             At::End(look) => look,
-            // There could be one behind a jump, but seldom is.
+            // There could be one behind a label, but seldom is.
             At::Nothing if LINES == BOTH => return None,
             At::Nothing | At::Passed => match self.lower.look::<LINES>(lanes, key, hash) {
                 At::End(look) => look,

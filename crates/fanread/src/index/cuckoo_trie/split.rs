@@ -257,7 +257,7 @@ impl<'n> Half<'n> {
         Self { leaves, records, weight, keys, forks, ..half }
     }
 
-    /// Calls `each` with all nodes in order, and with whether it is a jump that was not there before.
+    /// Calls `each` with all nodes in order, and with whether it is one that was not there before: a jump, or what is behind that.
     #[inline(always)]
     fn each<E>(&self, mut each: impl FnMut(&Item, bool) -> Result<(), E>) -> Result<(), E> {
         let Self { nodes, cut, .. } = *self;
@@ -366,7 +366,7 @@ impl<'n> Half<'n> {
             level += label.len() as u32;
         }
         let label = (!rest.is_empty()).then(|| label_of(rest));
-        let node = Branch::behind(label, children).unwrap_or(Node::Regular(children));
+        let node = Branch::behind(label, children).expect("as many symbols as fit");
         symbols.clear();
         each(&Item { state, level, node }, is_new || label.is_some())
     }
@@ -405,7 +405,7 @@ impl<'n> Half<'n> {
         let mut queue = Queue::new(trie);
         if self.skipped == 0 && trie.round() == self.nodes.round && trie.buckets() >= EXACT_BUCKETS
         {
-            // All names are what they were, and so are the states, which are different (T3); but for those of new jumps.
+            // All names are what they were, and so are the states, which are different (T3); but for those of new jumps and what is behind them.
             let mut new = Vec::new();
             self.each(|item, is_new| {
                 trie.note_label(item.level as usize, item.node);
