@@ -56,7 +56,7 @@ use super::bucket::{Bucket, Find, Version};
 use super::label::{Branch, Children, Label, Symbol};
 use super::layout::{Head, LABEL_SYMBOLS, Leaf, Node, Pair, SYMBOL_BITS};
 use super::raw::Trie;
-use super::state::{SHORT_NAME_SYMBOLS, Secret, ShortName, State, Symbols};
+use super::state::{SHORT_NAME_SYMBOLS, Secret, State, Symbols};
 use crate::arch::{self, Lanes};
 use crate::sync::backoff::Backoff;
 use crate::sync::version::Seen;
@@ -78,49 +78,41 @@ pub(super) const FIRST: bool = false;
 pub(super) const QUIET: bool = true;
 pub(super) const CAREFUL: bool = false;
 
+/// How many levels are known at a time, the one to read next the first of them. No label is as long.
+const RING: usize = 2 * WIDTH;
+
+const _: () = assert!(LABEL_SYMBOLS < RING, "where a label leads to has a place of its own");
+
 /// A level whose lines were asked for; or none, so that a new descent is all zeros.
 #[derive(Clone, Copy, Debug)]
 struct Level<'g> {
     first: Option<&'g Bucket>,
     second: Option<&'g Bucket>,
-    state: State,
     tag: u32,
     number: u32,
-    /// The key's symbol that leads on from here.
-    symbol: Symbol,
 }
 
 /// A descent that has asked for lines, and may have read some levels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Descent<'g, 'k> {
     trie: Trie<'g>,
+    symbols: Symbols<'k>,
     /// The trie's version at the start.
     seen: Seen,
     /// The level to read next.
-    here: Level<'g>,
+    level: usize,
     /// Its node was not in its first bucket, and the second has been asked for since.
     late: bool,
-    path: Path<'k>,
     /// Levels that are still to be asked for, a bit for each: those that paths of this trie usually have.
     wanted: u64,
-    /// Levels that were asked for, in order: number `i` is at `i % WIDTH`. Those before `taken` are done with.
-    asked: [Level<'g>; WIDTH],
-    taken: usize,
-    count: usize,
-}
-
-/// The names on the path of a key, one after another.
-#[derive(Clone, Copy, Debug)]
-struct Path<'k> {
-    symbols: Symbols<'k>,
-    /// The level that the path has come to.
-    level: usize,
-    /// Its name, while that is short, and its state, when that is not.
-    name: ShortName,
-    state: Option<State>,
-    /// The symbols that lead on from that level, the first on top, and how many.
-    window: u64,
-    in_window: usize,
+    /// The last level that was asked for.
+    last: usize,
+    /// The last level whose state is known.
+    known: usize,
+    /// The states of the names on the key's path: level `i` is at `i % RING`.
+    states: [State; RING],
+    /// The levels that were asked for, as `states`.
+    asked: [Level<'g>; RING],
 }
 
 /// The node where the path of a key ends.
@@ -198,14 +190,14 @@ impl<'g> Trie<'g> {
     /// Asks for the lines of the first levels, and reads nothing but the header.
     #[inline(always)]
     pub(super) fn ask(self, secret: &Secret, key: &[u8]) {
-        Descent::new(self, key, self.entry()).ask_usual::<BOTH>(secret);
+        Descent::new(self, secret, key, self.entry()).ask_usual::<BOTH>(secret);
     }
 
     /// Makes one of many descents that take turns; it is large, so it is put where it stays before it
     /// [asks](Descent::ask_first).
     #[inline(always)]
-    pub(super) fn descent<'k>(self, key: &'k [u8]) -> Descent<'g, 'k> {
-        Descent::new(self, key, self.entry())
+    pub(super) fn descent<'k>(self, secret: &Secret, key: &'k [u8]) -> Descent<'g, 'k> {
+        Descent::new(self, secret, key, self.entry())
     }
 
     /// Finds the leaf that is the key's if any is.
@@ -214,8 +206,8 @@ impl<'g> Trie<'g> {
         if let Some(look) = self.look_at_leaf_level(secret, lanes, key, hash) {
             return look;
         }
-        let mut descent = Descent::new(self, key, self.entry());
-        descent.start::<BOTH>(secret);
+        let mut descent = Descent::new(self, secret, key, self.entry());
+        descent.ask_usual::<BOTH>(secret);
         let run = descent.run::<BOTH, QUIET>(secret, lanes, &mut (), usize::MAX);
         if let Ok(Some(stop)) = run
             && descent.was_quiet()
@@ -263,17 +255,17 @@ impl<'g> Trie<'g> {
             let level = entry + i;
             let state = secret.state_of(self.short_name(window, level));
             let symbol = window << (SYMBOL_BITS * level as u32) >> (64 - SYMBOL_BITS);
-            Level::ask::<BOTH>(self, level, state, Symbol(symbol as u8))
+            (Level::ask::<BOTH>(self, level, state), state, Symbol(symbol as u8))
         });
-        for here in asked {
+        for (here, state, symbol) in asked {
             let end = match here.read_quietly(lanes)? {
-                Node::Regular(children) if children.has(here.symbol) => continue,
+                Node::Regular(children) if children.has(symbol) => continue,
                 Node::Regular(children) => End::NoChild(children),
                 Node::Leaf(leaf) => End::Leaf(leaf),
                 Node::Pair(pair) => End::Pair(pair),
                 Node::Jump(_) | Node::Branch(_) => return None,
             };
-            return Some(Stop { level: here.number as usize, state: here.state, end });
+            return Some(Stop { level: here.number as usize, state, end });
         }
         None
     }
@@ -286,8 +278,8 @@ impl<'g> Trie<'g> {
         key: &[u8],
         passes: &mut impl Passes,
     ) -> Result<Stop, Disturbed> {
-        let mut descent = Descent::new(self, key, level);
-        descent.start::<BOTH>(secret);
+        let mut descent = Descent::new(self, secret, key, level);
+        descent.ask_usual::<BOTH>(secret);
         let stop = descent.run::<BOTH, QUIET>(secret, lanes, passes, usize::MAX)?;
         stop.ok_or(Disturbed)
     }
@@ -298,8 +290,8 @@ impl<'g> Trie<'g> {
     fn look_again(self, secret: &Secret, lanes: impl Lanes, key: &[u8], hash: u32) -> Look {
         let mut backoff = Backoff::new();
         loop {
-            let mut descent = Descent::new(self, key, 0);
-            descent.start::<BOTH>(secret);
+            let mut descent = Descent::new(self, secret, key, 0);
+            descent.ask_usual::<BOTH>(secret);
             let run = descent.run::<BOTH, CAREFUL>(secret, lanes, &mut (), usize::MAX);
             if let Ok(Some(stop)) = run {
                 return stop.look(key, hash);
@@ -317,12 +309,11 @@ impl<'g> Trie<'g> {
 }
 
 impl<'g> Level<'g> {
-    const NONE: Self =
-        Self { first: None, second: None, state: State(0), tag: 0, number: 0, symbol: Symbol(0) };
+    const NONE: Self = Self { first: None, second: None, tag: 0, number: 0 };
 
     /// Asks for the lines of a state.
     #[inline(always)]
-    fn ask<const LINES: bool>(trie: Trie<'g>, level: usize, state: State, symbol: Symbol) -> Self {
+    fn ask<const LINES: bool>(trie: Trie<'g>, level: usize, state: State) -> Self {
         let home = trie.home(state);
         let (first, second) = (trie.bucket(home.first), trie.bucket(home.second));
         arch::prefetch(first);
@@ -330,7 +321,7 @@ impl<'g> Level<'g> {
             arch::prefetch(second);
         }
         let number = level as u32;
-        Self { first: Some(first), second: Some(second), state, tag: home.tag, number, symbol }
+        Self { first: Some(first), second: Some(second), tag: home.tag, number }
     }
 
     /// Reads the node of this level if it is in its first bucket, in a quiet trie.
@@ -371,113 +362,114 @@ impl<'g> Level<'g> {
 impl<'g> Descent<'g, '_> {
     /// A descent from `level` on, which is the root's or one of short names; from the root if the key ends before that.
     #[inline(always)]
-    fn new<'k>(trie: Trie<'g>, key: &'k [u8], level: usize) -> Descent<'g, 'k> {
+    fn new<'k>(trie: Trie<'g>, secret: &Secret, key: &'k [u8], level: usize) -> Descent<'g, 'k> {
         let symbols = Symbols::new(key, trie.skip_bits());
         let level = if level <= symbols.count() { level } else { 0 };
-        let window = symbols.window(0);
+        let mut states = [State(0); RING];
+        states[level % RING] = secret.state_of(trie.short_name(symbols.nine(0), level));
         Descent {
             trie,
+            symbols,
             seen: trie.version().begin(),
-            here: Level::NONE,
+            level,
             late: false,
-            path: Path {
-                symbols,
-                level,
-                name: trie.short_name(window, level),
-                state: None,
-                window: window << (SYMBOL_BITS * level as u32),
-                in_window: LABEL_SYMBOLS - level,
-            },
-            wanted: trie.levels() >> level << level | 1 << level,
-            asked: [Level::NONE; WIDTH],
-            taken: 0,
-            count: 0,
+            // Behind the last symbol there is END's level, and nothing.
+            wanted: (trie.levels() >> level << level | 1 << level)
+                & u64::MAX >> 62_usize.saturating_sub(symbols.count()),
+            last: level,
+            known: level,
+            states,
+            asked: [Level::NONE; RING],
         }
     }
 
-    /// Starts: asks for the lines of the first levels that are usual.
-    #[inline(always)]
-    fn start<const LINES: bool>(&mut self, secret: &Secret) {
-        self.ask_usual::<LINES>(secret);
-        self.take();
-    }
-
-    /// Asks for the next levels that are usual, as many as there is room for.
+    /// Asks for the next levels that are usual.
     #[inline(always)]
     fn ask_usual<const LINES: bool>(&mut self, secret: &Secret) {
-        while self.wanted != 0 && self.count - self.taken < WIDTH {
-            let level = self.wanted.trailing_zeros() as usize;
-            self.wanted &= self.wanted - 1;
-            if level > self.path.symbols.count() + 1 {
-                self.wanted = 0;
-                return;
+        let in_reach =
+            u64::MAX.checked_shl((self.level + RING) as u32).map_or(u64::MAX, |out| !out);
+        let Some(last) = (self.wanted & in_reach).checked_ilog2() else { return };
+        self.learn(secret, last as usize);
+        let (mut wanted, mut level) = (self.wanted & in_reach, self.last);
+        for _ in 0..WIDTH {
+            if wanted == 0 {
+                break;
             }
-            self.ask::<LINES>(secret, level);
+            level = wanted.trailing_zeros() as usize;
+            wanted &= wanted - 1;
+            self.ask_known::<LINES>(level);
         }
+        self.last = level;
+        self.wanted &= u64::MAX.checked_shl(level as u32 + 1).unwrap_or(0);
     }
 
-    /// Asks for a level that is not before that of the path.
+    /// Asks for a level that has a place in the ring.
     #[inline(always)]
     fn ask<const LINES: bool>(&mut self, secret: &Secret, level: usize) {
-        while self.path.level < level {
-            self.path.step(secret);
-        }
-        let (state, symbol) = (self.path.state(secret), self.path.symbol());
-        self.asked[self.count % WIDTH] = Level::ask::<LINES>(self.trie, level, state, symbol);
-        self.count += 1;
+        self.learn(secret, level);
+        self.ask_known::<LINES>(level);
+        self.last = self.last.max(level);
     }
 
-    /// Takes the first level of those that were asked for.
+    /// Asks for a level whose state is known.
     #[inline(always)]
-    fn take(&mut self) {
-        self.here = self.asked[self.taken % WIDTH];
-        self.taken += 1;
+    fn ask_known<const LINES: bool>(&mut self, level: usize) {
+        let state = self.states[level % RING];
+        self.asked[level % RING] = Level::ask::<LINES>(self.trie, level, state);
     }
 
-    /// Goes on to `level`. Returns whether its lines had been asked for before. `state` finds its state from that of the node
-    /// above.
+    /// Works out the states up to that of a level.
     #[inline(always)]
-    fn go_to<const LINES: bool>(
-        &mut self,
-        secret: &Secret,
-        level: usize,
-        state: impl FnOnce() -> State,
-    ) -> bool {
-        // Levels that a jump has passed over.
-        while self.taken < self.count && (self.asked[self.taken % WIDTH].number as usize) < level {
-            self.taken += 1;
+    fn learn(&mut self, secret: &Secret, level: usize) {
+        let (trie, symbols) = (self.trie, self.symbols);
+        let ended = symbols.count();
+        while self.known < level.min(SHORT_NAME_SYMBOLS).min(ended) {
+            self.known += 1;
+            let name = trie.short_name(symbols.nine(0), self.known);
+            self.states[self.known % RING] = secret.state_of(name);
         }
-        if self.taken < self.count && self.asked[self.taken % WIDTH].number as usize == level {
-            self.take();
-            if self.taken == self.count {
-                self.ask_usual::<LINES>(secret);
-            }
-            return true;
-        }
-        self.go_beyond::<LINES>(secret, level, state);
-        false
-    }
-
-    /// The same for a level that is not usual.
-    #[inline(never)]
-    fn go_beyond<const LINES: bool>(
-        &mut self,
-        secret: &Secret,
-        level: usize,
-        state: impl FnOnce() -> State,
-    ) {
-        if self.path.level > level {
-            // What comes behind has been asked for.
-            let symbol = self.path.symbols.symbol(level);
-            self.here = Level::ask::<LINES>(self.trie, level, state(), symbol);
+        if self.known >= level {
             return;
         }
-        self.ask::<LINES>(secret, level);
-        self.take();
+        let (from, to, states) = (self.known, level.min(ended), &mut self.states);
+        let mut last = states[from % RING];
+        if from < to {
+            let note = |level: usize, state| states[level % RING] = state;
+            last = secret.step_along(last, &symbols, from, to, note);
+        }
+        if level > ended {
+            self.states[level % RING] = secret.step_on(last, Symbol::END);
+        }
+        self.known = level;
+    }
+
+    /// Goes on to `level`. Returns whether its lines had been asked for before.
+    #[inline(always)]
+    fn go_to<const LINES: bool>(&mut self, secret: &Secret, level: usize) -> bool {
+        self.level = level;
+        let was_asked = self.asked[level % RING].number as usize == level;
+        if !was_asked || level == self.last {
+            self.ask_more::<LINES>(secret, was_asked);
+        }
+        was_asked
+    }
+
+    /// Asks for the level where the descent is, if it is not usual, and for what is behind it.
+    #[inline(never)]
+    fn ask_more<const LINES: bool>(&mut self, secret: &Secret, was_asked: bool) {
+        let level = self.level;
+        if !was_asked {
+            let is_before = level < self.last;
+            self.ask::<LINES>(secret, level);
+            if is_before {
+                // What comes behind has been asked for.
+                return;
+            }
+        }
         self.wanted &= u64::MAX.checked_shl(level as u32 + 1).unwrap_or(0);
         if self.wanted != 0 {
             self.ask_usual::<LINES>(secret);
-        } else if level <= self.path.symbols.count() {
+        } else if !was_asked && level <= self.symbols.count() {
             // Of a path that is longer than usual one knows only that this level is there. Most go on.
             self.ask::<LINES>(secret, level + 1);
         }
@@ -487,7 +479,7 @@ impl<'g> Descent<'g, '_> {
     /// all of them half the lines; the lines are what bounds a batch.
     #[inline(always)]
     pub(super) fn ask_first(&mut self, secret: &Secret) {
-        self.start::<FIRST>(secret);
+        self.ask_usual::<FIRST>(secret);
     }
 
     /// Goes on after [`ask_first`](Self::ask_first): reads `count` nodes at most, and asks for as many
@@ -501,7 +493,7 @@ impl<'g> Descent<'g, '_> {
         hash: u32,
         count: usize,
     ) -> Option<Look> {
-        let (trie, key) = (self.trie, self.path.symbols.key());
+        let (trie, key) = (self.trie, self.symbols.key());
         match self.run::<FIRST, QUIET>(secret, lanes, &mut (), count) {
             Ok(None) => return None,
             Ok(Some(stop)) if self.was_quiet() => return Some(stop.look(key, hash)),
@@ -529,15 +521,15 @@ impl<'g> Descent<'g, '_> {
         // The parent, and what its bucket's version was when it was read.
         let mut parent: Option<(&Bucket, Version)> = None;
         for _ in 0..count {
-            let (level, state, symbol) =
-                (self.here.number as usize, self.here.state, self.here.symbol);
+            let (level, symbols) = (self.level, &self.symbols);
+            let (here, state) = (&self.asked[level % RING], self.states[level % RING]);
             let (node, place) = if TRUST == CAREFUL {
-                let read = self.here.read(lanes);
+                let read = here.read(lanes);
                 (read.as_ref().map(|read| read.node), read.map(|read| (read.bucket, read.version)))
             } else if LINES == FIRST && !self.late {
-                let node = self.here.read_first(lanes);
+                let node = here.read_first(lanes);
                 if node.is_none() {
-                    if let Some(second) = self.here.second {
+                    if let Some(second) = here.second {
                         arch::prefetch(second);
                     }
                     self.late = true;
@@ -545,7 +537,7 @@ impl<'g> Descent<'g, '_> {
                 }
                 (node, None)
             } else {
-                (self.here.read_quietly(lanes), None)
+                (here.read_quietly(lanes), None)
             };
             self.late = false;
             let Some(node) = node else {
@@ -558,31 +550,29 @@ impl<'g> Descent<'g, '_> {
                 return Err(Disturbed);
             }
             let end = match node {
-                Node::Regular(children) if children.has(symbol) => {
-                    passes.regular(level, state, children);
-                    let child = || secret.step(state, symbol);
-                    Err(self.go_to::<LINES>(secret, level + 1, child))
+                Node::Regular(children) => {
+                    if children.has(symbols.symbol(level)) {
+                        passes.regular(level, state, children);
+                        Err(self.go_to::<LINES>(secret, level + 1))
+                    } else {
+                        Ok(End::NoChild(children))
+                    }
                 }
-                Node::Regular(children) => Ok(End::NoChild(children)),
                 Node::Jump(label) => {
-                    let symbols = &self.path.symbols;
                     let matched = label.matched(symbols.window(level), symbols.left(level));
                     if matched == label.len() {
                         passes.jump(level, state, label);
-                        let child = || secret.step_all(state, label);
-                        Err(self.go_to::<LINES>(secret, level + matched, child))
+                        Err(self.go_to::<LINES>(secret, level + matched))
                     } else {
                         Ok(End::Label(label, matched))
                     }
                 }
                 Node::Branch(branch) => {
-                    let (symbols, label) = (&self.path.symbols, branch.label());
-                    let matched = label.matched(symbols.window(level), symbols.left(level));
-                    let symbol = symbols.symbol(level + matched);
-                    if matched == label.len() && branch.has(symbol) {
+                    let label = branch.label();
+                    let matched = label.matched(symbols.nine(level), symbols.left(level));
+                    if matched == label.len() && branch.has(symbols.symbol(level + matched)) {
                         passes.branch(level, state, branch);
-                        let child = || secret.step(secret.step_all(state, label), symbol);
-                        Err(self.go_to::<LINES>(secret, level + matched + 1, child))
+                        Err(self.go_to::<LINES>(secret, level + matched + 1))
                     } else {
                         Ok(End::Branch(branch, matched))
                     }
@@ -602,42 +592,6 @@ impl<'g> Descent<'g, '_> {
             }
         }
         Ok(None)
-    }
-}
-
-impl Path<'_> {
-    /// The symbol that leads on.
-    #[inline(always)]
-    fn symbol(&mut self) -> Symbol {
-        if self.in_window == 0 {
-            self.window = self.symbols.window(self.level);
-            self.in_window = LABEL_SYMBOLS;
-        }
-        if self.level < self.symbols.count() {
-            Symbol((self.window >> (64 - SYMBOL_BITS)) as u8)
-        } else {
-            Symbol::END
-        }
-    }
-
-    /// The state of the level.
-    #[inline(always)]
-    fn state(&self, secret: &Secret) -> State {
-        self.state.unwrap_or_else(|| secret.state_of(self.name))
-    }
-
-    /// Goes to the next level.
-    #[inline(always)]
-    fn step(&mut self, secret: &Secret) {
-        let symbol = self.symbol();
-        if self.level < SHORT_NAME_SYMBOLS && !symbol.is_end() {
-            self.name = self.name.longer(symbol);
-        } else {
-            self.state = Some(secret.step_on(self.state(secret), symbol));
-        }
-        self.window <<= SYMBOL_BITS;
-        self.in_window -= 1;
-        self.level += 1;
     }
 }
 

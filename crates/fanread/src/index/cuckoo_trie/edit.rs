@@ -234,9 +234,7 @@ impl<'g, 'a> Edit<'g, 'a> {
                 if Pair::of(leaf, there).is_none() {
                     let likely = self.secret.step(state, self.symbols.symbol(level));
                     self.trie.prefetch(self.trie.home(likely));
-                    if let Leaf::Record { hash, .. } = there {
-                        self.trie.prefetch_hint(hash);
-                    }
+                    self.trie.prefetch_hint_of(there);
                 }
                 let other = key_of(there);
                 if let Some(pair) = Pair::with(leaf, there, *other > *self.symbols.key()) {
@@ -252,6 +250,8 @@ impl<'g, 'a> Edit<'g, 'a> {
                 }
             }
             End::Pair(pair) => {
+                // These two will be on other levels; their hints come while their keys do.
+                pair.leaves().into_iter().for_each(|leaf| self.trie.prefetch_hint_of(leaf));
                 let Some(fork) = self.fork_of_three(leaf, pair, &key_of) else {
                     // Seldom: the two that agree further cannot be a pair.
                     self.part(pair, &key_of)?;

@@ -218,6 +218,14 @@ impl<'g> Trie<'g> {
         }
     }
 
+    /// Asks for those of a leaf, if it has any.
+    #[inline]
+    pub(super) fn prefetch_hint_of(self, leaf: Leaf) {
+        if let Leaf::Record { hash, .. } = leaf {
+            self.prefetch_hint(hash);
+        }
+    }
+
     /// Whether the hints are those of leaves of these hashes on these levels (T10).
     pub(super) fn are_hints_of(self, leaves: &[(u32, usize)]) -> bool {
         if !self.is_hinted() {

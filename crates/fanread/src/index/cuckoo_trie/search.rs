@@ -379,7 +379,7 @@ impl<V> CuckooTrie<V> {
         let mut descents: [_; DEPTH] = core::array::from_fn(|_| None);
         for i in Bits(under_way.into()) {
             let Some(hint) = hints[i] else { continue };
-            descents[i] = Some(hint.trie.descent(keys[i]));
+            descents[i] = Some(hint.trie.descent(&self.secret, keys[i]));
             if let Some(descent) = &mut descents[i] {
                 descent.ask_first(&self.secret);
             }

@@ -98,7 +98,7 @@ impl<'a> View<'a> {
         {
             return self.value(key, look);
         }
-        let mut descent = trie.descent(key);
+        let mut descent = trie.descent(self.secret, key);
         descent.ask_first(self.secret);
         loop {
             if let Some(look) = descent.look_on(self.secret, Baseline, hash, 2) {
@@ -564,7 +564,7 @@ fn a_descent_among_changes_says_what_was_so_at_some_time() {
             for step in 0..600_u64 {
                 if under.len() < 6 {
                     let key = rng.pick(&keys);
-                    let mut descent = view.trie().descent(key);
+                    let mut descent = view.trie().descent(&secret, key);
                     descent.ask_first(&secret);
                     under.push(Under {
                         key,
