@@ -331,7 +331,7 @@ impl Run {
         if unit.len() == 1 {
             Node::Leaf(first)
         } else {
-            Pair::of(first, second).map_or(Node::Leaf(first), Node::Pair)
+            Node::Pair(Pair::of(first, second).expect("a unit of two is a pair"))
         }
     }
 

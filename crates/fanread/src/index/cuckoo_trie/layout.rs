@@ -175,10 +175,22 @@ pub(super) fn lines_for(weight: usize, hinting: Hinting) -> u32 {
     }
 }
 
+/// The weight from which a trie of such hints is split. One with hints sooner: the more keys it has, the more leaves share a hash's
+/// hints, and each of them is a line more for a search.
+pub(super) fn full_weight(hinting: Hinting) -> usize {
+    if hinting == Hinting::None { FULL_WEIGHT } else { FULL_WEIGHT / 4 * 3 }
+}
+
 /// What a trie of such hints is to have room for that is made of nodes of this weight. More room means fewer copies; a trie with hints
-/// has less of it unused instead.
+/// has less of it unused instead. With hints of a byte, as where paths are long, it has room for all that comes before it is split:
+/// loads are what is slow there, and memory is not.
 pub(super) fn with_room(weight: usize, hinting: Hinting) -> usize {
-    weight + weight / if hinting == Hinting::None { 3 } else { 5 }
+    match hinting {
+        Hinting::None => weight + weight / 3,
+        Hinting::Half(_) => weight + weight / 5,
+        // A sixteenth less: tables are made for a load of 0.85, and are full at more.
+        Hinting::Byte => (full_weight(hinting) / 16 * 15).min(2 * weight).max(weight + weight / 5),
+    }
 }
 
 /// What a slot holds.

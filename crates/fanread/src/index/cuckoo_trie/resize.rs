@@ -14,7 +14,8 @@ use super::build::{BuildError, Plan, Run, can_copy, copy};
 use super::deal::{Border, Deal};
 use super::free::FreeLines;
 use super::layout::{
-    BLOCK_BUCKETS, BUCKET_WEIGHT, FULL_WEIGHT, INNER_WEIGHT, MAX_BUCKETS, NoRoom, larger, lines_for,
+    BLOCK_BUCKETS, BUCKET_WEIGHT, FULL_WEIGHT, INNER_WEIGHT, MAX_BUCKETS, NoRoom, full_weight,
+    larger, lines_for,
 };
 use super::raw::Trie;
 use super::split::{Nodes, middle};
@@ -61,21 +62,20 @@ const TOO_LARGE: AllocError = AllocError { bytes: usize::MAX };
 /// The lines of a table that takes the place of one that has no room.
 ///
 /// Three eighths more: growing by less would copy each node more often, by more leave more room unused. Together with the room that a
-/// split leaves, a trie is copied once between two splits; one with hints, which grows by a quarter, twice: what it saves pays for them.
+/// split leaves, a trie is copied once between two splits at most.
 fn enlarged(trie: Trie<'_>) -> u32 {
     let lines = trie.lines();
-    let eighths = if trie.is_hinted() { 10 } else { 11 };
     if lines < BLOCK_BUCKETS {
         2 * lines
     } else {
-        (lines * eighths / 8).max(lines + 1).next_multiple_of(BLOCK_BUCKETS).min(MAX_BUCKETS)
+        (lines * 11 / 8).max(lines + 1).next_multiple_of(BLOCK_BUCKETS).min(MAX_BUCKETS)
     }
 }
 
-/// The weight from which a trie is split. One with hints sooner: the more keys it has, the more leaves share a hash's hints, and
-/// each of them is a line more for a search.
-fn full_weight(trie: Trie<'_>) -> usize {
-    if trie.is_hinted() { FULL_WEIGHT / 4 * 3 } else { FULL_WEIGHT }
+/// The weight from which a trie is split: where its table is crowded, five sixths of the full one, as a larger table would not last.
+fn split_weight(trie: Trie<'_>, is_crowded: bool) -> usize {
+    let full = full_weight(trie.hinting());
+    if is_crowded { full / 6 * 5 } else { full }
 }
 
 impl<V> CuckooTrie<V> {
@@ -94,7 +94,7 @@ impl<V> CuckooTrie<V> {
     }
 
     fn is_too_large(trie: Trie<'_>) -> bool {
-        trie.weight() >= full_weight(trie) && trie.keys() >= 2
+        trie.weight() >= split_weight(trie, Self::is_crowded(trie)) && trie.keys() >= 2
     }
 
     /// Makes the first trie of an empty map.
@@ -221,8 +221,10 @@ impl<V> CuckooTrie<V> {
             let next = trie.next().map(|next| self.memory.trie(next)).or_else(|| self.first_trie());
             let Some(next) = next else { return false };
             trie = next;
-            let is_large = trie.weight() >= full_weight(trie) / 16 * 15 && trie.keys() >= 2;
-            if !is_large && !Self::is_taken(trie, SOON_PERCENT) {
+            let is_crowded = Self::is_taken(trie, SOON_PERCENT);
+            let soon = split_weight(trie, is_crowded) / 16 * 15;
+            let is_large = trie.weight() >= soon && trie.keys() >= 2;
+            if !is_large && !is_crowded {
                 continue;
             }
             let Some(locked) = trie.version().try_lock().filter(|locked| !locked.is_dead()) else {
