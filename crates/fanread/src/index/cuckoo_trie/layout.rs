@@ -182,7 +182,7 @@ pub(super) fn full_weight(hinting: Hinting) -> usize {
 }
 
 /// What a trie of such hints is to have room for that is made of nodes of this weight. More room means fewer copies; a trie with hints
-/// has less of it unused instead. With hints of a byte, as where paths are long, it has room for all that comes before it is split:
+/// has less of it unused instead. With hints of a byte, as where paths are long, it has room for nearly all that comes before it is split:
 /// loads are what is slow there, and memory is not.
 pub(super) fn with_room(weight: usize, hinting: Hinting) -> usize {
     match hinting {

@@ -62,7 +62,7 @@ const TOO_LARGE: AllocError = AllocError { bytes: usize::MAX };
 /// The lines of a table that takes the place of one that has no room.
 ///
 /// Three eighths more: growing by less would copy each node more often, by more leave more room unused. Together with the room that a
-/// split leaves, a trie is copied once between two splits at most.
+/// split leaves, a trie is mostly copied once between two splits, or not at all.
 fn enlarged(trie: Trie<'_>) -> u32 {
     let lines = trie.lines();
     if lines < BLOCK_BUCKETS {
