@@ -82,7 +82,7 @@ impl<V> CuckooTrie<V> {
     /// Whether a trie should be replaced before a key is added.
     #[inline]
     pub(super) fn is_full(trie: Trie<'_>) -> bool {
-        Self::is_crowded(trie) || Self::is_too_large(trie) || trie.is_worn()
+        Self::is_crowded(trie) || Self::is_too_large(trie, false) || trie.is_worn()
     }
 
     fn is_crowded(trie: Trie<'_>) -> bool {
@@ -93,8 +93,8 @@ impl<V> CuckooTrie<V> {
         trie.weight() * 100 >= trie.buckets() as usize * BUCKET_WEIGHT * percent
     }
 
-    fn is_too_large(trie: Trie<'_>) -> bool {
-        trie.weight() >= split_weight(trie, Self::is_crowded(trie)) && trie.keys() >= 2
+    fn is_too_large(trie: Trie<'_>, is_crowded: bool) -> bool {
+        trie.weight() >= split_weight(trie, is_crowded) && trie.keys() >= 2
     }
 
     /// Makes the first trie of an empty map.
@@ -190,17 +190,17 @@ impl<V> CuckooTrie<V> {
         refused: Option<NoRoom>,
     ) -> Result<(), AllocError> {
         self.add_shards();
-        let lines = old.lines();
+        let (lines, is_crowded) = (old.lines(), Self::is_crowded(old));
         match refused {
             Some(NoRoom::Collision) => {
                 let plan = Plan { round: old.round() + 1, ..self.plan(old) };
                 return self.rebuild(pinned, old, locked, plan, lines);
             }
             Some(NoRoom::Full) => {}
-            None if Self::is_crowded(old) || Self::is_too_large(old) => {}
+            None if is_crowded || Self::is_too_large(old, is_crowded) => {}
             None => return self.resize(pinned, old, locked, lines),
         }
-        if Self::is_too_large(old) || larger(lines).is_none() {
+        if Self::is_too_large(old, is_crowded) || larger(lines).is_none() {
             return self.split(pinned, old, locked, Some(key));
         }
         // A key that was refused may need as many jumps as it has labels.
