@@ -20,7 +20,8 @@
 //!
 //! A node is read from both of its buckets at once, without a branch on which of them it is in: one in six nodes is in
 //! its second bucket, and a wrong guess about that would be found out only when the line has come, and the searches
-//! behind this one would wait too.
+//! behind this one would wait too. Insertions into tries of long paths ask for first buckets only, as batches do: there the
+//! lines are so many that half of them are worth a wait for the second one of each node that is there.
 //!
 //! # What a reader may believe
 //!
@@ -54,7 +55,7 @@ use core::hint::select_unpredictable;
 
 use super::bucket::{Bucket, Find, Version};
 use super::label::{Branch, Children, Label, Symbol};
-use super::layout::{Head, LABEL_SYMBOLS, Leaf, Node, Pair, SYMBOL_BITS};
+use super::layout::{Head, Hinting, LABEL_SYMBOLS, Leaf, Node, Pair, SYMBOL_BITS};
 use super::raw::Trie;
 use super::state::{SHORT_NAME_SYMBOLS, Secret, State, Symbols};
 use crate::arch::{self, Lanes};
@@ -66,6 +67,9 @@ use crate::sync::version::Seen;
 /// Two lines for each level, so eight levels are more than a core keeps in flight (10 to 16 misses); the prototype was
 /// fastest at 5 to 8 with long keys, and slower with 3 or 10. Short keys do not reach it.
 pub(super) const WIDTH: usize = 8;
+
+/// Levels whose lines are in flight at a time if only first buckets are asked for.
+const WIDTH_OF_ONE: usize = 12;
 
 /// Levels that a quick descent asks for. Of 10 M random keys two of five have their leaf on the third.
 const QUICK_LEVELS: usize = 3;
@@ -279,9 +283,12 @@ impl<'g> Trie<'g> {
         passes: &mut impl Passes,
     ) -> Result<Stop, Disturbed> {
         let mut descent = Descent::new(self, secret, key, level);
-        descent.ask_usual::<BOTH>(secret);
-        let stop = descent.run::<BOTH, QUIET>(secret, lanes, passes, usize::MAX)?;
-        stop.ok_or(Disturbed)
+        if self.hinting() == Hinting::Byte {
+            // Paths are long: what takes time is that so many lines are asked for.
+            descent.run_through::<FIRST>(secret, lanes, passes)
+        } else {
+            descent.run_through::<BOTH>(secret, lanes, passes)
+        }
     }
 
     /// Looks for a key from the root on, until no writer is in the way.
@@ -391,7 +398,8 @@ impl<'g> Descent<'g, '_> {
         let Some(last) = (self.wanted & in_reach).checked_ilog2() else { return };
         self.learn(secret, last as usize);
         let (mut wanted, mut level) = (self.wanted & in_reach, self.last);
-        for _ in 0..WIDTH {
+        let count = if LINES == BOTH { WIDTH } else { WIDTH_OF_ONE };
+        for _ in 0..count {
             if wanted == 0 {
                 break;
             }
@@ -482,8 +490,8 @@ impl<'g> Descent<'g, '_> {
         self.ask_usual::<FIRST>(secret);
     }
 
-    /// Goes on after [`ask_first`](Self::ask_first): reads `count` nodes at most, and asks for as many
-    /// levels. `None` if there is more to read: call again when that may have come. With [`WIDTH`] it reads what has been
+    /// Goes on after [`ask_first`](Self::ask_first): reads `count` nodes at most, and asks for the
+    /// next levels. `None` if there is more to read: call again when that may have come. With [`WIDTH`] it reads what has been
     /// asked for before.
     #[inline(always)]
     pub(super) fn look_on(
@@ -506,6 +514,23 @@ impl<'g> Descent<'g, '_> {
     #[inline(always)]
     fn was_quiet(&self) -> bool {
         !self.seen.is_changing() && self.trie.version().end(self.seen).is_some()
+    }
+
+    /// Asks for the first levels and reads nodes until the path ends, in a quiet trie.
+    #[inline(always)]
+    fn run_through<const LINES: bool>(
+        &mut self,
+        secret: &Secret,
+        lanes: impl Lanes,
+        passes: &mut impl Passes,
+    ) -> Result<Stop, Disturbed> {
+        self.ask_usual::<LINES>(secret);
+        loop {
+            let run = self.run::<LINES, QUIET>(secret, lanes, passes, usize::MAX)?;
+            if let Some(stop) = run {
+                return Ok(stop);
+            }
+        }
     }
 
     /// Reads up to `count` nodes, until the path ends.

@@ -90,8 +90,9 @@ impl Trie<'_> {
         let home = |level| self.home(secret.state_of(ShortName::start(round, window, level)));
         let (upper, lower) = (home(level), home(level + 1));
         // A line more costs more than a wait for the level behind, where few paths end.
-        self.prefetch(upper);
-        self.prefetch(lower);
+        for bucket in [upper.first, lower.first, upper.second, lower.second] {
+            self.prefetch_bucket(bucket);
+        }
         let behind = (level + 2 <= SHORT_NAME_SYMBOLS as u32).then(|| home(level + 2));
         Some(Spots { secret, window, round, level, upper, lower, behind })
     }
