@@ -195,7 +195,7 @@ impl Stand {
         // If there is none, any slot: it does not count.
         let slot = (slots | 1 << (SLOTS - 1)).trailing_zeros();
         let (head, body) = (bucket.head(slot), bucket.body(slot));
-        let ends = !Node::goes_on(head, body, symbol);
+        let ends = Node::ends(head, body, symbol);
         Self { slot, is_there: slots != 0, may_be_away: bucket.away().may_be(tag), ends }
     }
 }
@@ -281,7 +281,7 @@ impl<'g> Two<'g> {
             slot,
             is_there,
             is_leaf,
-            ends: is_there & !Node::goes_on(head, body, self.symbol),
+            ends: is_there & Node::ends(head, body, self.symbol),
         }
     }
 }

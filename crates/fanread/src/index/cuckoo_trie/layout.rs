@@ -238,16 +238,16 @@ impl Head {
         self.0 & Self::WIDE != 0
     }
 
-    /// Whether a regular node is here.
+    /// The bit that wide nodes have, as the lowest.
     #[inline(always)]
-    fn is_regular(self) -> bool {
-        self.0 >> (Self::KIND_AT + 1) == Kind::Regular as u32 >> 1
+    fn wide_bit(self) -> u32 {
+        self.0 >> (Self::KIND_AT + 2)
     }
 
-    /// Whether a leaf with a record or a jump is here.
+    /// The bit that regular nodes have, as the lowest; above it there are others.
     #[inline(always)]
-    fn is_plain(self) -> bool {
-        self.0 >> Self::KIND_AT == Kind::Plain as u32
+    fn regular_bit(self) -> u32 {
+        self.0 >> (Self::KIND_AT + 1)
     }
 
     /// Whether a short leaf is here.
@@ -495,14 +495,12 @@ impl Node {
 }
 
 impl Node {
-    /// Whether a key's path goes on behind a node of this head and body, which is not the key's leaf, by this symbol, which is
-    /// not END; behind a jump it may. Without a branch.
+    /// Whether a key's path surely ends at a node of this head and body, which is not the key's leaf, if this symbol comes next, which
+    /// is not END: at two keys' leaves, a short one, or a regular node without such a child. Without a branch.
     #[inline(always)]
-    #[expect(clippy::needless_bitwise_bool, reason = "what is seldom foreseen is no branch")]
-    pub(super) fn goes_on(head: Head, body: u64, symbol: u32) -> bool {
-        let is_regular = head.is_regular();
-        let is_jump = head.is_plain() & (body & Label::COUNT_MASK != 0);
-        is_jump | is_regular & (body >> (symbol % 64) & 1 != 0)
+    pub(super) fn ends(head: Head, body: u64, symbol: u32) -> bool {
+        let is_missing = !(body >> (symbol % 64)) as u32;
+        (head.wide_bit() | head.regular_bit() & is_missing) & 1 != 0
     }
 }
 

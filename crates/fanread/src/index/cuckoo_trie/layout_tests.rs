@@ -98,6 +98,15 @@ fn nodes_and_heads_keep_what_they_were_made_of() {
                 assert!(!head.is_free() && head.tag() == tag && head.kind() == kind);
                 assert_eq!(head.is_wide(), behind.is_some());
                 assert_eq!(head.is_short(), matches!(node, Node::Leaf(Leaf::Short { .. })));
+                for symbol in 0..64 {
+                    // Of a leaf with a record no more is said than of a label: it may be the key's.
+                    let ends = match node {
+                        Node::Regular(children) => !children.has(Symbol(symbol)),
+                        Node::Leaf(Leaf::Record { .. }) | Node::Jump(_) | Node::Branch(_) => false,
+                        Node::Leaf(Leaf::Short { .. }) | Node::Pair(_) => true,
+                    };
+                    assert_eq!(Node::ends(head, body, symbol.into()), ends, "{node:?}");
+                }
                 let behind = || behind.expect("asked for where there is one");
                 assert_eq!(Node::decode(head.kind(), body, behind), node);
                 // A free slot is never taken for a node.
