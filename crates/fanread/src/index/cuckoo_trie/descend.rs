@@ -21,7 +21,7 @@
 //! A node is read from both of its buckets at once, without a branch on which of them it is in: one in six nodes is in
 //! its second bucket, and a wrong guess about that would be found out only when the line has come, and the searches
 //! behind this one would wait too. Insertions into tries of long paths ask for first buckets only, as batches do: there the
-//! lines are so many that half of them are worth a wait for the second one of each node that is there.
+//! lines are so many that half of them are worth a wait for each node that is in its second bucket.
 //!
 //! # What a reader may believe
 //!
