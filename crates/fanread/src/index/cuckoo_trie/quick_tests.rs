@@ -45,7 +45,7 @@ fn next_quick(map: &CuckooTrie<u64>, rng: &mut Rng) -> u64 {
 
 #[test]
 fn most_random_keys_are_inserted_quickly_and_all_are_found() {
-    // Which nodes move is chance: in two maps of five none is moved whose child is being placed.
+    // Which nodes move is chance: in six maps of sixteen none moved while its child was being placed.
     for seed in 0..SEEDS {
         insert_and_find(seed);
     }
