@@ -161,7 +161,7 @@ impl<'g> Side<'g> {
             Some(Start::Key { key, .. }) => key.len(),
             _ => self.last.map_or(0, |last| map.memory.key::<V>(last).len()),
         };
-        let reach_bytes = Memory::reach_bytes::<V>(key_bytes);
+        let reach_bytes = Memory::reach_of_many::<V>(key_bytes);
         let ground = Ground { memory: &map.memory, secret: &map.secret, trie, reach_bytes };
         let Self { walk, ahead, .. } = self;
         if let Some(start) = start {

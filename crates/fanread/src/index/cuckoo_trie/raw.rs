@@ -53,8 +53,11 @@ pub(super) struct Memory {
 /// Bytes of tries from which a map has many tries.
 const LARGE_BYTES: usize = 1 << 20;
 
-/// Bytes of keys beyond which a record has lines that nobody asks for ahead: two are asked for, the first and another.
+/// Bytes of keys beyond which a record has lines that nobody asks for ahead: three are asked for at most.
 const MAX_REACH: usize = 96;
+
+/// Bytes of keys from which on the keys of a walk are taken for as long as that: where one is so long, others are longer.
+const LONG: usize = 48;
 
 /// What a new trie is to be.
 #[derive(Clone, Copy, Debug)]
@@ -186,19 +189,28 @@ impl Memory {
         unsafe { Record::new(self.records.at(unit)) }
     }
 
-    /// Asks for the first line of a record, and for the line so many bytes behind its start: a record of the size of its
-    /// neighbours lies in one of the two.
+    /// Asks for the first line of a record, for the line so many bytes behind its start, and for one between them: a record of the
+    /// size of its neighbours lies in these.
     #[inline(always)]
     pub(super) fn prefetch_record(&self, unit: u64, reach_bytes: usize) {
         let at = self.records.at(unit);
         arch::prefetch(at);
         arch::prefetch(at.wrapping_add(reach_bytes));
+        if reach_bytes > LINE_BYTES {
+            arch::prefetch(at.wrapping_add(LINE_BYTES));
+        }
     }
 
     /// How far behind the start of a record its last bytes are, for a key of this length.
     #[inline(always)]
     pub(super) fn reach_bytes<V>(key_bytes: usize) -> usize {
         8 * (Record::<V>::units(key_bytes.min(MAX_REACH)) as usize - 1)
+    }
+
+    /// The same for many records, of one of which this is the length of the key.
+    #[inline]
+    pub(super) fn reach_of_many<V>(key_bytes: usize) -> usize {
+        Self::reach_bytes::<V>(if key_bytes > LONG { MAX_REACH } else { key_bytes })
     }
 
     /// The leaf of an entry, if it needs no record. The value stays the caller's until somebody can find the leaf.
