@@ -193,11 +193,16 @@ impl Memory {
     /// size of its neighbours lies in these.
     #[inline(always)]
     pub(super) fn prefetch_record(&self, unit: u64, reach_bytes: usize) {
-        let at = self.records.at(unit);
-        arch::prefetch(at);
-        arch::prefetch(at.wrapping_add(reach_bytes));
+        self.ask_for_record(arch::prefetch, unit, reach_bytes);
+    }
+
+    #[inline(always)]
+    fn ask_for_record(&self, ask: impl Fn(*const u8), unit: u64, reach_bytes: usize) {
+        let at: *const u8 = self.records.at(unit);
+        ask(at);
+        ask(at.wrapping_add(reach_bytes));
         if reach_bytes > LINE_BYTES {
-            arch::prefetch(at.wrapping_add(LINE_BYTES));
+            ask(at.wrapping_add(LINE_BYTES));
         }
     }
 
@@ -260,6 +265,14 @@ impl Memory {
     pub(super) fn prefetch_leaf(&self, leaf: Leaf, reach_bytes: usize) {
         if let Leaf::Record { unit, .. } = leaf {
             self.prefetch_record(unit, reach_bytes);
+        }
+    }
+
+    /// The same for one of many entries that are read later.
+    #[inline(always)]
+    pub(super) fn prefetch_leaf_many(&self, leaf: Leaf, reach_bytes: usize) {
+        if let Leaf::Record { unit, .. } = leaf {
+            self.ask_for_record(arch::prefetch_many, unit, reach_bytes);
         }
     }
 

@@ -459,14 +459,14 @@ impl Walk {
             };
             match node {
                 Node::Leaf(leaf) => {
-                    ground.memory.prefetch_leaf(leaf, ground.reach_bytes);
+                    ground.memory.prefetch_leaf_many(leaf, ground.reach_bytes);
                     self.chain.set(place, Item::Leaf(leaf));
                     new.push_leaves(1);
                 }
                 Node::Pair(pair) => {
                     let [first, second] = direction.order(pair.leaves());
-                    ground.memory.prefetch_leaf(first, ground.reach_bytes);
-                    ground.memory.prefetch_leaf(second, ground.reach_bytes);
+                    ground.memory.prefetch_leaf_many(first, ground.reach_bytes);
+                    ground.memory.prefetch_leaf_many(second, ground.reach_bytes);
                     self.chain.set(place, Item::Leaf(first));
                     let behind = self.chain.insert(place, Item::Leaf(second));
                     if place == self.last {
