@@ -56,7 +56,7 @@ const LARGE_BYTES: usize = 1 << 20;
 /// Bytes of keys beyond which a record has lines that nobody asks for ahead: three are asked for at most.
 const MAX_REACH: usize = 96;
 
-/// Bytes of keys from which on the keys of a walk are taken for as long as that: where one is so long, others are longer.
+/// Where one key has more bytes than this, those of a walk are taken for as long as [`MAX_REACH`]: others are longer than it.
 const LONG: usize = 48;
 
 /// What a new trie is to be.

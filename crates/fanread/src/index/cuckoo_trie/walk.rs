@@ -132,7 +132,7 @@ pub(super) struct Ground<'g> {
     pub(super) memory: &'g Memory,
     pub(super) secret: &'g Secret,
     pub(super) trie: Trie<'g>,
-    /// How far a record reaches, most likely (`Memory::reach_bytes`).
+    /// How far a record reaches, most likely (`Memory::reach_of_many`).
     pub(super) reach_bytes: usize,
 }
 
