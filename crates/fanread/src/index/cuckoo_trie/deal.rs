@@ -164,6 +164,9 @@ impl<'a> Deal<'a> {
                 is_plain &= is_jump || head.kind() == Kind::Regular;
             }
         }
+        if leaves == 0 {
+            return None;
+        }
         let used = first..last + 1;
         odd += bins[used.clone()].iter().map(|bin| usize::from(bin[LONG])).sum::<usize>();
         let is_plain = is_plain && leaves == trie.keys() && odd * ODD_ONES <= leaves;

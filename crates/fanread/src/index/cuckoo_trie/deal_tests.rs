@@ -104,7 +104,10 @@ fn what_does_not_tell_where_it_belongs_is_left_to_a_walk() {
     let mut rng = Rng::new(1);
     let mut mixed = keys(&mut rng, 0, 6_000).0;
     mixed.insert(vec![1; 9]);
-    let sets: [BTreeSet<Vec<u8>>; 3] = [numbers(1).collect(), numbers(1 << 20).collect(), mixed];
+    // Names of these are short, and no leaf is.
+    let three_bytes = (0..6_000_u32).map(|i| i.to_be_bytes()[1..].to_vec());
+    let sets: [BTreeSet<Vec<u8>>; 4] =
+        [numbers(1).collect(), numbers(1 << 20).collect(), mixed, three_bytes.collect()];
     for keys in sets {
         let mut bench = Bench::new(1);
         let run = bench.run(&keys);
@@ -113,6 +116,57 @@ fn what_does_not_tell_where_it_belongs_is_left_to_a_walk() {
         let trie = run.build::<u64>(memory, secret, free, &plan, 0..keys.len()).unwrap();
         assert!(Deal::of(secret, trie).is_none());
     }
+}
+
+/// Inserts keys in their order, and removes every other one.
+fn come_and_go(keys: impl Iterator<Item = Vec<u8>>) {
+    let map = CuckooTrie::new();
+    let mut pinned = map.pin();
+    let mut model = BTreeMap::new();
+    for (i, key) in keys.enumerate() {
+        assert!(pinned.insert(&key, i).is_none());
+        model.insert(key, i);
+        if i % 256 == 0 {
+            pinned.repin();
+        }
+    }
+    let agree = |model: &BTreeMap<Vec<u8>, usize>| {
+        pinned.check().unwrap();
+        let all = pinned.iter().map(|(key, value)| (key.to_vec(), *value));
+        assert!(all.eq(model.iter().map(|(key, value)| (key.clone(), *value))));
+        assert!(model.iter().all(|(key, value)| pinned.get(key).as_deref() == Some(value)));
+    };
+    agree(&model);
+    let gone: Vec<_> = model.keys().step_by(2).cloned().collect();
+    for key in gone {
+        assert_eq!(pinned.remove(&key).map(|value| *value), model.remove(&key));
+    }
+    agree(&model);
+}
+
+#[test]
+fn dense_keys_of_few_bytes_may_come_in_any_order() {
+    if TOO_SMALL {
+        return;
+    }
+    let two = |i: u16| i.to_be_bytes().to_vec();
+    come_and_go((0..=u16::MAX).map(two));
+    come_and_go((0..=u16::MAX).rev().map(two));
+    let mut rng = Rng::new(5);
+    for len in 2..=6 {
+        // All numbers of two bytes; of three and more all below this, then one in three of more.
+        for (count, step) in [(60_000, 1), (60_000, 3)] {
+            let step = if len == 2 { 1 } else { step };
+            let mut numbers: Vec<u64> = (0..count).map(|i| i * step).collect();
+            for i in (1..numbers.len()).rev() {
+                numbers.swap(i, rng.below(i + 1));
+            }
+            come_and_go(numbers.iter().map(|number| number.to_be_bytes()[8 - len..].to_vec()));
+        }
+    }
+    // Two ranges that grow by turns.
+    let both = (0..50_000_u32).flat_map(|i| [i, 1 << 23 | i]);
+    come_and_go(both.map(|number| number.to_be_bytes().to_vec()));
 }
 
 #[test]
