@@ -152,8 +152,9 @@ impl Pair<'_> {
         let upper = Stand::at(self.upper, self.tag, lanes, symbol);
         // A path without a node on the upper level ends above it, and not at a leaf, but in an uneven trie.
         let is_none = !upper.is_there & !upper.may_be_away & !trie.is_uneven();
-        // What looks like the key's leaf here is not: it would have been found.
-        let lacks = is_none | upper.is_there & upper.ends;
+        // What looks like the key's leaf here is its leaf, and was not found since something before it looks like it, too.
+        let ends = upper.ends & (self.upper.body(upper.slot) != key);
+        let lacks = is_none | upper.is_there & ends;
         lacks && trie.is_as_it_was(self.seen)
     }
 }

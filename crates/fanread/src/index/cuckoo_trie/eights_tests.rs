@@ -1,10 +1,11 @@
 //! Keys of eight bytes, most of whose leaves are on two levels: found by themselves, and found to be missing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use testkit::Rng;
 
 use super::*;
+use crate::api::Options;
 use crate::sync::epoch;
 
 /// A map of random keys, and what is in it. If it is uneven, few keys begin with zero bits, and none with six.
@@ -169,4 +170,56 @@ fn what_looks_like_a_key_beside_it_is_no_leaf() {
     }
     check(&map, &model, &odd);
     pinned.check().unwrap();
+}
+
+#[test]
+fn a_number_beside_a_pair_that_looks_like_it_is_found() {
+    if cfg!(any(miri, small_leaves)) {
+        return;
+    }
+    let (mut rng, mut tried) = (Rng::new(14), 0);
+    for seed in 0..40 {
+        let map = CuckooTrie::with_options(Options::new().seed(seed));
+        let pinned = map.pin();
+        let starts: Vec<_> = (0..40_000).map(|_| rng.next_u64()).collect();
+        for (i, start) in starts.iter().enumerate() {
+            let bytes = start.to_be_bytes();
+            // One of eight has two keys in its place that agree in more than numbers have: a pair.
+            if i % 8 == 0 {
+                pinned.insert(&[&bytes[..], &[1]].concat(), 1);
+                pinned.insert(&[&bytes[..], &[2]].concat(), 2);
+            } else {
+                pinned.insert(&bytes, *start);
+            }
+        }
+        let guard = epoch::pin();
+        let alike = |key: &u64| {
+            let trie = map.trie_of_eight(Baseline, &guard, *key)?;
+            let pair = trie.ask_first(crate::arch::prefetch, &map.secret, *key)?;
+            let slots = pair.upper.find_key(Baseline, *key);
+            (slots != 0 && !pair.upper.head(slots.trailing_zeros()).is_short()).then_some(pair)
+        };
+        let mut bodies = BTreeSet::new();
+        for start in starts.iter().step_by(200) {
+            let Some(trie) = map.trie_of_eight(Baseline, &guard, *start) else { continue };
+            for bucket in (0..trie.buckets()).map(|number| trie.bucket(number)) {
+                let (wides, _) = bucket.sorts();
+                let pairs = (0..wides).filter(|slot| !bucket.head(*slot).is_short());
+                bodies.extend(pairs.map(|slot| bucket.body(slot)));
+            }
+        }
+        for key in bodies.into_iter().filter(|key| alike(key).is_some()) {
+            let bytes = key.to_be_bytes();
+            pinned.insert(&bytes, key);
+            // Its own leaf is behind the pair, in the same bucket.
+            let is_behind = alike(&key)
+                .is_some_and(|pair| pair.upper.find_key(Baseline, key).count_ones() == 2);
+            tried += usize::from(is_behind);
+            let mut found = [None];
+            pinned.get_batch(&[&bytes], &mut found);
+            let found = [found[0], pinned.get(&bytes)].map(|found| found.map(|value| *value));
+            assert_eq!(found, [Some(key); 2], "{key:#x}");
+        }
+    }
+    assert!(tried > 0);
 }
