@@ -31,7 +31,7 @@ use core::cmp::Ordering as Order;
 
 use super::CuckooTrie;
 use super::label::{Children, Symbol};
-use super::layout::{BUCKET_WEIGHT, Home, INNER_WEIGHT, Leaf, Node, Place, SYMBOL_BITS};
+use super::layout::{BUCKET_WEIGHT, Home, INNER_WEIGHT, Leaf, Node, SYMBOL_BITS};
 use super::place;
 use super::raw::{Memory, Trie};
 use super::state::{SHORT_NAME_SYMBOLS, Secret, ShortName, State};
@@ -62,7 +62,6 @@ struct Spots<'s> {
 #[derive(Clone, Copy, Debug)]
 struct Stop {
     level: u32,
-    place: Place,
     end: End,
 }
 
@@ -140,19 +139,21 @@ impl Spots<'_> {
             }
             _ => return None,
         };
-        Some(Stop { level, place, end })
+        Some(Stop { level, end })
     }
 
     /// Asks for where the new leaf goes, and the other key's, if one is in the way. The trie is not locked, so this may be wrong.
     #[inline(always)]
     fn ask_for_new(&self, trie: Trie<'_>, lanes: impl Lanes) {
-        let Some(Stop { level, end, .. }) = self.stop(trie, lanes) else { return };
+        let Some(Stop { level, end }) = self.stop(trie, lanes) else { return };
         if let Some(home) = self.home(level + 1)
             && level > self.level
         {
             trie.prefetch(home);
         }
-        if let End::Leaf(Leaf::Short { key, .. }, _) = end {
+        if let End::Leaf(Leaf::Short { key, .. }, _) = end
+            && level < SHORT_NAME_SYMBOLS as u32
+        {
             trie.prefetch(trie.home(self.state(key << trie.skip_bits(), level + 1)));
         }
     }
@@ -170,8 +171,7 @@ impl Spots<'_> {
     /// Adds the key. Returns whether it did; if not, all keys are as they were. The caller holds the lock and has announced a change.
     #[inline(always)]
     fn insert(&self, trie: Trie<'_>, lanes: impl Lanes, stop: Stop, leaf: Leaf) -> bool {
-        let Stop { level, place, end } = stop;
-        let head = trie.head(place);
+        let Stop { level, end } = stop;
         let Some(home) = self.home(level + 1) else { return false };
         let symbol = Self::symbol(self.window, level);
         let mut weight = trie.weight() + leaf.weight() as usize;
@@ -204,8 +204,7 @@ impl Spots<'_> {
             }
         };
         // What was placed may have moved the node.
-        let name = self.home_of_stop(trie, level);
-        let there = if trie.head(place) == head { Some(place) } else { trie.locate(lanes, name) };
+        let there = trie.locate(lanes, self.home_of_stop(trie, level));
         let rewritten = there.is_some_and(|place| trie.exchange(place, Node::Regular(children)));
         debug_assert!(rewritten, "T4: a node of a path is there, and needs no slot more");
         trie.set_filled(trie.keys() + 1, weight);

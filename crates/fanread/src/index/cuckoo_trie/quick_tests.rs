@@ -109,6 +109,34 @@ fn a_quick_insertion_changes_the_version_of_its_trie() {
 }
 
 #[test]
+fn a_batch_asks_for_no_name_that_is_not_short() {
+    if cfg!(any(miri, small_leaves)) {
+        return;
+    }
+    // Leaves of all of these are on the fourth level.
+    let key = |symbols: [u64; 6]| {
+        symbols.iter().fold(0, |key, symbol| key << SYMBOL_BITS | symbol) << (u64::BITS - 36)
+    };
+    let mut model = BTreeMap::new();
+    for i in 0..16 * 8 * 8 * 8_u64 {
+        let [first, rest] = [i / 512, i % 512];
+        model.insert(key([first, rest / 64, rest / 8 % 8, rest % 8, 0, 0]), i);
+    }
+    let map = CuckooTrie::from_sorted(model.iter().map(|(key, i)| (key.to_be_bytes(), *i)));
+    let map = map.unwrap();
+    // One that parts from another on the fifth level, and one that goes on with it.
+    for symbols in [[0, 0, 0, 1, 5, 0], [0, 0, 0, 1, 5, 7]] {
+        let (bytes, value) = (key(symbols).to_be_bytes(), 1 << 20 | symbols[5]);
+        map.pin().insert_batch([(&bytes[..], value)]);
+        model.insert(key(symbols), value);
+    }
+    let pinned = map.pin();
+    pinned.check().unwrap();
+    let all: Vec<_> = pinned.iter().map(|(key, value)| (key.to_vec(), *value)).collect();
+    assert!(all.into_iter().eq(model.iter().map(|(key, i)| (key.to_be_bytes().to_vec(), *i))));
+}
+
+#[test]
 fn no_key_goes_into_a_trie_that_is_dead() {
     if cfg!(any(miri, small_leaves)) {
         return;
