@@ -160,12 +160,16 @@ impl<const UNIT_SHIFT: u32, const FIRST_SHIFT: u32, const IN_ROWS: bool>
         1 << (UNIT_SHIFT + units)
     }
 
-    /// The entry of a chunk; `None` if its row was never made.
+    /// The entry of a chunk; `None` if its row was never made, or there is no such row.
     #[inline(always)]
     fn entry(&self, chunk: Chunk) -> Option<&AtomicPtr<u8>> {
         let entry = &self.table[chunk.row % TABLE];
         if !IN_ROWS {
             return Some(entry);
+        }
+        // A unit that was read beside a writer may be of no row.
+        if chunk.row >= Self::ROWS {
+            return None;
         }
         // ORDER: Acquire, pairs with the Release in `make_entry`: the row is zeroed.
         let row = entry.load(Acquire).cast::<AtomicPtr<u8>>();
@@ -194,10 +198,10 @@ impl<const UNIT_SHIFT: u32, const FIRST_SHIFT: u32, const IN_ROWS: bool>
         self.entry(chunk).ok_or(AllocError { bytes })
     }
 
-    /// Where `unit` lies, which has been handed out.
+    /// Where `unit` lies.
     ///
-    /// The address is that of the chunk plus an offset inside it, so it is good for any access that stays in
-    /// the units handed out together.
+    /// If it has been handed out, the address is that of the chunk plus an offset inside it, so it is good for any access that stays
+    /// in the units handed out together. If not, the address is good for nothing but to be asked for.
     #[inline(always)]
     pub(crate) fn at(&self, unit: u64) -> *mut u8 {
         // ORDER: Acquire, pairs with the Release store in `chunk_ready`: the chunk is zeroed. (A unit that was
@@ -418,6 +422,22 @@ mod tests {
             }
         }
         assert!(arena.grow_in_page(65).is_ok());
+    }
+
+    #[test]
+    fn a_unit_that_was_never_handed_out_is_no_access() {
+        fn check<const IN_ROWS: bool>() {
+            let arena = Small::<IN_ROWS>::new();
+            let unit = arena.grow(1).unwrap();
+            let address = arena.at(unit);
+            for bit in 0..=40 {
+                let _ = arena.at((1 << bit) - 1);
+                let _ = arena.at((1_u64 << bit).saturating_sub(200));
+            }
+            assert_eq!(arena.at(unit), address);
+        }
+        check::<false>();
+        check::<true>();
     }
 
     #[test]
