@@ -4,7 +4,7 @@ use super::shim;
 
 /// Spins a little, then gives the processor away.
 ///
-/// Only writers wait in this crate, and only for other writers. A holder that lost its processor keeps it for
+/// Who waits is a writer, or a reader of a bucket that a writer is storing into. A holder that lost its processor keeps it for
 /// a time slice, so after a few short rounds the waiter gives up its own.
 #[derive(Debug)]
 pub(crate) struct Backoff {

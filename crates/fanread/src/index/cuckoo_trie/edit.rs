@@ -35,7 +35,7 @@
 //!   the same before and after.
 //! * Clearing goes from the top down: who finds a child missing can find out by the parent that it was taken out.
 //!
-//! A call that fails has changed nothing but the places of some nodes.
+//! A call that fails has changed no key and no value; places of some nodes may be others, and a pair may have been parted.
 //!
 //! PAPER: section 4.5. There is no list of leaves to mend here, and no maximum of a subtree.
 

@@ -72,11 +72,12 @@ pub const MAX_KEY_BYTES: usize = layout::MAX_KEY_BYTES;
 /// All operations go through [`pin`](Self::pin). Keys have up to [`MAX_KEY_BYTES`] bytes of any kind and are
 /// ordered as byte strings.
 ///
-/// Take another type when keys are never asked for in order: a hash map needs one wait less.
+/// Take another type when keys are never asked for in order: a hash map needs a wait or two less.
 ///
 /// # Concurrency
 ///
-/// Readers take no lock, store nothing, and wait for nobody: not for growth, splits, or a new hash function.
+/// Readers take no lock and store nothing. They wait for no growth, split, or new hash function, and for a writer only while that
+/// stores into a bucket that they read.
 /// Writers lock the trie they change, one of many in a large map. Point operations are linearizable. A sleeping reader
 /// or iterator delays the reuse of memory and nothing else.
 ///
@@ -320,7 +321,7 @@ crate::api::ordered_map_methods! {
              1,000 makes a trie larger, and one in some 8,000 splits it, in one to four milliseconds: keys of that trie \
              stay readable meanwhile, all others writable.",
     range: "A `get`'s fetches to find the first key; then two lines for each node, all children of a node at once, and one \
-            or two for each record, ahead of its turn.",
+            to three for each record, ahead of its turn.",
     bound: "The usual levels of the key's path, two lines each, all at once; then a line for each node between the path and the \
             entry, one wait each, and the entry's record, if it has one.",
 }

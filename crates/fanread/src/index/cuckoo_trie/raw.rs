@@ -358,7 +358,7 @@ impl<'g> Trie<'g> {
         prefix[..kept].copy_from_slice(&shape.low.1[..kept]);
         let mut second = [0; KEPT_PREFIX_BYTES - 8];
         second.copy_from_slice(&prefix[8..]);
-        // A tag holds 28 bits, the rest of a state is in the number of the bucket: small tables do not use all of it.
+        // A tag holds 27 bits, the rest of a state is in the number of the bucket: small tables do not use all of it.
         let width = (TAG_BITS + shape.buckets.ilog2()).min(STATE_BITS);
         let (hinted, level) = match shape.hinting {
             Hinting::None => (0, 0),
@@ -643,7 +643,7 @@ impl<'g> Trie<'g> {
         }
     }
 
-    /// What the table knows of the state of a node: all of it if there are 256 buckets or more, else its upper bits.
+    /// What the table knows of the state of a node: all of it if there are 512 buckets or more, else its upper bits.
     #[inline]
     pub(super) fn state(self, bucket: u32, head: Head) -> State {
         let first = if head.is_second() { self.other(bucket, head) } else { bucket };

@@ -19,6 +19,7 @@ use super::layout::{
 };
 use super::raw::Trie;
 use super::split::{Nodes, middle};
+use super::state::ROUND_BITS;
 use super::{CuckooTrie, Garbage, Pinned};
 use crate::api::Key;
 use crate::arch::{Baseline, common_prefix};
@@ -52,9 +53,9 @@ const LABEL_BYTES: usize = 8;
 /// Lines of the first trie's table.
 const FIRST_LINES: u32 = if cfg!(any(shuttle, small_leaves)) { 1 } else { 4 };
 
-/// How often a trie is built from another root because two states were the same. Twice is once in 100,000 tries of full
-/// size; more than that takes keys made for the map's seed.
-const ROUNDS: u32 = 32;
+/// How often a trie is built from another root because two states were the same: as often as there is another. Twice is once in
+/// 100,000 tries of full size; more than that takes keys made for the map's seed.
+const ROUNDS: u32 = (1 << ROUND_BITS) - 1;
 
 /// What is wrong with a trie that cannot be built: its keys need more nodes than a table can have.
 const TOO_LARGE: AllocError = AllocError { bytes: usize::MAX };

@@ -489,7 +489,8 @@ impl<V> Pinned<'_, V> {
     ///
     /// # Concurrency
     ///
-    /// Takes no lock, stores nothing, and waits for nobody. Takes effect when the last node is read.
+    /// Takes no lock and stores nothing. Waits for a writer only while that stores into a bucket that is read, and reads again what was
+    /// changed meanwhile. Takes effect when the last node is read.
     ///
     /// # Examples
     ///
