@@ -12,12 +12,15 @@
 //! | short ones, in the least memory | [`Wormhole`] | 2, or 3 where the key is in a record of its own |
 //! | the same, to compare | [`CuckooTrie`] | 2, and 1 more for each 8 levels of a long path |
 //! | anything typed, in order | [`OrderedMap`] with the encoders of [`key`] | the same |
-//! | of any type with an order, with snapshots and fast scans | [`SkipList`] | some 12 at 10 M keys |
+//! | of any type with an order, with snapshots, and scans that ask ahead | [`SkipList`] | some 12 at 10 M keys |
 //! | `u64`, or what fits one in order | [`U64Map`] | 1 |
 //! | the same, to ask for the next key behind absent ones | [`MlpIndex`] | 1, for keys on the usual levels |
 //! | `u64` with `u64` values, in a file that outlives the process | [`Cceh`] | 1, sometimes 2 |
 //! | byte strings with byte strings, in a file that outlives the process | [`Store`] | 2, sometimes 3 |
 //! | of one length, with values of one length, in a file that never changes | [`CuckooTable`] | 1, sometimes 2 |
+//!
+//! In memory values of at most 8 bytes, with nothing to drop, lie where the lookup is. Others are in boxes: one wait more. In a
+//! [`BytesMap`] values of up to 1 KB lie behind their keys.
 //!
 //! # Example
 //!

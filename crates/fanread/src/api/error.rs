@@ -15,7 +15,8 @@ pub enum InsertError<V> {
         /// The value that was not inserted.
         value: V,
     },
-    /// The system gave no memory.
+    /// The system gave no memory; or the map is as large as its type says it can be; or, in a map on numbers, there are so many keys with
+    /// nearly the same hash that somebody must have prepared them.
     OutOfMemory {
         /// How many bytes were asked for.
         bytes: usize,
@@ -42,7 +43,7 @@ pub enum LoadError {
         /// The longest key the map takes.
         max_bytes: usize,
     },
-    /// The system gave no memory.
+    /// The system gave no memory, or the map is as large as its type says it can be.
     OutOfMemory {
         /// How many bytes were asked for.
         bytes: usize,

@@ -383,7 +383,8 @@ macro_rules! map_methods {
                 }
             }
 
-            /// Maps `key` to `value` as [`insert`](Self::insert) does.
+            /// Maps `key` to `value` as [`insert`](Self::insert) does, whether it has a value or not; to keep one that is there, see
+            /// [`insert_if_absent`](Self::insert_if_absent).
             ///
             /// # Errors
             ///
@@ -409,9 +410,56 @@ macro_rules! map_methods {
                 })
             }
 
+            /// Maps `key` to `value` if it has none, and returns the value in its place.
+            ///
+            /// Of threads that do so with one key at once, one inserts. To look first whether there is a value, and make one only if
+            /// there is none, see [`get_or_insert_with`](Self::get_or_insert_with).
+            ///
+            /// # Cost
+            ///
+            /// That of [`insert`](Self::insert), whether the key has a value or not.
+            ///
+            /// # Errors
+            ///
+            /// The value that the key has already, and `value`.
+            ///
+            /// # Panics
+            ///
+            /// As [`insert`](Self::insert).
+            ///
+            /// # Examples
+            ///
+            /// ```
+            #[doc = concat!(" use fanread::", stringify!($map), ";")]
+            ///
+            #[doc = concat!(" let map = ", stringify!($map), "::new();")]
+            /// let pinned = map.pin();
+            #[doc = concat!(" assert!(pinned.insert_if_absent(", $a, ", 5).is_ok());")]
+            #[doc = concat!(" let (there, back) = pinned.insert_if_absent(", $a, ", 6).unwrap_err();")]
+            /// assert_eq!((*there, back), (5, 6));
+            /// ```
+            pub fn insert_if_absent(
+                &self,
+                key: $key,
+                value: V,
+            ) -> Result<$crate::api::Ref<'_, V>, ($crate::api::Ref<'_, V>, V)> {
+                match self.map.write(self, key, value, $crate::api::Rule::Absent) {
+                    Ok($crate::api::Written::New(new)) => Ok($crate::api::Ref::new(new)),
+                    Ok($crate::api::Written::Refused(Some(there), value)) => {
+                        Err(($crate::api::Ref::new(there), value))
+                    }
+                    Ok(_) => unreachable!("an absent key's write is refused by a value only"),
+                    Err(error) => panic!("{error}"),
+                }
+            }
+
             /// Returns the value of `key`; inserts what `make` returns if there is none.
             ///
             /// `make` runs outside of any lock. If another thread inserts meanwhile, its value stays and is returned.
+            ///
+            /// # Cost
+            ///
+            /// That of `get`, and if there is no value that of [`insert`](Self::insert).
             ///
             /// # Panics
             ///
@@ -442,6 +490,10 @@ macro_rules! map_methods {
             /// is none.
             ///
             /// `change` runs outside of any lock, and again if another thread changes the value meanwhile.
+            ///
+            /// # Cost
+            ///
+            /// For each time that `change` runs, that of `get` and of [`insert`](Self::insert) of a key that is there.
             ///
             /// # Panics
             ///
@@ -558,6 +610,10 @@ macro_rules! map_methods {
             ///
             /// `keep` runs outside of any lock. An entry whose value another thread replaces after `keep` has seen it stays.
             ///
+            /// # Cost
+            ///
+            /// A walk over the map, and a `remove` for each entry that goes, whose memory stays as long as the handle is not pinned anew.
+            ///
             /// # Panics
             ///
             /// If `keep` does. Entries refused before that are removed.
@@ -584,6 +640,11 @@ macro_rules! map_methods {
             }
 
             /// Removes all entries.
+            ///
+            /// # Cost
+            ///
+            /// A walk over the map, and a `remove` for each entry. What is removed keeps its memory as long as the handle is not pinned
+            /// anew; who has the map for himself puts a new one in its place.
             ///
             /// # Concurrency
             ///

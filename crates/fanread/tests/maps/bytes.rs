@@ -183,6 +183,17 @@ impl<V: Value> Pinned<'_, V> {
         self.0.update(key, |old| bytes_of(&change(&value_of(old)))).map(read)
     }
 
+    pub(crate) fn insert_if_absent(
+        &self,
+        key: &[u8],
+        value: V,
+    ) -> Result<Ref<'_, V>, (Ref<'_, V>, V)> {
+        match self.0.insert_if_absent(key, &bytes_of(&value)) {
+            Ok(new) => Ok(read(new)),
+            Err(there) => Err((read(there), value)),
+        }
+    }
+
     pub(crate) fn get_or_insert_with(&self, key: &[u8], make: impl FnOnce() -> V) -> Ref<'_, V> {
         read(self.0.get_or_insert_with(key, || bytes_of(&make())))
     }

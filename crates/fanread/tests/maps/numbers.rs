@@ -196,6 +196,14 @@ impl<V: Send + Sync> Pinned<'_, V> {
         self.0.insert_batch(entries.into_iter().map(|(key, value)| (number(key), value)));
     }
 
+    pub(crate) fn insert_if_absent(
+        &self,
+        key: &[u8],
+        value: V,
+    ) -> Result<Ref<'_, V>, (Ref<'_, V>, V)> {
+        self.0.insert_if_absent(number(key), value)
+    }
+
     pub(crate) fn get_or_insert_with(&self, key: &[u8], make: impl FnOnce() -> V) -> Ref<'_, V> {
         self.0.get_or_insert_with(number(key), make)
     }

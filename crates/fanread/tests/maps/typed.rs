@@ -231,6 +231,21 @@ impl<V: Send + Sync> Pinned<'_, V> {
         self.0.insert_batch(entries.into_iter().map(|(key, value)| (key.into(), value)));
     }
 
+    pub(crate) fn try_insert_batch<'k>(
+        &self,
+        entries: impl IntoIterator<Item = (&'k [u8], V)>,
+    ) -> Result<(), InsertError<V>> {
+        self.0.try_insert_batch(entries.into_iter().map(|(key, value)| (key.into(), value)))
+    }
+
+    pub(crate) fn insert_if_absent(
+        &self,
+        key: &[u8],
+        value: V,
+    ) -> Result<Ref<'_, V>, (Ref<'_, V>, V)> {
+        self.0.insert_if_absent(key.into(), value)
+    }
+
     pub(crate) fn get_or_insert_with(&self, key: &[u8], make: impl FnOnce() -> V) -> Ref<'_, V> {
         self.0.get_or_insert_with(key.into(), make)
     }

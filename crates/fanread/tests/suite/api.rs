@@ -62,6 +62,30 @@ fn a_ref_stays_as_it_was_found() {
 }
 
 #[test]
+fn of_threads_that_insert_an_absent_key_one_does() {
+    let map = Map::<u64>::new();
+    let insert = |thread: u64| {
+        let inserted = |n: &u32| {
+            let pinned = map.pin();
+            match pinned.insert_if_absent(&Spelling::ALL[1].key(*n), thread) {
+                Ok(new) => *new == thread,
+                Err((there, back)) => {
+                    assert!(*there != thread && back == thread);
+                    false
+                }
+            }
+        };
+        (0..2_000).filter(inserted).count()
+    };
+    let inserted: usize = std::thread::scope(|scope| {
+        let insert = &insert;
+        let threads: Vec<_> = (0..4).map(|thread| scope.spawn(move || insert(thread))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert_eq!((inserted, map.pin().len()), (2_000, 2_000));
+}
+
+#[test]
 fn values_of_every_size_and_alignment_come_back() {
     #[derive(Clone, Copy, PartialEq, Debug)]
     struct Padded(u8, u32);

@@ -63,7 +63,22 @@ impl<V: Value> Subject for Ordered<Map<V>> {
         Some(match op {
             Op::Insert(key, new) => value(map.insert(key, V::of(*new))),
             Op::Update(key, new) => value(map.update(key, |_| V::of(*new))),
-            Op::GetOrInsert(key, new) => value(Some(map.get_or_insert_with(key, || V::of(*new)))),
+            Op::GetOrInsert(key, new) if new.is_multiple_of(2) => {
+                value(Some(map.get_or_insert_with(key, || V::of(*new))))
+            }
+            Op::GetOrInsert(key, new) => {
+                let was = map.get(key).is_some();
+                match map.insert_if_absent(key, V::of(*new)) {
+                    Ok(now) => {
+                        assert!(!was && now.number() == *new, "inserted over a value");
+                        value(Some(now))
+                    }
+                    Err((there, back)) => {
+                        assert!(was && back.number() == *new, "refused without a value");
+                        value(Some(there))
+                    }
+                }
+            }
             Op::CompareExchange(key, old, new) => {
                 value(match map.compare_exchange(key, &V::of(*old), V::of(*new)) {
                     Ok(old) => Some(old),
@@ -219,7 +234,21 @@ impl<V: Value> Shared for Threads<V> {
     }
 
     fn get_or_insert(&self, key: u32, value: u64) -> Option<u64> {
-        Some(self.map.pin().get_or_insert_with(&self.key(key), || slowly(value)).number())
+        let pinned = self.map.pin();
+        if value.is_multiple_of(2) {
+            return Some(pinned.get_or_insert_with(&self.key(key), || slowly(value)).number());
+        }
+        // No two calls of a history have one value.
+        Some(match pinned.insert_if_absent(&self.key(key), slowly(value)) {
+            Ok(now) => {
+                assert_eq!(now.number(), value, "inserted another value");
+                value
+            }
+            Err((there, back)) => {
+                assert!(there.number() != value && back.number() == value, "refused its own value");
+                there.number()
+            }
+        })
     }
 
     fn compare_exchange(&self, key: u32, expected: u64, value: u64) -> Option<Option<u64>> {

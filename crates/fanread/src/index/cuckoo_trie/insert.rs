@@ -403,6 +403,21 @@ impl<V: Send + Sync> Pinned<'_, V> {
     /// assert_eq!(pinned.len(), 2);
     /// ```
     pub fn insert_batch<'k>(&self, entries: impl IntoIterator<Item = (&'k [u8], V)>) {
+        if let Err(error) = self.try_insert_batch(entries) {
+            panic!("{error}");
+        }
+    }
+
+    /// Inserts all `entries` as [`insert_batch`](Self::insert_batch) does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`try_insert`](Self::try_insert), for the first entry that cannot be inserted. Entries before it are in the map, and
+    /// none behind it.
+    pub fn try_insert_batch<'k>(
+        &self,
+        entries: impl IntoIterator<Item = (&'k [u8], V)>,
+    ) -> Result<(), InsertError<V>> {
         let (map, guard) = (self.map, &self.guard);
         let mut entries = entries.into_iter().fuse();
         loop {
@@ -418,14 +433,12 @@ impl<V: Send + Sync> Pinned<'_, V> {
                     _ => None,
                 });
             for ((entry, asked), hint) in batch.into_iter().zip(asked).zip(hints) {
-                let Some((key, value)) = entry else { return };
+                let Some((key, value)) = entry else { return Ok(()) };
                 if asked.is_some_and(|asked| map.insert_asked(self.thread, asked)) {
                     // Its bits are the leaf's now, and an inline value has nothing to drop.
                     continue;
                 }
-                if let Err(error) = map.write_from(self, hint, key, value, Rule::Always) {
-                    panic!("{error}");
-                }
+                map.write_from(self, hint, key, value, Rule::Always)?;
             }
         }
     }

@@ -574,6 +574,21 @@ impl<V: Send + Sync> Pinned<'_, V> {
     /// assert_eq!(pinned.len(), 2);
     /// ```
     pub fn insert_batch(&self, entries: impl IntoIterator<Item = (u64, V)>) {
+        if let Err(error) = self.try_insert_batch(entries) {
+            panic!("{error}");
+        }
+    }
+
+    /// Inserts all `entries` as [`insert_batch`](Self::insert_batch) does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`try_insert`](Self::try_insert), for the first entry that cannot be inserted. Entries before it are in the map, and
+    /// none behind it.
+    pub fn try_insert_batch(
+        &self,
+        entries: impl IntoIterator<Item = (u64, V)>,
+    ) -> Result<(), InsertError<V>> {
         let map = self.map;
         let mut entries = entries.into_iter().fuse();
         loop {
@@ -582,10 +597,8 @@ impl<V: Send + Sync> Pinned<'_, V> {
                 batch.iter().flatten().for_each(|(key, _)| map.ask_usual(tables, *key));
             }
             for entry in &mut batch {
-                let Some((key, value)) = entry.take() else { return };
-                if let Err(error) = map.write(self, key, value, Rule::Always) {
-                    panic!("{error}");
-                }
+                let Some((key, value)) = entry.take() else { return Ok(()) };
+                map.write(self, key, value, Rule::Always)?;
             }
         }
     }

@@ -671,7 +671,8 @@ impl<V> Pinned<'_, V> {
     /// # Cost
     ///
     /// The two lines of the key's prefix at each usual level, asked for at once: one wait. A key that is not there costs the
-    /// same and a look at the nodes above it, most of which are cached.
+    /// same and a look at the nodes above it, most of which are cached. A value of more than 8 bytes, or with anything to drop, is in a
+    /// box of its own: a wait more.
     ///
     /// # Concurrency
     ///

@@ -25,7 +25,8 @@ pub type Range<'g> = AnyRange<'g, [u8]>;
 /// An ordered map from byte strings to byte strings: two waits for a point, value and all, and order for a range.
 ///
 /// It is an [`OrderedMap`](crate::OrderedMap) whose values have any length and lie in the records of their keys, so that a
-/// [`get`](Pinned::get) waits for nothing else; those of more than 1 KB have an allocation of their own. Beside key and value an entry
+/// [`get`](Pinned::get) waits for nothing else; those of more than 1 KB have an allocation of their own. There are at most 32 GB of keys and of values that are not; more need more maps.
+/// Beside key and value an entry
 /// takes 8 bytes of its record, some 7 of the directory and some 6 of a leaf. Memory of records is used again for records of the
 /// same size; values that grow or shrink take few sizes, which together are some three times the largest.
 ///
@@ -263,8 +264,8 @@ impl Pinned<'_> {
     ///
     /// # Cost
     ///
-    /// The fetches of a [`get`](Self::get) and of the key's leaf to begin, or, if the first key is absent, two to three rounds of
-    /// records; then a record for each entry, those of the next 18 asked for ahead, and a line for 16 entries.
+    /// The fetches of [`lower_bound`](Self::lower_bound) to begin; then a record for each entry, those of the next 18 asked for
+    /// ahead, and a line for 16 entries. A value of more than 1 KB is a wait of its own.
     ///
     /// # Concurrency
     ///
@@ -313,12 +314,18 @@ impl Pinned<'_> {
         self.iter().next_back()
     }
 
-    /// Returns the first entry at or above the bound: `Included(key)` includes `key` itself. Costs what [`range`](Self::range) does.
+    /// Returns the first entry at or above the bound: `Included(key)` includes `key` itself.
+    ///
+    /// # Cost
+    ///
+    /// Four waits, as [`OrderedMap`](crate::OrderedMap)'s: a node of the prefix table, mostly cached; lines of a leaf, twice; the entry's
+    /// record.
     pub fn lower_bound(&self, bound: Bound<&[u8]>) -> Option<(Key<'_>, Ref<'_, [u8]>)> {
         self.any.first_from(bound)
     }
 
-    /// Returns the last entry at or below the bound: `Included(key)` includes `key` itself. Costs what [`range`](Self::range) does.
+    /// Returns the last entry at or below the bound: `Included(key)` includes `key` itself. Costs what
+    /// [`lower_bound`](Self::lower_bound) does.
     pub fn upper_bound(&self, bound: Bound<&[u8]>) -> Option<(Key<'_>, Ref<'_, [u8]>)> {
         self.any.last_up_to(bound)
     }
@@ -387,7 +394,8 @@ impl Pinned<'_> {
         }
     }
 
-    /// Maps `key` to a copy of `value` as [`insert`](Self::insert) does.
+    /// Maps `key` to a copy of `value` as [`insert`](Self::insert) does, whether it has a value or not; to keep one that is there, see
+    /// [`insert_if_absent`](Self::insert_if_absent).
     ///
     /// # Errors
     ///
@@ -415,6 +423,21 @@ impl Pinned<'_> {
     ///
     /// As `insert`; entries before the one that panicked are in the map.
     pub fn insert_batch<'k>(&self, entries: impl IntoIterator<Item = (&'k [u8], &'k [u8])>) {
+        if let Err(error) = self.try_insert_batch(entries) {
+            panic!("{error}");
+        }
+    }
+
+    /// Inserts all `entries` as [`insert_batch`](Self::insert_batch) does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`try_insert`](Self::try_insert), for the first entry that cannot be inserted. Entries before it are in the map, and
+    /// none behind it.
+    pub fn try_insert_batch<'k>(
+        &self,
+        entries: impl IntoIterator<Item = (&'k [u8], &'k [u8])>,
+    ) -> Result<(), InsertError<()>> {
         let map = self.any.map;
         let mut entries = entries.into_iter().fuse();
         loop {
@@ -423,15 +446,60 @@ impl Pinned<'_> {
                 map.ask(map.hash(key), &self.any.guard);
             }
             for entry in batch {
-                let Some((key, value)) = entry else { return };
-                self.insert(key, value);
+                let Some((key, value)) = entry else { return Ok(()) };
+                self.try_insert(key, value)?;
             }
+        }
+    }
+
+    /// Maps `key` to a copy of `value` if it has none, and returns the value in its place.
+    ///
+    /// Of threads that do so with one key at once, one inserts. To look first whether there is a value, and make one only if
+    /// there is none, see [`get_or_insert_with`](Self::get_or_insert_with).
+    ///
+    /// # Cost
+    ///
+    /// That of [`insert`](Self::insert), whether the key has a value or not.
+    ///
+    /// # Errors
+    ///
+    /// The value that the key has already.
+    ///
+    /// # Panics
+    ///
+    /// As [`insert`](Self::insert).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::BytesMap;
+    ///
+    /// let map = BytesMap::new();
+    /// let pinned = map.pin();
+    /// assert!(pinned.insert_if_absent(b"kiwi", b"green").is_ok());
+    /// let there = pinned.insert_if_absent(b"kiwi", b"golden").unwrap_err();
+    /// assert_eq!(*there, *b"green");
+    /// ```
+    pub fn insert_if_absent(
+        &self,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<Ref<'_, [u8]>, Ref<'_, [u8]>> {
+        match self.write(key, value, Rule::Absent) {
+            Ok(Written::New(new)) => Ok(new),
+            Ok(Written::Refused(Some(there))) => Err(there),
+            Ok(_) => unreachable!("an absent key's write is refused by a value only"),
+            Err(error) => panic!("{error}"),
         }
     }
 
     /// Returns the value of `key`; inserts what `make` returns if there is none.
     ///
     /// `make` runs outside of any lock. If another thread inserts meanwhile, its value stays and is returned.
+    ///
+    /// # Cost
+    ///
+    /// That of [`get`](Self::get), and if there is no value that of [`insert`](Self::insert).
     ///
     /// # Panics
     ///
@@ -454,6 +522,10 @@ impl Pinned<'_> {
     /// Replaces the value of `key` by what `change` makes of it, and returns the value it replaced; `None` if there is none.
     ///
     /// `change` runs outside of any lock, and again if another thread changes the value meanwhile.
+    ///
+    /// # Cost
+    ///
+    /// For each time that `change` runs, that of [`get`](Self::get) and of [`insert`](Self::insert).
     ///
     /// # Panics
     ///
@@ -551,6 +623,11 @@ impl Pinned<'_> {
     ///
     /// `keep` runs outside of any lock. An entry whose value another thread replaces after `keep` has seen it stays.
     ///
+    /// # Cost
+    ///
+    /// A walk over the map, and a [`remove`](Self::remove) for each entry that goes, whose memory stays as long as the handle is not
+    /// pinned anew.
+    ///
     /// # Panics
     ///
     /// If `keep` does. Entries refused before that are removed.
@@ -563,6 +640,11 @@ impl Pinned<'_> {
     }
 
     /// Removes all entries.
+    ///
+    /// # Cost
+    ///
+    /// A walk over the map, and a [`remove`](Self::remove) for each entry. What is removed keeps its memory as long as the handle is not
+    /// pinned anew; who has the map for himself puts a new one in its place.
     ///
     /// # Concurrency
     ///

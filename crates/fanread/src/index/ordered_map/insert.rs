@@ -487,6 +487,21 @@ impl<V: Send + Sync> Pinned<'_, V> {
     /// assert_eq!(pinned.len(), 2);
     /// ```
     pub fn insert_batch<'k>(&self, entries: impl IntoIterator<Item = (&'k [u8], V)>) {
+        if let Err(error) = self.try_insert_batch(entries) {
+            panic!("{error}");
+        }
+    }
+
+    /// Inserts all `entries` as [`insert_batch`](Self::insert_batch) does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`try_insert`](Self::try_insert), for the first entry that cannot be inserted. Entries before it are in the map, and
+    /// none behind it.
+    pub fn try_insert_batch<'k>(
+        &self,
+        entries: impl IntoIterator<Item = (&'k [u8], V)>,
+    ) -> Result<(), InsertError<V>> {
         let map = self.map;
         let mut entries = entries.into_iter().fuse();
         loop {
@@ -504,10 +519,10 @@ impl<V: Send + Sync> Pinned<'_, V> {
                 }
             }
             for (entry, probe) in batch.iter_mut().zip(probes) {
-                let (Some((key, value)), Some(probe)) = (entry.take(), probe) else { return };
-                if let Err(error) = map.write_from(self, (key, probe), value, Rule::Always) {
-                    panic!("{error}");
-                }
+                let (Some((key, value)), Some(probe)) = (entry.take(), probe) else {
+                    return Ok(());
+                };
+                map.write_from(self, (key, probe), value, Rule::Always)?;
             }
         }
     }

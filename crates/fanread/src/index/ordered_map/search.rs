@@ -217,7 +217,7 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
     /// # Cost
     ///
     /// Two waits: the line of the key's bucket, then its record, of which all lines are asked for at once. A value with more than
-    /// 8 bytes, or with something to drop, is in a box of its own. An absent key costs one wait, and one key in twenty
+    /// 8 bytes, or with something to drop, is in a box of its own: a wait more. An absent key costs one wait, and one key in twenty
     /// another's record.
     ///
     /// # Concurrency

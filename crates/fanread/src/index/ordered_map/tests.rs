@@ -294,6 +294,13 @@ fn a_map_of_byte_strings_without_memory_stays_as_it_was() {
                 Err(_) => failures += 1,
             }
         }
+        // A batch stops where memory does.
+        let batch: Vec<_> = (150..200_u32).map(u32::to_be_bytes).collect();
+        let entries = batch.iter().map(|key| (&key[..], &key[..]));
+        failures += u32::from(map.pin().try_insert_batch(entries).is_err());
+        for key in batch.into_iter().take_while(|key| map.pin().contains_key(key)) {
+            model.insert(key, key.to_vec());
+        }
         crate::mem::failing::never();
         assert!(failures > 0);
         let all =

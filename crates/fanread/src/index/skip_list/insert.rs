@@ -343,6 +343,21 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
     /// assert_eq!(pinned.len(), 2);
     /// ```
     pub fn insert_batch(&self, entries: impl IntoIterator<Item = (K, V)>) {
+        if let Err(error) = self.try_insert_batch(entries) {
+            panic!("{error}");
+        }
+    }
+
+    /// Inserts all `entries` as [`insert_batch`](Self::insert_batch) does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`try_insert`](Self::try_insert), for the first entry that cannot be inserted. Entries before it are in the map, and
+    /// none behind it.
+    pub fn try_insert_batch(
+        &self,
+        entries: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<(), InsertError<V>> {
         let mut entries = entries.into_iter().fuse();
         loop {
             let mut batch: [Option<(K, V)>; BATCH] = core::array::from_fn(|_| entries.next());
@@ -354,10 +369,8 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
                 self.ask_for(&keys[..some]);
             }
             for entry in &mut batch {
-                let Some((key, value)) = entry.take() else { return };
-                if let Err(error) = self.map.write(self, key, value, Rule::Always) {
-                    panic!("{error}");
-                }
+                let Some((key, value)) = entry.take() else { return Ok(()) };
+                self.map.write(self, key, value, Rule::Always)?;
             }
         }
     }

@@ -186,7 +186,8 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
         }
     }
 
-    /// Maps `key` to `value` as [`insert`](Self::insert) does.
+    /// Maps `key` to `value` as [`insert`](Self::insert) does, whether it has a value or not; to keep one that is there, see
+    /// [`insert_if_absent`](Self::insert_if_absent).
     ///
     /// # Errors
     ///
@@ -209,6 +210,43 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
             Written::Replaced(old) => Some(Ref::new(old)),
             Written::Refused(..) => unreachable!("nothing forbids an insertion"),
         })
+    }
+
+    /// Maps `key` to `value` if it has none, and returns the value in its place.
+    ///
+    /// Of threads that do so with one key at once, one inserts. To look first whether there is a value, and make one only if
+    /// there is none, see [`get_or_insert_with`](Self::get_or_insert_with).
+    ///
+    /// # Cost
+    ///
+    /// That of [`insert`](Self::insert), whether the key has a value or not.
+    ///
+    /// # Errors
+    ///
+    /// The value that the key has already, and `value`.
+    ///
+    /// # Panics
+    ///
+    /// As [`insert`](Self::insert).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::SkipList;
+    ///
+    /// let map = SkipList::new();
+    /// let pinned = map.pin();
+    /// assert!(pinned.insert_if_absent("ant", 5).is_ok());
+    /// let (there, back) = pinned.insert_if_absent("ant", 6).unwrap_err();
+    /// assert_eq!((*there, back), (5, 6));
+    /// ```
+    pub fn insert_if_absent(&self, key: K, value: V) -> Result<Ref<'_, V>, (Ref<'_, V>, V)> {
+        match self.map.write(self, key, value, Rule::Absent) {
+            Ok(Written::New(new)) => Ok(Ref::new(new)),
+            Ok(Written::Refused(Some(there), value)) => Err((Ref::new(there), value)),
+            Ok(_) => unreachable!("an absent key's write is refused by a value only"),
+            Err(error) => panic!("{error}"),
+        }
     }
 
     /// Returns the value of `key`; inserts what `make` returns if there is none.

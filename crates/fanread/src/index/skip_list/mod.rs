@@ -73,14 +73,16 @@ use remove::Unfinished;
 pub use snapshot::{Snapshot, View};
 use versions::{Held, Snapshots};
 
-/// A lock-free skip list with versions: an ordered map on keys of any type, with snapshots and fast scans.
+/// A lock-free skip list with versions: an ordered map on keys of any type, with snapshots, and scans that ask for entries ahead.
 ///
 /// The map to take for keys that are no byte strings and for scans of a moment: a [`snapshot`](Self::snapshot) sees the map
 /// as it was, whatever writers do meanwhile, and costs them nothing but the memory of what they replace. Where the keys are
 /// byte strings and no snapshot is needed, [`Wormhole`](crate::Wormhole) answers a [`get`](Pinned::get) several times faster; where they
-/// are numbers, [`MlpIndex`](crate::MlpIndex) does.
+/// are numbers, [`U64Map`](crate::U64Map) does. Long scans are several times as fast as those of other skip lists, and slower than a
+/// `BTreeMap`'s.
 ///
-/// Shared by threads through a shared reference; see [`pin`](Self::pin). Nodes take 16 GiB of memory at most.
+/// Shared by threads through a shared reference; see [`pin`](Self::pin). Nodes take 16 GiB of memory at most; an insertion beyond fails as
+/// one without memory does.
 ///
 /// # Examples
 ///

@@ -11,7 +11,8 @@ use super::{Pinned, Ref, SkipList};
 
 /// A map as it was at one instant; see [`SkipList::snapshot`].
 ///
-/// It may be kept and go to other threads; it delays nobody, and no memory but that of what it sees. Read it through
+/// It may be kept as long as the map is borrowed, and go to other threads (of a [scope](std::thread::scope), unless the map is
+/// `'static`); it delays nobody, and no memory but that of what it sees. Read it through
 /// [`pin`](Self::pin). When it is dropped, what only it needed is given up.
 ///
 /// # Panics

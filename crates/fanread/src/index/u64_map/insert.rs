@@ -129,6 +129,21 @@ impl<V: Send + Sync> Pinned<'_, V> {
     /// assert_eq!(pinned.len(), 2);
     /// ```
     pub fn insert_batch(&self, entries: impl IntoIterator<Item = (u64, V)>) {
+        if let Err(error) = self.try_insert_batch(entries) {
+            panic!("{error}");
+        }
+    }
+
+    /// Inserts all `entries` as [`insert_batch`](Self::insert_batch) does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`try_insert`](Self::try_insert), for the first entry that cannot be inserted. Entries before it are in the map, and
+    /// none behind it.
+    pub fn try_insert_batch(
+        &self,
+        entries: impl IntoIterator<Item = (u64, V)>,
+    ) -> Result<(), InsertError<V>> {
         let mut entries = entries.into_iter().fuse();
         loop {
             let mut batch: [Option<(u64, V)>; WRITES] = core::array::from_fn(|_| entries.next());
@@ -137,10 +152,8 @@ impl<V: Send + Sync> Pinned<'_, V> {
                 let _ = self.map.order.run_to_add(*key, &self.guard);
             }
             for entry in &mut batch {
-                let Some((key, value)) = entry.take() else { return };
-                if let Err(error) = self.map.write(self, key, value, Rule::Always) {
-                    panic!("{error}");
-                }
+                let Some((key, value)) = entry.take() else { return Ok(()) };
+                self.map.write(self, key, value, Rule::Always)?;
             }
         }
     }

@@ -402,6 +402,21 @@ impl<V: Send + Sync> Pinned<'_, V> {
     /// assert_eq!(pinned.len(), 2);
     /// ```
     pub fn insert_batch<'k>(&self, entries: impl IntoIterator<Item = (&'k [u8], V)>) {
+        if let Err(error) = self.try_insert_batch(entries) {
+            panic!("{error}");
+        }
+    }
+
+    /// Inserts all `entries` as [`insert_batch`](Self::insert_batch) does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`try_insert`](Self::try_insert), for the first entry that cannot be inserted. Entries before it are in the map, and
+    /// none behind it.
+    pub fn try_insert_batch<'k>(
+        &self,
+        entries: impl IntoIterator<Item = (&'k [u8], V)>,
+    ) -> Result<(), InsertError<V>> {
         let map = self.map;
         let mut entries = entries.into_iter().fuse();
         loop {
@@ -414,10 +429,8 @@ impl<V: Send + Sync> Pinned<'_, V> {
                 Some((tag, map.route_many(key, tag, probe)?))
             });
             for (entry, hint) in batch.iter_mut().zip(hints) {
-                let Some((key, value)) = entry.take() else { return };
-                if let Err(error) = map.write_from(self, hint, key, value, Rule::Always) {
-                    panic!("{error}");
-                }
+                let Some((key, value)) = entry.take() else { return Ok(()) };
+                map.write_from(self, hint, key, value, Rule::Always)?;
             }
         }
     }

@@ -64,6 +64,12 @@ fn a_key_of_65_536_bytes_is_refused_and_the_map_unchanged() {
     assert!(pinned.compare_exchange(&long, &Box::new(1), Box::new(2)).is_err());
     assert_eq!(pinned.range(&long[..]..).count(), 0);
     assert_same(&map, &model);
+    // Of a batch, what comes before it is in, and nothing behind it.
+    let batch = [(&b"before"[..], 2_u64), (&long, 3), (b"behind", 4)];
+    let batch = batch.map(|(key, value)| (key, Box::new(value)));
+    assert_eq!(*pinned.try_insert_batch(batch).unwrap_err().into_value(), 3);
+    assert_eq!(pinned.remove(b"before").as_deref().map(|value| **value), Some(2));
+    assert_same(&map, &model);
     // The longest key there is.
     assert!(pinned.try_insert(&long[1..], Box::new(1)).unwrap().is_none());
     assert_eq!(pinned.range(&long[1..]..).count(), 1);
