@@ -9,8 +9,8 @@
  *     use(value);
  *   fanread_map_free(map);
  *
- * Every call returns a status: 0 or more says what happened, a negative one that nothing did, and why;
- * fanread_last_error() has the details. A NULL that is not allowed, a handle of another type, a key or value of the
+ * Every call returns a status: 0 or more says what happened, a negative one that nothing did, and why (but see
+ * FANREAD_OUT_OF_MEMORY and FANREAD_PANIC); fanread_last_error() has the details. A NULL that is not allowed, a handle of another type, a key or value of the
  * wrong form are such statuses. What cannot be checked is the caller's part: that a handle was not freed,
  * that pointers are to what they are for, that arrays are as long as said and outputs overlap nothing else.
  *
@@ -29,7 +29,8 @@
 #define FANREAD_BUFFER_INIT {NULL, 0, 0}
 
 /**
- * What a call did, if 0 or more; why it did nothing, if negative.
+ * What a call did, if 0 or more; why it did nothing, if negative. Of two errors the map may have changed all the same:
+ * see `FANREAD_OUT_OF_MEMORY` and `FANREAD_PANIC`.
  */
 typedef enum {
   /**
@@ -45,7 +46,7 @@ typedef enum {
    */
   FANREAD_REPLACED = 2,
   /**
-   * Not done: the key has another value than the one expected.
+   * Not done: the key has another value than the one expected, or has one where none is expected.
    */
   FANREAD_REFUSED = 3,
   /**
@@ -87,7 +88,8 @@ typedef enum {
    */
   FANREAD_NO_ENTRY = -9,
   /**
-   * There is no memory. If it was for a value that is handed back, what the call is for has taken place.
+   * There is no memory, or the map is as large as its kind can be. If the memory was for a value that is handed back, what
+   * the call is for has taken place; pass NULL where a replaced value is not wanted. Of a batch, entries before it are in.
    */
   FANREAD_OUT_OF_MEMORY = -10,
   /**
@@ -111,7 +113,8 @@ typedef enum {
    */
   FANREAD_NO_TABLE = -15,
   /**
-   * A defect of the library: the call was given up where it stood. What it was to change may be changed or not.
+   * The call was given up where it stood, and what it was to change may be changed or not: a defect of the library; or there
+   * is no memory, in a call that does not name `FANREAD_OUT_OF_MEMORY` among its errors.
    */
   FANREAD_PANIC = -16,
 } fanread_status;
@@ -142,7 +145,7 @@ typedef enum {
    */
   FANREAD_MLP_INDEX = 5,
   /**
-   * "skip-list": byte strings of any length, with fast scans.
+   * "skip-list": byte strings of any length.
    */
   FANREAD_SKIP_LIST = 6,
 } fanread_kind;
@@ -157,7 +160,8 @@ typedef enum {
    */
   FANREAD_U64_VALUES = 1,
   /**
-   * Byte strings of any length. Functions with `_bytes` at the end of their name are for these.
+   * Byte strings of any length. Functions with `_bytes` at the end of their name are for these. In an ordered map they lie
+   * behind their keys, up to 1 KB; in maps of other kinds a lookup waits twice more for one.
    */
   FANREAD_BYTES_VALUES = 2,
 } fanread_values;
@@ -619,7 +623,7 @@ fanread_status fanread_map_contains(const fanread_map *map, const void *key, siz
  * Maps a key to `value`, whether it had a value or not. The value that is replaced goes to `*old`,
  * unless it is NULL.
  *
- * Returns `FANREAD_OK` if the key is new, `FANREAD_REPLACED` if it had a value. The map is as it was after an error.
+ * Returns `FANREAD_OK` if the key is new, `FANREAD_REPLACED` if it had a value.
  * Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is
  * on numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes,
  * `FANREAD_OUT_OF_MEMORY`.
@@ -661,7 +665,7 @@ fanread_status fanread_map_replace(const fanread_map *map,
 /**
  * Maps a key to `value` unless it has a value. The value that it has then goes to `*there`, unless it is NULL.
  *
- * Returns `FANREAD_OK`.
+ * Returns `FANREAD_OK` if the value is the new one, `FANREAD_REFUSED` if the key had one.
  * Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is
  * on numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes.
  * Ownership: the map keeps copies. Threads: any.
@@ -736,7 +740,8 @@ fanread_status fanread_map_contains_batch(const fanread_map *map,
  * Maps each of many keys to the value at the same place of `values`, in their order; later ones
  * win. Faster than as many single calls.
  *
- * Returns `FANREAD_OK`. A key that the map does not take is found before the first is inserted.
+ * Returns `FANREAD_OK`. A key that the map does not take is found before the first is inserted;
+ * if there is no memory, those before it are in.
  * Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is
  * on numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes,
  * `FANREAD_OUT_OF_MEMORY`.
@@ -779,7 +784,7 @@ fanread_status fanread_map_get_bytes(const fanread_map *map,
  * Maps a key to `value_len` bytes from `value` on, whether it had a value or not. The value that
  * is replaced goes to the buffer `old`, unless it is NULL.
  *
- * Returns `FANREAD_OK` if the key is new, `FANREAD_REPLACED` if it had a value. The map is as it was after an error.
+ * Returns `FANREAD_OK` if the key is new, `FANREAD_REPLACED` if it had a value.
  * Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on
  * numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes,
  * `FANREAD_OUT_OF_MEMORY`.
@@ -825,7 +830,7 @@ fanread_status fanread_map_replace_bytes(const fanread_map *map,
  * Maps a key to `value_len` bytes from `value` on unless it has a value. The value that it has
  * then goes to the buffer `there`, unless it is NULL.
  *
- * Returns `FANREAD_OK`.
+ * Returns `FANREAD_OK` if the value is the new one, `FANREAD_REFUSED` if the key had one.
  * Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on
  * numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes.
  * Ownership: the map keeps copies; the buffer is the caller's. Threads: any.
@@ -893,7 +898,8 @@ fanread_status fanread_map_get_batch_bytes(const fanread_map *map,
  * Maps each of many keys to the value at the same place of `values`, in their order; later ones
  * win. Faster than as many single calls.
  *
- * Returns `FANREAD_OK`. A key that the map does not take is found before the first is inserted.
+ * Returns `FANREAD_OK`. A key that the map does not take is found before the first is inserted;
+ * if there is no memory, those before it are in.
  * Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on
  * numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes,
  * `FANREAD_OUT_OF_MEMORY`.
@@ -940,7 +946,7 @@ fanread_status fanread_map_u64_contains(const fanread_map *map, uint64_t key);
  * Maps a key to `value`, whether it had a value or not. The value that is replaced goes to `*old`,
  * unless it is NULL.
  *
- * Returns `FANREAD_OK` if the key is new, `FANREAD_REPLACED` if it had a value. The map is as it was after an error.
+ * Returns `FANREAD_OK` if the key is new, `FANREAD_REPLACED` if it had a value.
  * Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_OUT_OF_MEMORY`.
  * Ownership: the map keeps copies. Threads: any.
  */
@@ -973,7 +979,7 @@ fanread_status fanread_map_u64_replace(const fanread_map *map,
 /**
  * Maps a key to `value` unless it has a value. The value that it has then goes to `*there`, unless it is NULL.
  *
- * Returns `FANREAD_OK`.
+ * Returns `FANREAD_OK` if the value is the new one, `FANREAD_REFUSED` if the key had one.
  * Errors: `FANREAD_VALUE_KIND` if the values are byte strings.
  * Ownership: the map keeps copies. Threads: any.
  */
@@ -1041,7 +1047,8 @@ fanread_status fanread_map_u64_contains_batch(const fanread_map *map,
  * Maps each of many keys to the value at the same place of `values`, in their order; later ones
  * win. Faster than as many single calls.
  *
- * Returns `FANREAD_OK`. A key that the map does not take is found before the first is inserted.
+ * Returns `FANREAD_OK`. A key that the map does not take is found before the first is inserted;
+ * if there is no memory, those before it are in.
  * Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_OUT_OF_MEMORY`.
  * Ownership: the map keeps copies. Threads: any.
  */
@@ -1078,7 +1085,7 @@ fanread_status fanread_map_u64_get_bytes(const fanread_map *map,
  * Maps a key to `value_len` bytes from `value` on, whether it had a value or not. The value that
  * is replaced goes to the buffer `old`, unless it is NULL.
  *
- * Returns `FANREAD_OK` if the key is new, `FANREAD_REPLACED` if it had a value. The map is as it was after an error.
+ * Returns `FANREAD_OK` if the key is new, `FANREAD_REPLACED` if it had a value.
  * Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_OUT_OF_MEMORY`.
  * Ownership: the map keeps copies; the buffer is the caller's. Threads: any.
  */
@@ -1117,7 +1124,7 @@ fanread_status fanread_map_u64_replace_bytes(const fanread_map *map,
  * Maps a key to `value_len` bytes from `value` on unless it has a value. The value that it has
  * then goes to the buffer `there`, unless it is NULL.
  *
- * Returns `FANREAD_OK`.
+ * Returns `FANREAD_OK` if the value is the new one, `FANREAD_REFUSED` if the key had one.
  * Errors: `FANREAD_VALUE_KIND` if the values are numbers.
  * Ownership: the map keeps copies; the buffer is the caller's. Threads: any.
  */
@@ -1179,7 +1186,8 @@ fanread_status fanread_map_u64_get_batch_bytes(const fanread_map *map,
  * Maps each of many keys to the value at the same place of `values`, in their order; later ones
  * win. Faster than as many single calls.
  *
- * Returns `FANREAD_OK`. A key that the map does not take is found before the first is inserted.
+ * Returns `FANREAD_OK`. A key that the map does not take is found before the first is inserted;
+ * if there is no memory, those before it are in.
  * Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_OUT_OF_MEMORY`.
  * Ownership: the map keeps copies. Threads: any.
  */

@@ -354,7 +354,9 @@ class map {
 
   /** Maps a key to a value unless it has one, and returns the value that it has then. */
   Value get_or_insert(key_view key, value_view value) {
-    return *answer([&](out *there) { return detail::get_or_insert(raw(), key, value, there); });
+    out there{};
+    detail::check(detail::get_or_insert(raw(), key, value, &there));
+    return detail::form<Value>::take(there);
   }
 
   /** What compare_exchange did, and the value that was there. */

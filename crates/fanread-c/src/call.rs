@@ -23,6 +23,11 @@ pub(crate) fn replaced(replaced: bool) -> fanread_status {
     if replaced { FANREAD_REPLACED } else { FANREAD_OK }
 }
 
+/// Of a write that a value which is there refuses.
+pub(crate) fn inserted(inserted: bool) -> fanread_status {
+    if inserted { FANREAD_OK } else { FANREAD_REFUSED }
+}
+
 pub(crate) fn exchanged(found: Found) -> fanread_status {
     match found {
         Found::Nothing => FANREAD_NOT_FOUND,

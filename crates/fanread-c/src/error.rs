@@ -11,7 +11,8 @@ use fanread::persist::cceh::CcehError;
 use fanread::table::{BuildError, TableError};
 use fanread::{InsertError, LoadError};
 
-/// What a call did, if 0 or more; why it did nothing, if negative.
+/// What a call did, if 0 or more; why it did nothing, if negative. Of two errors the map may have changed all the same:
+/// see `FANREAD_OUT_OF_MEMORY` and `FANREAD_PANIC`.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum fanread_status {
@@ -21,7 +22,7 @@ pub enum fanread_status {
     FANREAD_NOT_FOUND = 1,
     /// Done, and the key had a value, which was replaced.
     FANREAD_REPLACED = 2,
-    /// Not done: the key has another value than the one expected.
+    /// Not done: the key has another value than the one expected, or has one where none is expected.
     FANREAD_REFUSED = 3,
     /// A pointer is NULL that must not be.
     FANREAD_NULL = -1,
@@ -43,7 +44,8 @@ pub enum fanread_status {
     FANREAD_NOT_ASCENDING = -8,
     /// The cursor is not at an entry.
     FANREAD_NO_ENTRY = -9,
-    /// There is no memory. If it was for a value that is handed back, what the call is for has taken place.
+    /// There is no memory, or the map is as large as its kind can be. If the memory was for a value that is handed back, what
+    /// the call is for has taken place; pass NULL where a replaced value is not wanted. Of a batch, entries before it are in.
     FANREAD_OUT_OF_MEMORY = -10,
     /// The system refused something, such as to open a file.
     FANREAD_IO = -11,
@@ -55,7 +57,8 @@ pub enum fanread_status {
     FANREAD_CROWDED = -14,
     /// The entries make no table: there are none, or a key is there twice, or lengths differ.
     FANREAD_NO_TABLE = -15,
-    /// A defect of the library: the call was given up where it stood. What it was to change may be changed or not.
+    /// The call was given up where it stood, and what it was to change may be changed or not: a defect of the library; or there
+    /// is no memory, in a call that does not name `FANREAD_OUT_OF_MEMORY` among its errors.
     FANREAD_PANIC = -16,
 }
 
@@ -71,7 +74,7 @@ const STATUSES: [(fanread_status, &CStr); 20] = [
     (FANREAD_OK, c"done"),
     (FANREAD_NOT_FOUND, c"not found"),
     (FANREAD_REPLACED, c"done, and a value was replaced"),
-    (FANREAD_REFUSED, c"refused, the key has another value"),
+    (FANREAD_REFUSED, c"refused, the key has a value that forbids it"),
     (FANREAD_NULL, c"a pointer is NULL that must not be"),
     (FANREAD_HANDLE, c"a handle is of another type or another thread, or was freed"),
     (FANREAD_ARGUMENT, c"an argument is none of those that are possible"),

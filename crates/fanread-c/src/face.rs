@@ -24,7 +24,7 @@ pub enum fanread_kind {
     FANREAD_CUCKOO_TRIE = 4,
     /// "mlp-index": keys of 8 bytes, or numbers.
     FANREAD_MLP_INDEX = 5,
-    /// "skip-list": byte strings of any length, with fast scans.
+    /// "skip-list": byte strings of any length.
     FANREAD_SKIP_LIST = 6,
 }
 
@@ -87,8 +87,9 @@ pub(crate) trait Map: Send + Sync {
     fn remove(&self, key: Key<'_>, old: Slot<'_>) -> Result<bool, Fault>;
     /// Writes if there is a value, which `old` gets.
     fn replace(&self, key: Key<'_>, value: Value<'_>, old: Slot<'_>) -> Result<bool, Fault>;
-    /// Writes if there is no value. `there` gets the one that is there then.
-    fn get_or_insert(&self, key: Key<'_>, value: Value<'_>, there: Slot<'_>) -> Result<(), Fault>;
+    /// Writes if there is no value, and says whether. `there` gets the one that is there then.
+    fn get_or_insert(&self, key: Key<'_>, value: Value<'_>, there: Slot<'_>)
+    -> Result<bool, Fault>;
     /// Writes `new` if the value is `current`. `found` gets what was there.
     fn compare_exchange(
         &self,

@@ -121,7 +121,12 @@ impl<M: Lookups> Map for HeldMap<M> {
         self.map.replace(key, value, old)
     }
 
-    fn get_or_insert(&self, key: Key<'_>, value: Value<'_>, there: Slot<'_>) -> Result<(), Fault> {
+    fn get_or_insert(
+        &self,
+        key: Key<'_>,
+        value: Value<'_>,
+        there: Slot<'_>,
+    ) -> Result<bool, Fault> {
         self.map.get_or_insert(key, value, there)
     }
 

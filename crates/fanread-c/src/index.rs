@@ -9,8 +9,8 @@ use core::ops::Bound;
 use std::sync::Arc;
 
 use fanread::{
-    CuckooTrie, MemoryUsage, MlpIndex, Options, OrderedMap, Ref, SkipList, U64Map, Wormhole,
-    ordered_map,
+    BytesMap, CuckooTrie, MemoryUsage, MlpIndex, Options, OrderedMap, Ref, SkipList, U64Map,
+    Wormhole, ordered_map,
 };
 
 use crate::error::Fault;
@@ -18,7 +18,9 @@ use crate::error::fanread_status::FANREAD_TOO_LONG;
 use crate::face::{Found, Held, Map, Place, Start, Take, Visit, fanread_kind};
 use crate::handle::fanread_bytes;
 use crate::held::{HeldMap, Lookups};
-use crate::value::{Answers, Key, KeySlot, Keys, Kind, Slot, Stored, Value, Values, number_of};
+use crate::value::{
+    Answers, Key, KeySlot, Keys, Kind, Owned, Slot, Stored, Value, Values, bytes_of, number_of,
+};
 
 /// Keys that a batch takes at a time: several times as many as a map keeps in flight, and with their answers less than a page.
 const CHUNK: usize = 64;
@@ -265,12 +267,24 @@ fn bound<'a, K>(
 }
 
 macro_rules! map {
+    // A map whose values are of any type that can be owned.
     (
-        $map:ident, $family:ident, pinned: $($module:ident)::+<$($key:ty)?>,
+        $map:ident, $family:ident, pinned: $($module:ident)::+<$($key:ty)?>, $($walk:tt)*
+    ) => {
+        map!(
+            [V: Owned] $map<V>, $family, values: V, given: |given| V::of(given), other: |refused| refused.0,
+            pinned: $($module)::+<$($key,)? V>, $($walk)*
+        );
+    };
+    // Any map: what becomes of a value that is given, and what the answer to a refused exchange has in it.
+    (
+        [$($generics:tt)*] $map:ty, $family:ident, values: $value:ty,
+        given: |$given:ident| $new:expr, other: |$refused:ident| $other:expr,
+        pinned: $($module:ident)::+<$($part:ty),*>,
         range: [$($range:tt)*], found: |$found:ident| $bytes:expr $(,)?
     ) => {
-        impl<V: Stored> Lookups for $map<V> {
-            type Pinned<'a> = $($module)::+::Pinned<'a, $($key,)? V>;
+        impl<$($generics)*> Lookups for $map {
+            type Pinned<'a> = $($module)::+::Pinned<'a, $($part),*>;
 
             #[inline]
             fn pinned(&self) -> Self::Pinned<'_> {
@@ -283,7 +297,7 @@ macro_rules! map {
                 key: Key<'_>,
                 value: Slot<'_>,
             ) -> Result<bool, Fault> {
-                V::check(value.kind())?;
+                <$value>::check(value.kind())?;
                 let mut room = [0; 8];
                 let Some(found) = pinned.get(family::$family::key(key, &mut room)?) else {
                     return Ok(false);
@@ -305,9 +319,9 @@ macro_rules! map {
                 answers: &mut Answers<'_>,
             ) -> Result<(), Fault> {
                 if let Some(kind) = answers.kind() {
-                    V::check(kind)?;
+                    <$value>::check(kind)?;
                 }
-                let mut room = Room::<Option<Ref<'_, V>>, CHUNK>::new();
+                let mut room = Room::<Option<Ref<'_, $value>>, CHUNK>::new();
                 family::$family::chunks(keys, |at, keys| {
                     let found = room.fill(keys.iter().map(|_| None));
                     pinned.get_batch(keys, found);
@@ -316,9 +330,9 @@ macro_rules! map {
             }
         }
 
-        impl<V: Stored> Map for $map<V> {
+        impl<$($generics)*> Map for $map {
             fn values(&self) -> Kind {
-                V::KIND
+                <$value>::KIND
             }
 
             fn get(&self, key: Key<'_>, value: Slot<'_>) -> Result<bool, Fault> {
@@ -330,11 +344,12 @@ macro_rules! map {
             }
 
             fn insert(&self, key: Key<'_>, value: Value<'_>, old: Slot<'_>) -> Result<bool, Fault> {
-                V::check(old.kind())?;
+                <$value>::check(old.kind())?;
                 let mut room = [0; 8];
                 let key = family::$family::key(key, &mut room)?;
                 family::$family::fits(key)?;
-                let (key, value) = (family::$family::new_key(key), V::of(value)?);
+                let $given = value;
+                let (key, value) = (family::$family::new_key(key), $new?);
                 let pinned = self.pin();
                 let Some(replaced) = pinned.try_insert(key, value)? else { return Ok(false) };
                 old.put(replaced.value())?;
@@ -342,7 +357,7 @@ macro_rules! map {
             }
 
             fn remove(&self, key: Key<'_>, old: Slot<'_>) -> Result<bool, Fault> {
-                V::check(old.kind())?;
+                <$value>::check(old.kind())?;
                 let mut room = [0; 8];
                 let key = family::$family::key(key, &mut room)?;
                 let pinned = self.pin();
@@ -352,10 +367,11 @@ macro_rules! map {
             }
 
             fn replace(&self, key: Key<'_>, value: Value<'_>, old: Slot<'_>) -> Result<bool, Fault> {
-                V::check(old.kind())?;
+                <$value>::check(old.kind())?;
                 let mut room = [0; 8];
                 let key = family::$family::key(key, &mut room)?;
-                let value = V::of(value)?;
+                let $given = value;
+                let value = $new?;
                 let pinned = self.pin();
                 let Some(replaced) = pinned.update(key, |_| value.clone()) else { return Ok(false) };
                 old.put(replaced.value())?;
@@ -367,14 +383,22 @@ macro_rules! map {
                 key: Key<'_>,
                 value: Value<'_>,
                 there: Slot<'_>,
-            ) -> Result<(), Fault> {
-                V::check(there.kind())?;
+            ) -> Result<bool, Fault> {
+                <$value>::check(there.kind())?;
                 let mut room = [0; 8];
                 let key = family::$family::key(key, &mut room)?;
                 family::$family::fits(key)?;
-                let (key, value) = (family::$family::new_key(key), V::of(value)?);
                 let pinned = self.pin();
-                there.put(pinned.get_or_insert_with(key, || value).value())
+                let $given = value;
+                let (inserted, found) = match pinned.get(key) {
+                    Some(found) => (false, found),
+                    None => match pinned.insert_if_absent(family::$family::new_key(key), $new?) {
+                        Ok(new) => (true, new),
+                        Err($refused) => (false, $other),
+                    },
+                };
+                there.put(found.value())?;
+                Ok(inserted)
             }
 
             fn compare_exchange(
@@ -384,15 +408,20 @@ macro_rules! map {
                 new: Value<'_>,
                 found: Slot<'_>,
             ) -> Result<Found, Fault> {
-                V::check(found.kind())?;
+                <$value>::check(found.kind())?;
                 let mut room = [0; 8];
                 let key = family::$family::key(key, &mut room)?;
-                let (current, new) = (V::of(current)?, V::of(new)?);
+                let $given = current;
+                let current = $new?;
+                let $given = new;
+                let new = $new?;
                 let pinned = self.pin();
                 let (result, there) = match pinned.compare_exchange(key, &current, new) {
                     Ok(old) => (Found::Replaced, old),
-                    Err((Some(other), _)) => (Found::Other, other),
-                    Err((None, _)) => return Ok(Found::Nothing),
+                    Err($refused) => match $other {
+                        Some(other) => (Found::Other, other),
+                        None => return Ok(Found::Nothing),
+                    },
                 };
                 found.put(there.value())?;
                 Ok(result)
@@ -404,7 +433,7 @@ macro_rules! map {
                 key: KeySlot<'_>,
                 value: Slot<'_>,
             ) -> Result<bool, Fault> {
-                V::check(value.kind())?;
+                <$value>::check(value.kind())?;
                 let mut room = [0; 8];
                 let pinned = self.pin();
                 let entry = match place {
@@ -428,7 +457,7 @@ macro_rules! map {
             }
 
             fn insert_batch(&self, keys: Keys<'_>, values: Values<'_>) -> Result<(), Fault> {
-                V::check(values.kind())?;
+                <$value>::check(values.kind())?;
                 // Before the first goes in: keys that no map takes.
                 family::$family::chunks(keys, |_, keys| {
                     keys.iter().try_for_each(|key| family::$family::fits(*key))
@@ -436,10 +465,11 @@ macro_rules! map {
                 let pinned = self.pin();
                 let mut fault = None;
                 family::$family::chunks(keys, |at, keys| {
-                    pinned.insert_batch((at..).zip(keys).map_while(|(index, key)| {
-                        let value = V::of(values.at(index)).map_err(|why| fault = Some(why));
+                    pinned.try_insert_batch((at..).zip(keys).map_while(|(index, key)| {
+                        let $given = values.at(index);
+                        let value = $new.map_err(|why| fault = Some(why));
                         Some((family::$family::new_key(*key), value.ok()?))
-                    }));
+                    }))?;
                     fault.take().map_or(Ok(()), Err)
                 })
             }
@@ -476,7 +506,7 @@ macro_rules! map {
                 limit: usize,
                 take: &mut Take<'_>,
             ) -> Result<(), Fault> {
-                V::check(Kind::Numbers)?;
+                <$value>::check(Kind::Numbers)?;
                 let mut room = [0; 8];
                 let from = bound(from, |key| family::$family::key(key, &mut room))?;
                 let pinned = self.pin();
@@ -506,11 +536,12 @@ macro_rules! map {
             }
         }
 
-        impl<V: Stored> Load for $map<V> {
+        impl<$($generics)*> Load for $map {
             fn load(keys: Keys<'_>, values: Values<'_>) -> Result<Self, Fault> {
                 let mut fault = None;
                 let entries = (0..keys.len()).map_while(|index| {
-                    match (family::$family::load(keys.at(index)), V::of(values.at(index))) {
+                    let $given = values.at(index);
+                    match (family::$family::load(keys.at(index)), $new) {
                         (Ok(key), Ok(value)) => Some((key, value)),
                         (Err(why), _) | (_, Err(why)) => {
                             fault = Some(why);
@@ -536,6 +567,10 @@ trait Load: Sized {
 }
 
 map!(OrderedMap, borrowed, pinned: fanread::ordered_map<>, range: [range], found: |key| &key);
+map!(
+    [] BytesMap, borrowed, values: [u8], given: |given| bytes_of(given), other: |there| there,
+    pinned: fanread::bytes_map<>, range: [range], found: |key| &key,
+);
 map!(Wormhole, borrowed, pinned: fanread::wormhole<>, range: [range], found: |key| &key);
 map!(CuckooTrie, borrowed, pinned: fanread::cuckoo_trie<>, range: [range], found: |key| &key);
 map!(U64Map, numbers, pinned: fanread::u64_map<>, range: [range], found: |key| &key.to_be_bytes());
@@ -552,7 +587,7 @@ fn start<M: Map + Load + 'static>(start: Start<'_>) -> Result<Arc<dyn Map>, Faul
     }))
 }
 
-fn with_values<V: Stored>(kind: fanread_kind, begin: Start<'_>) -> Result<Arc<dyn Map>, Fault> {
+fn with_values<V: Owned>(kind: fanread_kind, begin: Start<'_>) -> Result<Arc<dyn Map>, Fault> {
     match kind {
         fanread_kind::FANREAD_ORDERED_MAP => start::<OrderedMap<V>>(begin),
         fanread_kind::FANREAD_U64_MAP => start::<U64Map<V>>(begin),
@@ -569,8 +604,9 @@ pub(crate) fn make(kind: fanread_kind, begin: Start<'_>) -> Result<Arc<dyn Map>,
         Start::Empty(values, _) => *values,
         Start::Sorted(_, values) => values.kind(),
     };
-    match values {
-        Kind::Numbers => with_values::<u64>(kind, begin),
-        Kind::Bytes => with_values::<Box<[u8]>>(kind, begin),
+    match (values, kind) {
+        (Kind::Numbers, _) => with_values::<u64>(kind, begin),
+        (Kind::Bytes, fanread_kind::FANREAD_ORDERED_MAP) => start::<BytesMap>(begin),
+        (Kind::Bytes, _) => with_values::<Box<[u8]>>(kind, begin),
     }
 }

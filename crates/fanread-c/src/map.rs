@@ -36,7 +36,8 @@ pub enum fanread_values {
     /// Numbers, which lie where the lookup already is. Functions without `_bytes` at the end of
     /// their name are for these.
     FANREAD_U64_VALUES = 1,
-    /// Byte strings of any length. Functions with `_bytes` at the end of their name are for these.
+    /// Byte strings of any length. Functions with `_bytes` at the end of their name are for these. In an ordered map they lie
+    /// behind their keys, up to 1 KB; in maps of other kinds a lookup waits twice more for one.
     FANREAD_BYTES_VALUES = 2,
 }
 

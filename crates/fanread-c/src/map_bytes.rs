@@ -7,8 +7,8 @@
 use core::ffi::c_void;
 
 use crate::call::{
-    bytes, contains_batch, exchanged, find, found, get_batch, get_batch_bytes, key_of, keys_of,
-    lend, load, number, replaced, room, values_of, values_of_bytes,
+    bytes, contains_batch, exchanged, find, found, get_batch, get_batch_bytes, inserted, key_of,
+    keys_of, lend, load, number, replaced, room, values_of, values_of_bytes,
 };
 use crate::error::fanread_status;
 use crate::handle::{fanread_buffer, fanread_bytes};
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn fanread_map_contains(
 /// Maps a key to `value`, whether it had a value or not. The value that is replaced goes to `*old`,
 /// unless it is NULL.
 ///
-/// Returns `FANREAD_OK` if the key is new, `FANREAD_REPLACED` if it had a value. The map is as it was after an error.
+/// Returns `FANREAD_OK` if the key is new, `FANREAD_REPLACED` if it had a value.
 /// Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is
 /// on numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes,
 /// `FANREAD_OUT_OF_MEMORY`.
@@ -142,7 +142,7 @@ pub unsafe extern "C" fn fanread_map_replace(
 
 /// Maps a key to `value` unless it has a value. The value that it has then goes to `*there`, unless it is NULL.
 ///
-/// Returns `FANREAD_OK`.
+/// Returns `FANREAD_OK` if the value is the new one, `FANREAD_REFUSED` if the key had one.
 /// Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is
 /// on numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes.
 /// Ownership: the map keeps copies. Threads: any.
@@ -162,8 +162,7 @@ pub unsafe extern "C" fn fanread_map_get_or_insert(
         // SAFETY: the caller promises it of every pointer.
         let (map, key, there) =
             unsafe { (lend(map)?, key_of(key, key_len)?, number(there, "there")?) };
-        map.get_or_insert(key, Value::Number(value), there)?;
-        Ok(fanread_status::FANREAD_OK)
+        Ok(inserted(map.get_or_insert(key, Value::Number(value), there)?))
     })
 }
 
@@ -285,7 +284,8 @@ pub unsafe extern "C" fn fanread_map_contains_batch(
 /// Maps each of many keys to the value at the same place of `values`, in their order; later ones
 /// win. Faster than as many single calls.
 ///
-/// Returns `FANREAD_OK`. A key that the map does not take is found before the first is inserted.
+/// Returns `FANREAD_OK`. A key that the map does not take is found before the first is inserted;
+/// if there is no memory, those before it are in.
 /// Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_KEY_LENGTH` if the map is
 /// on numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes,
 /// `FANREAD_OUT_OF_MEMORY`.
@@ -363,7 +363,7 @@ pub unsafe extern "C" fn fanread_map_get_bytes(
 /// Maps a key to `value_len` bytes from `value` on, whether it had a value or not. The value that
 /// is replaced goes to the buffer `old`, unless it is NULL.
 ///
-/// Returns `FANREAD_OK` if the key is new, `FANREAD_REPLACED` if it had a value. The map is as it was after an error.
+/// Returns `FANREAD_OK` if the key is new, `FANREAD_REPLACED` if it had a value.
 /// Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on
 /// numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes,
 /// `FANREAD_OUT_OF_MEMORY`.
@@ -457,7 +457,7 @@ pub unsafe extern "C" fn fanread_map_replace_bytes(
 /// Maps a key to `value_len` bytes from `value` on unless it has a value. The value that it has
 /// then goes to the buffer `there`, unless it is NULL.
 ///
-/// Returns `FANREAD_OK`.
+/// Returns `FANREAD_OK` if the value is the new one, `FANREAD_REFUSED` if the key had one.
 /// Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on
 /// numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes.
 /// Ownership: the map keeps copies; the buffer is the caller's. Threads: any.
@@ -484,8 +484,7 @@ pub unsafe extern "C" fn fanread_map_get_or_insert_bytes(
                 room(there, "there")?,
             )
         };
-        map.get_or_insert(key, value, there)?;
-        Ok(fanread_status::FANREAD_OK)
+        Ok(inserted(map.get_or_insert(key, value, there)?))
     })
 }
 
@@ -591,7 +590,8 @@ pub unsafe extern "C" fn fanread_map_get_batch_bytes(
 /// Maps each of many keys to the value at the same place of `values`, in their order; later ones
 /// win. Faster than as many single calls.
 ///
-/// Returns `FANREAD_OK`. A key that the map does not take is found before the first is inserted.
+/// Returns `FANREAD_OK`. A key that the map does not take is found before the first is inserted;
+/// if there is no memory, those before it are in.
 /// Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on
 /// numbers and the key has not 8 bytes, `FANREAD_TOO_LONG` for keys of more than 65535 bytes,
 /// `FANREAD_OUT_OF_MEMORY`.

@@ -9,8 +9,8 @@
 use core::ffi::c_void;
 
 use crate::call::{
-    bytes, contains_batch, exchanged, find, found, get_batch, get_batch_bytes, lend, load, number,
-    numbers_of, replaced, room, values_of, values_of_bytes,
+    bytes, contains_batch, exchanged, find, found, get_batch, get_batch_bytes, inserted, lend,
+    load, number, numbers_of, replaced, room, values_of, values_of_bytes,
 };
 use crate::error::fanread_status;
 use crate::handle::{fanread_buffer, fanread_bytes};
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn fanread_map_u64_contains(
 /// Maps a key to `value`, whether it had a value or not. The value that is replaced goes to `*old`,
 /// unless it is NULL.
 ///
-/// Returns `FANREAD_OK` if the key is new, `FANREAD_REPLACED` if it had a value. The map is as it was after an error.
+/// Returns `FANREAD_OK` if the key is new, `FANREAD_REPLACED` if it had a value.
 /// Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_OUT_OF_MEMORY`.
 /// Ownership: the map keeps copies. Threads: any.
 ///
@@ -137,7 +137,7 @@ pub unsafe extern "C" fn fanread_map_u64_replace(
 
 /// Maps a key to `value` unless it has a value. The value that it has then goes to `*there`, unless it is NULL.
 ///
-/// Returns `FANREAD_OK`.
+/// Returns `FANREAD_OK` if the value is the new one, `FANREAD_REFUSED` if the key had one.
 /// Errors: `FANREAD_VALUE_KIND` if the values are byte strings.
 /// Ownership: the map keeps copies. Threads: any.
 ///
@@ -155,8 +155,7 @@ pub unsafe extern "C" fn fanread_map_u64_get_or_insert(
         let key = Key::Number(key);
         // SAFETY: the caller promises it of every pointer.
         let (map, there) = unsafe { (lend(map)?, number(there, "there")?) };
-        map.get_or_insert(key, Value::Number(value), there)?;
-        Ok(fanread_status::FANREAD_OK)
+        Ok(inserted(map.get_or_insert(key, Value::Number(value), there)?))
     })
 }
 
@@ -273,7 +272,8 @@ pub unsafe extern "C" fn fanread_map_u64_contains_batch(
 /// Maps each of many keys to the value at the same place of `values`, in their order; later ones
 /// win. Faster than as many single calls.
 ///
-/// Returns `FANREAD_OK`. A key that the map does not take is found before the first is inserted.
+/// Returns `FANREAD_OK`. A key that the map does not take is found before the first is inserted;
+/// if there is no memory, those before it are in.
 /// Errors: `FANREAD_VALUE_KIND` if the values are byte strings, `FANREAD_OUT_OF_MEMORY`.
 /// Ownership: the map keeps copies. Threads: any.
 ///
@@ -345,7 +345,7 @@ pub unsafe extern "C" fn fanread_map_u64_get_bytes(
 /// Maps a key to `value_len` bytes from `value` on, whether it had a value or not. The value that
 /// is replaced goes to the buffer `old`, unless it is NULL.
 ///
-/// Returns `FANREAD_OK` if the key is new, `FANREAD_REPLACED` if it had a value. The map is as it was after an error.
+/// Returns `FANREAD_OK` if the key is new, `FANREAD_REPLACED` if it had a value.
 /// Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_OUT_OF_MEMORY`.
 /// Ownership: the map keeps copies; the buffer is the caller's. Threads: any.
 ///
@@ -423,7 +423,7 @@ pub unsafe extern "C" fn fanread_map_u64_replace_bytes(
 /// Maps a key to `value_len` bytes from `value` on unless it has a value. The value that it has
 /// then goes to the buffer `there`, unless it is NULL.
 ///
-/// Returns `FANREAD_OK`.
+/// Returns `FANREAD_OK` if the value is the new one, `FANREAD_REFUSED` if the key had one.
 /// Errors: `FANREAD_VALUE_KIND` if the values are numbers.
 /// Ownership: the map keeps copies; the buffer is the caller's. Threads: any.
 ///
@@ -443,8 +443,7 @@ pub unsafe extern "C" fn fanread_map_u64_get_or_insert_bytes(
         // SAFETY: the caller promises it of every pointer.
         let (map, value, there) =
             unsafe { (lend(map)?, bytes(value, value_len, "the value")?, room(there, "there")?) };
-        map.get_or_insert(key, value, there)?;
-        Ok(fanread_status::FANREAD_OK)
+        Ok(inserted(map.get_or_insert(key, value, there)?))
     })
 }
 
@@ -546,7 +545,8 @@ pub unsafe extern "C" fn fanread_map_u64_get_batch_bytes(
 /// Maps each of many keys to the value at the same place of `values`, in their order; later ones
 /// win. Faster than as many single calls.
 ///
-/// Returns `FANREAD_OK`. A key that the map does not take is found before the first is inserted.
+/// Returns `FANREAD_OK`. A key that the map does not take is found before the first is inserted;
+/// if there is no memory, those before it are in.
 /// Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_OUT_OF_MEMORY`.
 /// Ownership: the map keeps copies. Threads: any.
 ///

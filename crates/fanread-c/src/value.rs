@@ -298,10 +298,8 @@ pub(crate) fn other_kind(has: Kind) -> Fault {
 }
 
 /// What a map holds as a value.
-pub(crate) trait Stored: Clone + PartialEq + Send + Sync + 'static {
+pub(crate) trait Stored {
     const KIND: Kind;
-
-    fn of(value: Value<'_>) -> Result<Self, Fault>;
 
     fn value(&self) -> Value<'_>;
 
@@ -321,16 +319,13 @@ pub(crate) trait Stored: Clone + PartialEq + Send + Sync + 'static {
     }
 }
 
+/// A value that a map takes as its own.
+pub(crate) trait Owned: Stored + Clone + PartialEq + Send + Sync + 'static {
+    fn of(value: Value<'_>) -> Result<Self, Fault>;
+}
+
 impl Stored for u64 {
     const KIND: Kind = Kind::Numbers;
-
-    #[inline]
-    fn of(value: Value<'_>) -> Result<Self, Fault> {
-        match value {
-            Value::Number(number) => Ok(number),
-            Value::Bytes(_) => Err(other_kind(Self::KIND)),
-        }
-    }
 
     #[inline]
     fn value(&self) -> Value<'_> {
@@ -338,22 +333,48 @@ impl Stored for u64 {
     }
 }
 
+impl Owned for u64 {
+    #[inline]
+    fn of(value: Value<'_>) -> Result<Self, Fault> {
+        match value {
+            Value::Number(number) => Ok(number),
+            Value::Bytes(_) => Err(other_kind(Self::KIND)),
+        }
+    }
+}
+
+impl Stored for [u8] {
+    const KIND: Kind = Kind::Bytes;
+
+    #[inline]
+    fn value(&self) -> Value<'_> {
+        Value::Bytes(self)
+    }
+}
+
+/// A value of a map that copies byte strings itself.
+#[inline]
+pub(crate) fn bytes_of(value: Value<'_>) -> Result<&[u8], Fault> {
+    match value {
+        Value::Number(_) => Err(other_kind(Kind::Bytes)),
+        Value::Bytes(bytes) => Ok(bytes),
+    }
+}
+
 impl Stored for Box<[u8]> {
     const KIND: Kind = Kind::Bytes;
 
-    fn of(value: Value<'_>) -> Result<Self, Fault> {
-        match value {
-            Value::Number(_) => Err(other_kind(Self::KIND)),
-            Value::Bytes(bytes) => {
-                let mut room = Vec::new();
-                room.try_reserve_exact(bytes.len()).map_err(|_| Fault::no_memory(bytes.len()))?;
-                room.extend_from_slice(bytes);
-                Ok(room.into_boxed_slice())
-            }
-        }
-    }
-
     fn value(&self) -> Value<'_> {
         Value::Bytes(self)
+    }
+}
+
+impl Owned for Box<[u8]> {
+    fn of(value: Value<'_>) -> Result<Self, Fault> {
+        let bytes = bytes_of(value)?;
+        let mut room = Vec::new();
+        room.try_reserve_exact(bytes.len()).map_err(|_| Fault::no_memory(bytes.len()))?;
+        room.extend_from_slice(bytes);
+        Ok(room.into_boxed_slice())
     }
 }

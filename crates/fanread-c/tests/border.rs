@@ -79,7 +79,7 @@ mod index {
             panic!("in replace")
         }
 
-        fn get_or_insert(&self, _: Key<'_>, _: Value<'_>, _: Slot<'_>) -> Result<(), Fault> {
+        fn get_or_insert(&self, _: Key<'_>, _: Value<'_>, _: Slot<'_>) -> Result<bool, Fault> {
             panic!("in get_or_insert")
         }
 

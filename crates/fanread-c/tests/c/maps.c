@@ -65,7 +65,8 @@ static void points_by_bytes(int kind) {
   EXPECT(old == 1);
   EXPECT(fanread_map_replace(map, spell(11, room), 8, 11, &old) == FANREAD_NOT_FOUND);
   EXPECT(fanread_map_contains(map, room, 8) == FANREAD_NOT_FOUND);
-  DONE(VALID(fanread_map_get_or_insert(map, spell(10, room), 8, 12, &value)));
+  EXPECT(VALID(fanread_map_get_or_insert(map, spell(10, room), 8, 12, &value)) ==
+         FANREAD_REFUSED);
   EXPECT(value == 11);
   DONE(fanread_map_get_or_insert(map, spell(11, room), 8, 12, &value));
   EXPECT(value == 12);
@@ -122,7 +123,7 @@ static void points_by_numbers(int kind) {
   DONE(VALID(fanread_map_u64_remove(map, UINT64_MAX, &old)));
   EXPECT(old == 8 && fanread_map_u64_remove(map, UINT64_MAX, NULL) == FANREAD_NOT_FOUND);
   EXPECT(VALID(fanread_map_u64_replace(map, 0, 5, &old)) == FANREAD_REPLACED && old == 0);
-  DONE(VALID(fanread_map_u64_get_or_insert(map, 0, 6, &value)));
+  EXPECT(VALID(fanread_map_u64_get_or_insert(map, 0, 6, &value)) == FANREAD_REFUSED);
   EXPECT(value == 5);
   EXPECT(VALID(fanread_map_u64_compare_exchange(map, 0, 5, 0, &old)) == FANREAD_REPLACED);
   EXPECT(old == 5);
@@ -146,7 +147,7 @@ static void byte_values(int kind) {
   EXPECT(holds(value.data, value.len, "uno"));
   EXPECT(VALID(fanread_map_replace_bytes(map, room, 8, "eins", 4, &value)) == FANREAD_REPLACED);
   EXPECT(holds(value.data, value.len, "uno"));
-  DONE(VALID(fanread_map_get_or_insert_bytes(map, room, 8, "", 0, &value)));
+  EXPECT(VALID(fanread_map_get_or_insert_bytes(map, room, 8, "", 0, &value)) == FANREAD_REFUSED);
   EXPECT(holds(value.data, value.len, "eins"));
   EXPECT(VALID(fanread_map_compare_exchange_bytes(map, room, 8, "eins", 4, "un", 2, &value)) ==
          FANREAD_REPLACED);
@@ -162,8 +163,11 @@ static void byte_values(int kind) {
   DONE(VALID(fanread_map_u64_get_bytes(map, 2, &value)));
   EXPECT(holds(value.data, value.len, "two"));
   EXPECT(VALID(fanread_map_u64_replace_bytes(map, 2, "", 0, NULL)) == FANREAD_REPLACED);
-  DONE(VALID(fanread_map_u64_get_or_insert_bytes(map, 2, "2", 1, &value)));
+  EXPECT(VALID(fanread_map_u64_get_or_insert_bytes(map, 2, "2", 1, &value)) == FANREAD_REFUSED);
   EXPECT(value.len == 0 && value.data != NULL);
+  DONE(fanread_map_u64_get_or_insert_bytes(map, 3, "3", 1, &value));
+  EXPECT(holds(value.data, value.len, "3"));
+  DONE(fanread_map_u64_remove_bytes(map, 3, NULL));
   EXPECT(VALID(fanread_map_u64_compare_exchange_bytes(map, 2, NULL, 0, "dos", 3, &value)) ==
          FANREAD_REPLACED);
   uint64_t number;
