@@ -87,7 +87,7 @@ impl CuckooTableBase {
     }
 
     fn __contains__(&self, key: &Bound<'_, PyBytes>) -> bool {
-        self.table.contains(key.as_bytes())
+        self.table.contains_key(key.as_bytes())
     }
 
     fn __getitem__<'py>(&self, key: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyBytes>> {

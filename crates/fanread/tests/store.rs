@@ -381,6 +381,24 @@ fn flushes_are_counted_where_that_is_asked_for() {
         assert_eq!([lines, fences], [each; 2]);
         assert_eq!(map.get(1), Some(1));
         assert_eq!(map.flushes(), Some(after));
+        let map = Store::in_memory(options.flush_latency(latency)).unwrap();
+        let before = map.flushes().unwrap();
+        map.insert(b"key", b"value").unwrap();
+        assert!(map.flushes().unwrap().lines > before.lines);
+    }
+    assert_eq!(Store::in_memory(options).unwrap().flushes(), None);
+}
+
+#[test]
+fn many_numbers_are_looked_for_at_once() {
+    let map = Cceh::in_memory(CcehOptions::new()).unwrap();
+    (0..1_000).step_by(3).for_each(|key| _ = map.insert(key, 1).unwrap());
+    // No key, and more and fewer than are looked for at a time.
+    for count in [0, 1, 63, 64, 65, 1_000] {
+        let keys: Vec<_> = (0..count).collect();
+        let mut found = vec![true; keys.len()];
+        map.contains_batch(&keys, &mut found);
+        assert!(keys.iter().zip(found).all(|(key, found)| found == key.is_multiple_of(3)));
     }
 }
 

@@ -48,7 +48,7 @@ fn assert_holds(table: &CuckooTable, model: &Model, seed: u64) {
     for key in &keys {
         let expected = model.get(key).map(|value| &value[..]);
         assert_eq!(table.get(key), expected);
-        assert_eq!(table.contains(key), expected.is_some());
+        assert_eq!(table.contains_key(key), expected.is_some());
         let entry = table.entry(key);
         assert_eq!(entry.and_then(|entry| entry.value), expected);
         assert!(entry.is_none_or(|entry| entry.sequence == 0 && entry.key == key));
@@ -479,7 +479,7 @@ fn two_keys_at_both_ends_have_a_key_between_them() {
     builder.finish(&mut file).unwrap();
     let table = CuckooTable::from_bytes(file).unwrap();
     assert_eq!(table.iter().count(), 2);
-    assert_eq!((0..=255).filter(|key| table.contains(&[*key])).count(), 2);
+    assert_eq!((0..=255).filter(|key| table.contains_key(&[*key])).count(), 2);
 }
 
 /// Small files of all kinds, with their entries and whether they have checksums.

@@ -278,7 +278,7 @@ impl CuckooTable {
 
     /// Returns whether `key` has a value.
     #[inline]
-    pub fn contains(&self, key: &[u8]) -> bool {
+    pub fn contains_key(&self, key: &[u8]) -> bool {
         self.get(key).is_some()
     }
 

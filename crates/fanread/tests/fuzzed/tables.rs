@@ -15,7 +15,7 @@ pub(crate) fn run(file: &[u8]) {
     for (key, found) in keys.iter().zip(found) {
         assert_eq!(table.get(key), found);
         assert_eq!(table.entry(key).and_then(|entry| entry.value), found);
-        assert_eq!(table.contains(key), found.is_some());
+        assert_eq!(table.contains_key(key), found.is_some());
     }
     let forward: Vec<_> = table.entries(..).collect();
     let mut backward: Vec<_> = table.entries(..).rev().collect();

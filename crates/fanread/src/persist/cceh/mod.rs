@@ -214,8 +214,12 @@ impl Map<Mapped> {
 /// # Concurrency
 ///
 /// All calls may be made by any number of threads. Readers take no lock; they repeat a read that met a change. Writers lock
-/// half of a segment, a split all of it. Single calls are linearizable, and what a call has returned, or
-/// made visible to others, is durable.
+/// half of a segment, a split all of it. Single calls are linearizable.
+///
+/// # Durability
+///
+/// What a call has returned, or made visible to others, survives what [`durability`](Self::durability) says: of a file, unless its
+/// [options](CcehOptions) say more, the end of the process, whatever ends it, but no power cut.
 ///
 /// # Paper
 ///
@@ -235,7 +239,7 @@ impl Cceh {
     ///
     /// # Errors
     ///
-    /// [`CcehError::Io`] if there is no memory or there are no addresses for it.
+    /// [`CcehError::Io`] or [`CcehError::OutOfMemory`] if there is no memory or there are no addresses for it.
     ///
     /// # Examples
     ///
@@ -254,7 +258,8 @@ impl Cceh {
         Ok(Self { map: Map::create(medium, options)? })
     }
 
-    /// Makes a map in a new file.
+    /// Makes a map in a new file, whose contents survive the end of the process, and a power cut only as [`CcehOptions::checkpoints`]
+    /// says.
     ///
     /// # Errors
     ///
@@ -350,6 +355,34 @@ impl Cceh {
         self.map.get_batch(keys, values);
     }
 
+    /// Looks for many keys as [`get_batch`](Self::get_batch) does, and stores in `found[i]` whether the map has `keys[i]`.
+    ///
+    /// # Panics
+    ///
+    /// If the slices have different lengths.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use fanread::Cceh;
+    ///
+    /// let map = Cceh::in_memory(Default::default())?;
+    /// map.insert(7, 70)?;
+    /// let mut found = [false; 2];
+    /// map.contains_batch(&[7, 8], &mut found);
+    /// assert_eq!(found, [true, false]);
+    /// # Ok::<(), fanread::persist::cceh::CcehError>(())
+    /// ```
+    pub fn contains_batch(&self, keys: &[u64], found: &mut [bool]) {
+        assert_eq!(keys.len(), found.len(), "as many places as keys");
+        let mut values = [None; 64];
+        for (keys, found) in keys.chunks(values.len()).zip(found.chunks_mut(values.len())) {
+            let values = &mut values[..keys.len()];
+            self.map.get_batch(keys, values);
+            found.iter_mut().zip(values).for_each(|(found, value)| *found = value.is_some());
+        }
+    }
+
     /// Maps `key` to `value` and returns the value it replaces.
     ///
     /// # Cost
@@ -359,8 +392,8 @@ impl Cceh {
     ///
     /// # Errors
     ///
-    /// [`CcehError::Io`] if the file cannot grow, [`CcehError::Crowded`] if too many keys have nearly the same hash. The map
-    /// is unchanged.
+    /// [`CcehError::Io`] if the file cannot grow, [`CcehError::Crowded`] if too many keys have nearly the same hash,
+    /// [`CcehError::OutOfMemory`] if there is none for a split. The map is unchanged.
     #[inline]
     pub fn insert(&self, key: u64, value: u64) -> Result<Option<u64>, CcehError> {
         let _call = self.map.medium.enter();

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::iter::Walk;
 use super::strings::Strings;
 use super::{Broken, CcehError, CcehOptions, SplitPolicy, file};
-use crate::persist::medium::{Durability, Mapped, Medium};
+use crate::persist::medium::{Durability, Flushes, Mapped, Medium};
 use crate::sync::epoch::{Guard, pin};
 
 /// A hash map of byte strings to byte strings, in a file or in memory, that a crash at any instruction leaves whole.
@@ -20,7 +20,8 @@ use crate::sync::epoch::{Guard, pin};
 ///
 /// # Concurrency
 ///
-/// As for [`Cceh`](super::Cceh): any number of threads, readers without locks, single calls linearizable. Calls that write share one
+/// As for [`Cceh`](super::Cceh): any number of threads, readers without locks, single calls linearizable, and what they did survives what
+/// [`durability`](Self::durability) says: of a file, unless its options say more, the end of the process but no power cut. Calls that write share one
 /// lock while they take or give back room for a record.
 ///
 /// # Examples
@@ -61,13 +62,14 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`CcehError::Io`] if there is no memory or there are no addresses for it.
+    /// [`CcehError::Io`] or [`CcehError::OutOfMemory`] if there is no memory or there are no addresses for it.
     pub fn in_memory(options: CcehOptions) -> Result<Self, CcehError> {
         let medium = options.of(Mapped::memory(options.huge_pages)?);
         Ok(Self { strings: Strings::create(medium, options)? })
     }
 
-    /// Makes a map in a new file.
+    /// Makes a map in a new file, whose contents survive the end of the process, and a power cut only as [`CcehOptions::checkpoints`]
+    /// says.
     ///
     /// # Errors
     ///
@@ -159,7 +161,7 @@ impl Store {
     /// # Errors
     ///
     /// [`CcehError::TooLong`], [`CcehError::Io`] if the file cannot grow, [`CcehError::Crowded`] if too many keys have nearly the
-    /// same hash. The map is unchanged.
+    /// same hash, [`CcehError::OutOfMemory`] if there is none for a split or for the heap's lists. The map is unchanged.
     pub fn insert(&self, key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>, CcehError> {
         let _call = self.strings.map.medium.enter();
         self.strings.insert(key, value)
@@ -202,6 +204,12 @@ impl Store {
     /// Looks at a bit for each block, and what [`len`](Self::len) does.
     pub fn stats(&self) -> StoreStats {
         self.strings.stats()
+    }
+
+    /// Returns how many lines were flushed, and fences waited for, since the map was made with
+    /// [`CcehOptions::flush_latency`]; `None` of others.
+    pub fn flushes(&self) -> Option<Flushes> {
+        self.strings.map.medium.flushes()
     }
 
     /// Verifies the invariants of a map that nobody changes meanwhile.
