@@ -6,16 +6,21 @@
 use core::ops::Bound as Edge;
 use std::sync::{Arc, OnceLock};
 
-use fanread::{BytesMap, Ref};
-use pyo3::exceptions::{PyKeyError, PyRuntimeError};
+use fanread::bytes_map::MAX_KEY_BYTES;
+use fanread::{BytesMap, InsertError, Ref};
+use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyTuple};
 
 use crate::cursor::{Ends, What};
-use crate::error::{guarded, of_insert, of_load};
+use crate::error::{EmptyMapError, guarded, of_insert, of_load};
 use crate::scan::{BytesIterator, Copied, Source};
 
-/// A pair as Python gets it.
+/// How many pairs are inserted before memory that others have given up may be used again: many, since each time costs a fence; few enough
+/// for that memory to be little. No benchmark decides it.
+const CHUNK: usize = 256;
+
+/// A pair as Python has it.
 pub(crate) type BytesPair<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
 impl Source for BytesMap {
@@ -43,6 +48,35 @@ pub struct BytesMapBase {
 /// The keys of a list or another iterable; the objects are kept, so that their bytes stay.
 pub(crate) fn key_objects<'py>(keys: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
     keys.try_iter()?.map(|key| Ok(key?.cast_into::<PyBytes>()?)).collect()
+}
+
+/// The pairs of an iterable, all of them; the objects are kept, so that their bytes stay.
+pub(crate) fn pair_objects<'py>(pairs: &Bound<'py, PyAny>) -> PyResult<Vec<BytesPair<'py>>> {
+    pairs.try_iter()?.map(|pair| pair?.extract::<BytesPair<'py>>()).collect()
+}
+
+/// The bytes of pairs that are kept.
+pub(crate) fn pair_slices<'p>(pairs: &'p [BytesPair<'_>]) -> Vec<(&'p [u8], &'p [u8])> {
+    pairs.iter().map(|(key, value)| (key.as_bytes(), value.as_bytes())).collect()
+}
+
+/// The exception for a pair to be popped, where there is none.
+pub(crate) fn nothing_to_pop() -> PyErr {
+    EmptyMapError::new_err("popitem(): the map is empty")
+}
+
+/// The exception for a key that is not there, and came without a default to insert.
+pub(crate) fn no_default() -> PyErr {
+    PyTypeError::new_err("setdefault(): the key is not there, and the default is not bytes")
+}
+
+/// Refuses a key that the map does not take: for a call of the library that panics at one, and before any of a batch is inserted.
+fn check_length(key: &[u8]) -> PyResult<()> {
+    if key.len() <= MAX_KEY_BYTES {
+        return Ok(());
+    }
+    let (key_bytes, max_bytes) = (key.len(), MAX_KEY_BYTES);
+    Err(of_insert(InsertError::KeyTooLong { key_bytes, max_bytes, value: () }).0)
 }
 
 /// Makes the list of what was found for each key; a key without a value gets the default.
@@ -81,13 +115,6 @@ impl BytesMapBase {
         let found = if up { pinned.lower_bound(bound) } else { pinned.upper_bound(bound) };
         found.map(|(key, value)| (PyBytes::new(py, &key), PyBytes::new(py, &value)))
     }
-
-    fn put(&self, key: &[u8], value: &[u8]) -> PyResult<()> {
-        match self.map().pin().try_insert(key, value) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(of_insert(error).0),
-        }
-    }
 }
 
 #[pymethods]
@@ -115,7 +142,10 @@ impl BytesMapBase {
     }
 
     fn __setitem__(&self, key: &Bound<'_, PyBytes>, value: &Bound<'_, PyBytes>) -> PyResult<()> {
-        self.put(key.as_bytes(), value.as_bytes())
+        match self.map().pin().try_insert(key.as_bytes(), value.as_bytes()) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(of_insert(error).0),
+        }
     }
 
     fn __delitem__(&self, key: &Bound<'_, PyBytes>) -> PyResult<()> {
@@ -140,6 +170,27 @@ impl BytesMapBase {
         found.or(default)
     }
 
+    /// Return the value of key; insert default first if there is none, in one step.
+    ///
+    /// If there is no memory, that is a FanreadError, and the map is unchanged.
+    #[pyo3(signature = (key, default = None))]
+    fn setdefault<'py>(
+        &self,
+        key: &Bound<'py, PyBytes>,
+        default: Option<&Bound<'py, PyBytes>>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = key.as_bytes();
+        let pinned = self.map().pin();
+        let value = match default {
+            Some(default) => {
+                check_length(bytes)?;
+                guarded(|| pinned.get_or_insert_with(bytes, || default.as_bytes()))?
+            }
+            None => pinned.get(bytes).ok_or_else(no_default)?,
+        };
+        Ok(PyBytes::new(key.py(), &value))
+    }
+
     /// Remove key and return its value, or default if there is none; without default that is a KeyError.
     #[pyo3(signature = (key, *default))]
     fn pop<'py>(
@@ -151,6 +202,13 @@ impl BytesMapBase {
             return Ok(PyBytes::new(key.py(), &value).into_any());
         }
         default.get_item(0).map_err(|_| PyKeyError::new_err(key.clone().unbind()))
+    }
+
+    /// Remove and return the pair with the largest key; KeyError if there is none. No entry is returned twice.
+    fn popitem<'py>(&self, py: Python<'py>) -> PyResult<BytesPair<'py>> {
+        let pinned = self.map().pin();
+        let (key, value) = pinned.pop_last().ok_or_else(nothing_to_pop)?;
+        Ok((PyBytes::new(py, &key), PyBytes::new(py, &value)))
     }
 
     /// Remove all entries, each by itself.
@@ -218,13 +276,24 @@ impl BytesMapBase {
         })
     }
 
-    /// Insert all pairs of an iterable.
+    /// Insert all pairs of an iterable, many at a time, without the interpreter's lock. Of equal keys the last one counts.
+    ///
+    /// The iterable is read to its end first: if it raises, or something in it is no pair of bytes or has too long a key, the map
+    /// is unchanged. If there is no memory for a pair, those before it are in the map, and those after it are not.
     fn insert_many(&self, pairs: &Bound<'_, PyAny>) -> PyResult<()> {
-        for pair in PyIterator::from_object(pairs)? {
-            let (key, value) = pair?.extract::<(Bound<'_, PyBytes>, Bound<'_, PyBytes>)>()?;
-            self.put(key.as_bytes(), value.as_bytes())?;
-        }
-        Ok(())
+        let objects = pair_objects(pairs)?;
+        let entries = pair_slices(&objects);
+        entries.iter().try_for_each(|(key, _)| check_length(key))?;
+        let inserted = pairs.py().detach(|| {
+            guarded(|| {
+                let mut pinned = self.map().pin();
+                entries.chunks(CHUNK).try_for_each(|entries| {
+                    pinned.repin();
+                    pinned.try_insert_batch(entries.iter().copied())
+                })
+            })
+        })?;
+        inserted.map_err(|error| of_insert(error).0)
     }
 
     /// Take the pairs of an iterable, strictly ascending by key, into this map, which has no entries and is nobody else's.

@@ -13,7 +13,9 @@ use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyTuple};
 
-use crate::bytes_map::{key_objects, list_of};
+use crate::bytes_map::{
+    BytesPair, key_objects, list_of, no_default, nothing_to_pop, pair_objects, pair_slices,
+};
 use crate::error::{ClosedError, about, guarded, of_store};
 
 /// A map from bytes to bytes in a file. Use fanread.PersistentMap.
@@ -53,6 +55,13 @@ impl PersistentMapBase {
             guarded(|| if create { Store::create(&path, options) } else { Store::open(&path) })
         })?;
         let opened = opened.map_err(|error| about(py, &path, of_store(error)))?;
+        if checkpoints && opened.durability() < Durability::Checkpoint {
+            py.detach(|| guarded(|| drop(opened)))?;
+            return Err(PyValueError::new_err(format!(
+                "checkpoints: {} was made without, and whether a file has them never changes",
+                path.display()
+            )));
+        }
         Ok(Self { store: RwLock::new(Some(opened)), path })
     }
 
@@ -141,6 +150,24 @@ impl PersistentMapBase {
         Ok(found.map(|value| PyBytes::new(key.py(), &value).into_any()).or(default))
     }
 
+    /// Return the value of key; insert default first if there is none.
+    ///
+    /// Two steps, both under the interpreter's lock: only an insert_many of another thread can put a value there between them, and
+    /// that is replaced by default.
+    #[pyo3(signature = (key, default = None))]
+    fn setdefault<'py>(
+        &self,
+        key: &Bound<'py, PyBytes>,
+        default: Option<&Bound<'py, PyBytes>>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        if let Some(value) = self.with(|store| store.get(key.as_bytes()))? {
+            return Ok(PyBytes::new(key.py(), &value));
+        }
+        let default = default.ok_or_else(no_default)?;
+        self.__setitem__(key, default)?;
+        Ok(default.clone())
+    }
+
     /// Remove key and return its value, or default if there is none; without default that is a KeyError.
     #[pyo3(signature = (key, *default))]
     fn pop<'py>(
@@ -152,6 +179,29 @@ impl PersistentMapBase {
             return Ok(PyBytes::new(key.py(), &value).into_any());
         }
         default.get_item(0).map_err(|_| PyKeyError::new_err(key.clone().unbind()))
+    }
+
+    /// Remove and return a pair, any of them; KeyError if there is none. No entry is returned twice.
+    ///
+    /// Costs a segment of 16 KB, which is read to find the pair; seldom a few more that are empty.
+    fn popitem<'py>(&self, py: Python<'py>) -> PyResult<BytesPair<'py>> {
+        let popped = self.with(|store| {
+            // An entry that another thread takes first is passed over: the walk goes on to the next one.
+            store.iter().find_map(|(key, _)| store.remove(&key).map(|value| (key, value)))
+        })?;
+        let (key, value) = popped.ok_or_else(nothing_to_pop)?;
+        Ok((PyBytes::new(py, &key), PyBytes::new(py, &value)))
+    }
+
+    /// Remove all entries, each by itself, without the interpreter's lock. What other threads insert meanwhile may stay.
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| {
+            self.with(|store| {
+                for (key, _) in store {
+                    store.remove(&key);
+                }
+            })
+        })
     }
 
     /// Return a list of the values of an iterable of keys, with default for those that are not there.
@@ -175,13 +225,20 @@ impl PersistentMapBase {
         list_of(keys.py(), found, default)
     }
 
-    /// Insert all pairs of an iterable.
+    /// Insert all pairs of an iterable, without the interpreter's lock. Of equal keys the last one counts.
+    ///
+    /// The iterable is read to its end first: if it raises, or something in it is no pair of bytes, the map is unchanged. If a pair is
+    /// refused later, because its key is too long or the file cannot grow, the pairs before it are in the map, and those after it
+    /// are not.
     fn insert_many(&self, pairs: &Bound<'_, PyAny>) -> PyResult<()> {
-        for pair in PyIterator::from_object(pairs)? {
-            let (key, value) = pair?.extract::<(Bound<'_, PyBytes>, Bound<'_, PyBytes>)>()?;
-            self.__setitem__(&key, &value)?;
-        }
-        Ok(())
+        let objects = pair_objects(pairs)?;
+        let entries = pair_slices(&objects);
+        let inserted = pairs.py().detach(|| {
+            self.with(|store| {
+                entries.iter().try_for_each(|(key, value)| store.insert(key, value).map(drop))
+            })
+        })?;
+        inserted.map_err(of_store)
     }
 
     /// Return a list of all pairs as they are now, in no order.

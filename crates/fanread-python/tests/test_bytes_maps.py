@@ -1,9 +1,11 @@
 """BytesMap, PersistentMap and CuckooTable against dict and sorted list, and what they refuse."""
 
 import copy
+import itertools
 import pickle
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import settings
@@ -65,6 +67,16 @@ class Both(RuleBasedStateMachine):
         assert self.map.get_many(iter(keys), b"none") == [self.model.get(key, b"none") for key in keys]
 
     @rule()
+    def popitem(self):
+        if self.model:
+            key, value = self.map.popitem()
+            assert self.may_be_popped(key)
+            assert self.model.pop(key) == value
+        else:
+            with pytest.raises(KeyError):
+                self.map.popitem()
+
+    @rule()
     def clear(self):
         self.map.clear()
         self.model.clear()
@@ -80,6 +92,9 @@ class Both(RuleBasedStateMachine):
 
 class InMemory(Both):
     make = BytesMap
+
+    def may_be_popped(self, key):
+        return key == max(self.model)
 
     @rule(key=KEY, other=KEY, low=st.booleans(), high=st.booleans(), reverse=st.booleans())
     def order(self, key, other, low, high, reverse):
@@ -124,6 +139,9 @@ class InAFile(Both):
         self.folder = tempfile.TemporaryDirectory()
         self.path = self.folder.name + "/map"
         return PersistentMap(self.path)
+
+    def may_be_popped(self, key):
+        return key in self.model
 
     @rule()
     def reopen(self):
@@ -191,6 +209,9 @@ def test_other_types_are_refused():
         lambda: made.get_many([b"a", "a"]),
         lambda: made.get_many(5),
         lambda: made.insert_many([(b"a", 5)]),
+        lambda: made.setdefault(b"b", 5),
+        lambda: made.setdefault(b"b"),
+        lambda: made.setdefault("a", b""),
         lambda: made.irange("a"),
         lambda: BytesMap(a=b"1"),
     ):
@@ -198,6 +219,9 @@ def test_other_types_are_refused():
             call()
     with pytest.raises(fanread.KeyTooLongError):
         made[b"x" * 65_536] = b""
+    with pytest.raises(fanread.KeyTooLongError, match="65536"):
+        made.setdefault(b"x" * 65_536, b"")
+    assert made.setdefault(b"a") == b"1"
     assert made == {b"a": b"1"}
     assert made.nbytes > 0
     assert sys.getsizeof(made) > made.nbytes
@@ -234,6 +258,10 @@ def test_a_closed_map_says_so(tmp_path):
         lambda: list(made),
         lambda: made.__setitem__(b"a", b"2"),
         lambda: made.get_many([b"a"]),
+        lambda: made.insert_many([(b"a", b"2")]),
+        lambda: made.setdefault(b"a", b"2"),
+        made.popitem,
+        made.clear,
         made.sync,
         made.__enter__,
     ):
@@ -276,6 +304,26 @@ def test_with_checkpoints_a_file_keeps_what_was_synced(tmp_path):
     with PersistentMap(tmp_path / "map") as made:
         assert made.durability == "checkpoint"
         assert dict(made) == {b"a": b"1"}
+
+
+def test_a_file_without_checkpoints_is_not_opened_as_if_it_had_them(tmp_path):
+    path = tmp_path / "map"
+    with PersistentMap(path) as made:
+        made[b"a"] = b"1"
+        if made.durability == "persistent":
+            pytest.skip("this file survives more")
+    for flag in ("c", "w"):
+        with pytest.raises(ValueError, match="checkpoints: .*map was made without"):
+            PersistentMap(path, flag, checkpoints=True)
+    # It is closed again, and as it was.
+    with PersistentMap(path) as made:
+        assert made.durability == "process"
+        assert dict(made) == {b"a": b"1"}
+    assert [file.name for file in tmp_path.iterdir()] == ["map"]
+    PersistentMap(tmp_path / "other", checkpoints=True).close()
+    for flag in ("c", "w"):
+        with PersistentMap(tmp_path / "other", flag, checkpoints=True) as made:
+            assert made.durability == "checkpoint"
 
 
 def test_files_of_another_kind_are_refused(tmp_path):
@@ -360,3 +408,250 @@ def test_threads_share_maps_and_close_waits_for_them(tmp_path):
     for thread in threads:
         thread.join()
     assert len(ended) == 3
+
+
+@pytest.fixture(params=["memory", "file"])
+def empty(request, tmp_path):
+    """An empty map of each kind."""
+    if request.param == "memory":
+        yield BytesMap()
+    else:
+        with PersistentMap(tmp_path / "map") as made:
+            yield made
+
+
+def numbered(count):
+    return [(n.to_bytes(4, "big"), str(n).encode()) for n in range(count)]
+
+
+def run(works):
+    """Runs each call in a thread of its own, all at a time, while threads take turns often; returns what they return."""
+    barrier = threading.Barrier(len(works))
+
+    def one(work):
+        barrier.wait()
+        return work()
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(len(works)) as pool:
+            return list(pool.map(one, works))
+    finally:
+        sys.setswitchinterval(before)
+
+
+def pop_all(made):
+    popped = []
+    try:
+        while True:
+            popped.append(made.popitem())
+    except KeyError:
+        return popped
+
+
+def test_there_is_nothing_to_pop_or_to_clear_in_an_empty_map(empty):
+    empty.clear()
+    for _ in range(2):
+        with pytest.raises(fanread.EmptyMapError, match="empty") as caught:
+            empty.popitem()
+        assert isinstance(caught.value, KeyError)
+        empty[b"a"] = b"1"
+        assert empty.popitem() == (b"a", b"1")
+    empty.clear()
+    assert len(empty) == 0
+
+
+def test_clear_leaves_nothing_of_many_entries(empty):
+    for _ in range(2):
+        empty.insert_many(numbered(40_000))
+        assert len(empty) == 40_000
+        empty.clear()
+        assert len(empty) == 0
+        assert list(empty) == []
+    empty[b"a"] = b"1"
+    assert dict(empty) == {b"a": b"1"}
+
+
+def test_clear_leaves_nothing_though_another_thread_deletes(empty):
+    pairs = numbered(40_000)
+    empty.insert_many(pairs)
+
+    def delete(keys):
+        return sum(empty.pop(key, None) is not None for key in keys)
+
+    # Every second key, so that the others are left to clear.
+    keys = [key for key, _ in pairs[::2]]
+    *deleted, _ = run([lambda: delete(keys[::-1]), lambda: delete(keys), empty.clear])
+    assert sum(deleted) <= len(keys)
+    assert len(empty) == 0
+    assert dict(empty) == {}
+
+
+def test_clear_takes_all_that_was_there_though_another_thread_inserts(empty):
+    old, new = numbered(20_000), [(b"new" + key, value) for key, value in numbered(20_000)]
+    empty.insert_many(old)
+    run([empty.clear, lambda: empty.insert_many(new)])
+    left = dict(empty)
+    assert len(left) == len(empty)
+    assert left.items() <= dict(new).items()
+
+
+def test_popitem_takes_many_entries_each_once(empty):
+    pairs = numbered(20_000)
+    empty.insert_many(pairs)
+    popped = pop_all(empty)
+    if isinstance(empty, BytesMap):
+        assert popped == pairs[::-1]
+    assert sorted(popped) == pairs
+    assert len(empty) == 0
+
+
+def test_popitem_gives_each_entry_to_one_thread(empty):
+    pairs = numbered(20_000)
+    more = [(b"more" + key, value) for key, value in pairs]
+    empty.insert_many(pairs)
+    *popped, _ = run([lambda: pop_all(empty)] * 4 + [lambda: empty.insert_many(more)])
+    popped = [pair for some in popped for pair in some] + pop_all(empty)
+    assert sorted(popped) == pairs + more
+    assert len(empty) == 0
+
+
+def test_popitem_and_pop_share_the_entries_with_clear(empty):
+    pairs = numbered(20_000)
+    empty.insert_many(pairs)
+
+    def pop():
+        found = ((key, empty.pop(key, None)) for key, _ in pairs)
+        return [(key, value) for key, value in found if value is not None]
+
+    def pop_items():
+        found = pop_all(empty)
+        # As nothing is inserted, nothing is there when popitem says so.
+        assert list(empty) == []
+        return found
+
+    *popped, _ = run([pop_items, pop, pop_items, empty.clear])
+    popped = [pair for some in popped for pair in some]
+    assert len(popped) == len(set(popped))
+    assert set(popped) <= set(pairs)
+    assert len(empty) == 0
+
+
+def test_setdefault_gives_all_threads_one_value(empty):
+    keys = [key for key, _ in numbered(3_000)]
+
+    def ask(mine):
+        return [empty.setdefault(key, mine) for key in keys]
+
+    given = run([lambda mine=mine: ask(mine) for mine in (b"a", b"b", b"c", b"d")])
+    values = [empty[key] for key in keys]
+    assert given == [values] * 4
+    assert set(values) <= {b"a", b"b", b"c", b"d"}
+
+
+def test_setdefault_and_batches_agree_in_memory():
+    made = BytesMap()
+    keys = [key for key, _ in numbered(40_000)]
+    rounds = [keys[at : at + 100] for at in range(0, len(keys), 100)]
+    barrier = threading.Barrier(2, timeout=60)
+
+    def ask():
+        asked = set()
+        for some in rounds:
+            barrier.wait()
+            asked.update(made.setdefault(key, b"mine") for key in some)
+        return asked
+
+    def insert():
+        for some in rounds:
+            pairs = [(key, b"batch") for key in reversed(some)]
+            barrier.wait()
+            made.insert_many(pairs)
+
+    asked, _ = run([ask, insert])
+    assert asked <= {b"mine", b"batch"}
+    # What insert_many has inserted setdefault does not replace.
+    assert set(made.values()) == {b"batch"}
+
+
+def test_insert_many_takes_the_whole_iterable_or_nothing(empty):
+    empty[b"a"] = b"1"
+
+    def failing():
+        yield b"b", b"2"
+        raise ZeroDivisionError
+
+    for wrong, raised in (
+        (failing(), ZeroDivisionError),
+        ([(b"b", b"2"), (b"c", 3)], TypeError),
+        ([(b"b", b"2"), (b"c",)], ValueError),
+        ([(b"b", b"2"), 5], TypeError),
+        (5, TypeError),
+    ):
+        with pytest.raises(raised):
+            empty.insert_many(wrong)
+        assert dict(empty) == {b"a": b"1"}
+    empty.insert_many([])
+    empty.insert_many((pair for pair in [(b"b", b"2"), (b"a", b"3"), (b"b", b"4")]))
+    assert dict(empty) == {b"a": b"3", b"b": b"4"}
+
+
+def test_a_key_that_is_too_long_for_a_batch(tmp_path):
+    made = BytesMap({b"a": b"1"})
+    with pytest.raises(fanread.KeyTooLongError, match="65536"):
+        made.insert_many([(b"b", b"2"), (b"x" * 65_536, b""), (b"c", b"3")])
+    assert made == {b"a": b"1"}
+    with PersistentMap(tmp_path / "map") as stored:
+        stored[b"a"] = b"1"
+        # Those before it are in the map.
+        with pytest.raises(fanread.KeyTooLongError):
+            stored.insert_many([(b"b", b"2"), (b"x" * 2**24, b""), (b"c", b"3")])
+        assert dict(stored) == {b"a": b"1", b"b": b"2"}
+
+
+def test_pairs_may_come_from_the_map_and_close_it(tmp_path, empty):
+    empty.insert_many(numbered(2_000))
+    # All of them are read before one is inserted; the limit is there so that the test ends if that is not so.
+    empty.insert_many((b"copy" + key, value) for key, value in itertools.islice(empty.items(), 5_000))
+    assert len(empty) == 4_000
+    with PersistentMap(tmp_path / "other") as stored:
+
+        def closing():
+            yield b"a", b"1"
+            stored.close()
+
+        with pytest.raises(fanread.ClosedError):
+            stored.insert_many(closing())
+    with PersistentMap(tmp_path / "other") as stored:
+        assert len(stored) == 0
+
+
+@pytest.mark.parametrize("call", ["insert_many", "clear"])
+def test_other_threads_run_during_a_batch(empty, call):
+    # Threads take no turns by themselves meanwhile: another one runs if the call lets it. It may come too late, so there are
+    # many tries.
+    pairs = numbered(20_000)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1_000)
+    try:
+        for _ in range(100):
+            if call == "clear":
+                empty.insert_many(pairs)
+            start, ran = threading.Lock(), []
+            start.acquire()
+            thread = threading.Thread(target=lambda: ran.append(start.acquire()))
+            thread.start()
+            start.release()
+            if call == "clear":
+                empty.clear()
+            else:
+                empty.insert_many(pairs)
+            has_run = bool(ran)
+            thread.join()
+            if has_run:
+                break
+        assert has_run
+    finally:
+        sys.setswitchinterval(before)
+    assert dict(empty) == ({} if call == "clear" else dict(pairs))

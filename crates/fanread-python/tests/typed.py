@@ -21,7 +21,11 @@ assert_type(words | {"b": 2}, SortedMap[str, int])
 assert_type(list(words.irange("a", reverse=True)), list[str])
 words[1] = 2  # type: ignore[index]
 wants_mutable(BytesMap())
+assert_type(BytesMap().setdefault(b"a", b"1"), bytes)
+assert_type(BytesMap().popitem(), tuple[bytes, bytes])
 with PersistentMap("path") as stored:
     wants_mutable(stored)
     assert_type(stored[b"a"], bytes)
+    assert_type(stored.setdefault(b"a", b"1"), bytes)
+    assert_type(stored.popitem(), tuple[bytes, bytes])
 assert_type(len(U64Map("i64")), int)

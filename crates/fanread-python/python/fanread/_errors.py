@@ -22,7 +22,7 @@ class NotSortedError(FanreadError, ValueError):
 
 
 class OutOfMemoryError(FanreadError, MemoryError):
-    """The system gave no memory. The map is unchanged."""
+    """The system gave no memory. The map is unchanged, except by insert_many: its docstring says what is in the map then."""
 
 
 class ArrayError(FanreadError, TypeError):

@@ -68,7 +68,8 @@ class BytesMap(_Ordered, BytesMapBase, MutableMapping):
     """A mapping from bytes to bytes, ordered by key; takes what dict takes.
 
     Keys have at most 65,535 bytes. Keys and values are copied into the map and out of it. Another type is a TypeError, in lookups
-    too. Iterators go on while the map changes: keys come strictly in order, and one that is there all the time is met.
+    too. popitem takes the pair with the largest key. Iterators go on while the map changes: keys come strictly in order, and one
+    that is there all the time is met.
     """
 
     __hash__ = None
@@ -109,11 +110,12 @@ class PersistentMap(PersistentMapBase, MutableMapping):
 
     PersistentMap(path, flag="c", *, checkpoints=False): flag is "c" to open the file or make it, "n" to make a new one, which must
     not be there, and "w" to open one that must be there. With checkpoints a new file keeps what sync() has written through a power
-    cut at any moment; whether a file has them is decided when it is made.
+    cut at any moment. Whether a file has them is decided when it is made: checkpoints=True for one that was made without is a
+    ValueError; durability says what a file survives.
 
     It is a context manager, and closes the file at the end. A call after that is a ClosedError; what the system refuses is an
     OSError; a file of another kind, or a damaged one, is a FileFormatError. Keys and items iterate over what is there when they
-    begin, which they copy.
+    begin, which they copy. popitem takes any pair.
     """
 
     __hash__ = None
