@@ -97,6 +97,19 @@ impl<T: Place> Shared<T> {
         unsafe { place.as_ref() }
     }
 
+    /// The same without a guard, for who knows that it points to something.
+    ///
+    /// # Safety
+    ///
+    /// It is not null, and the caller is pinned, or excludes stores, as long as the result lives.
+    #[inline(always)]
+    pub(crate) unsafe fn get_unguarded(&self) -> &T {
+        // ORDER: Acquire, as in `get`.
+        let place = self.0.load(Acquire);
+        // SAFETY: not null, and alive while the caller is pinned (P1).
+        unsafe { &*place }
+    }
+
     /// Whether both point to the same.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         // Relaxed: only the addresses are looked at.

@@ -274,13 +274,13 @@ impl<V> Drop for MlpIndex<V> {
     fn drop(&mut self) {
         let unlinked = Recycle(self.shards.drain());
         self.nodes.take();
-        let segments = self.leaves.take();
+        let mut segments = self.leaves.take();
         if const { word::is_inline::<V>() } {
             return;
         }
         let mut values = Vec::new();
-        for segment in &segments {
-            for bucket in segment.buckets() {
+        for segment in &mut segments {
+            for bucket in segment.get_mut().buckets() {
                 let words = Words::of(bucket);
                 for slot in words.kinds.heads() {
                     if let Entry::Leaf { value, .. } = words.entry(slot, Self::HAS_VALUES) {

@@ -4,8 +4,8 @@
 //!
 //! * **M1** The memory of a segment is zeroed at first, made of whole buckets, and only accessed as [`Bucket`]s. Any bits
 //!   are a valid bucket, because it is made of atomics.
-//! * **M2** A pointer in a directory comes from `Box::into_raw` of a segment. A segment that was replaced is handed out once,
-//!   as [`Garbage`], and freed only when every guard that existed at that time is gone.
+//! * **M2** A directory names a segment at each of its places; the last one that is named there is handed out once, as [`Garbage`],
+//!   when no directory that can be found names it any more, and freed when every guard of that time is gone (P1).
 //! * **M3** The same of the directory and the pointer to it. Both pointers are stored by the holder of the map's lock alone.
 //! * **M4** A value word of a map whose values are not inline is the address of a box; the word is taken out of the map
 //!   once, and the box freed when nobody can be reading it.
@@ -26,6 +26,7 @@ use crate::mem::word::{self, Read, Word};
 use crate::mem::{AllocError, LINE_BYTES};
 use crate::sync::backoff::Backoff;
 use crate::sync::epoch::{Guard, Unlinked};
+use crate::sync::shared::{Owned, Place, Retired, Shared};
 use crate::sync::shim::{AtomicPtr, AtomicU32, AtomicU64};
 use crate::sync::thread;
 use crate::sync::version::{Seen, Version};
@@ -331,21 +332,23 @@ impl Home<'_> {
 #[derive(Debug)]
 pub(super) struct Directory {
     bits: u32,
-    segments: Box<[AtomicPtr<Segment>]>,
+    segments: Box<[Shared<Segment>]>,
 }
+
+impl Place for Segment {}
+
+impl Place for Directory {}
 
 impl Directory {
     /// Makes the directory of a map's first segment.
     pub(super) fn of(segment: Segment) -> Self {
-        let segments = Box::new([AtomicPtr::new(Box::into_raw(Box::new(segment)))]);
-        Self { bits: 0, segments }
+        Self { bits: 0, segments: Box::new([Shared::new(Owned::new(segment))]) }
     }
 
     /// A directory of one bit more that names the same segments.
     pub(super) fn doubled(&self) -> Self {
-        // Relaxed: the holder of the map's lock made these stores or came after who did.
-        let twice = |at: usize| AtomicPtr::new(self.segments[at / 2].load(Relaxed));
-        let segments = (0..2 * self.segments.len()).map(twice).collect();
+        let segments =
+            (0..2 * self.segments.len()).map(|at| self.segments[at / 2].alias()).collect();
         Self { bits: self.bits + 1, segments }
     }
 
@@ -370,11 +373,9 @@ impl Directory {
         debug_assert!(index < self.segments.len());
         // SAFETY: the top `bits` bits of a hash are below the number of segments, which is 2^bits.
         let segment = unsafe { self.segments.get_unchecked(index) };
-        // ORDER: Acquire, pairs with the Release store in `replace`: the segment is filled.
-        let segment = segment.load(Acquire);
         // SAFETY: never null, and a segment that was named while the directory was borrowed under a guard is not freed
         // before the guard is gone (M2).
-        unsafe { &*segment }
+        unsafe { segment.get_unguarded() }
     }
 
     /// Whether there are fewer segments than a copy for each writer leaves them.
@@ -398,16 +399,22 @@ impl Directory {
         })
     }
 
-    /// Names `segment`, which has the hashes of the one named for `hash` so far or half of them, in the place of that
-    /// one. The caller holds the map's lock.
-    pub(super) fn replace(&self, hash: u64, segment: Segment) {
-        let names = 1 << (self.bits - segment.bits);
-        let first = self.index(hash) / names * names;
-        let segment = Box::into_raw(Box::new(segment));
-        for name in &self.segments[first..first + names] {
-            // ORDER: Release, pairs with `segment`.
-            name.store(segment, Release);
+    /// Names `copies`, which together have the hashes of the segment named for `hash` so far, in the place of that one, which is
+    /// handed out. The caller holds the map's lock.
+    pub(super) fn replace<V>(&self, hash: u64, copies: Vec<Segment>) -> Option<Garbage<V>> {
+        let parts = copies.len();
+        let copies: Vec<_> = copies.into_iter().map(|copy| (copy.bits, Owned::new(copy))).collect();
+        let names = copies.first().map(|(bits, _)| 1 << (self.bits - bits))?;
+        let first = self.index(hash) / (parts * names) * (parts * names);
+        let names = self.segments[first..first + parts * names].chunks(names);
+        let old = self.segments[first].retire().map(Garbage::Segment);
+        for (names, (_, copy)) in names.zip(copies) {
+            let copy = Shared::new(copy);
+            for name in names {
+                name.point_to(&copy);
+            }
         }
+        old
     }
 }
 
@@ -415,8 +422,8 @@ impl Directory {
 #[derive(Debug)]
 #[must_use = "readers may still be there: put it into the limbo"]
 pub(super) enum Garbage<V> {
-    Segment(Box<Segment>),
-    Directory(#[expect(dead_code, reason = "kept to be dropped")] Box<Directory>),
+    Segment(Retired<Segment>),
+    Directory(#[expect(dead_code, reason = "kept to be dropped")] Retired<Directory>),
     Value(#[expect(dead_code, reason = "kept to be dropped")] Boxed<V>),
 }
 
@@ -430,6 +437,8 @@ impl<V> Garbage<V> {
     /// The memory of a segment that another may have.
     pub(super) fn into_spare(self) -> Option<Spare> {
         let Self::Segment(segment) = self else { return None };
+        // SAFETY: nobody reads it any more, and it lies in a box, as `Owned::new` has put it there (M2).
+        let segment = unsafe { Box::from_raw(segment.into_raw().as_ptr()) };
         let used = segment.buckets * LINE_BYTES;
         is_large(used).then(|| Spare { pages: segment.pages, used })
     }
@@ -473,47 +482,37 @@ impl<'g> Tables<'g> {
 
 /// The pointer to the directory of a table; null in a map that never had an entry.
 #[derive(Debug)]
-pub(super) struct Root(AtomicPtr<Directory>);
+pub(super) struct Root(Shared<Directory>);
 
 impl Root {
     pub(super) const fn none() -> Self {
-        Self(AtomicPtr::new(ptr::null_mut()))
+        Self(Shared::none())
     }
 
     #[inline(always)]
-    pub(super) fn get<'g>(&self, _pinned: &'g Guard) -> Option<&'g Directory> {
-        // ORDER: Acquire, pairs with the Release store in `replace`: the directory is filled.
-        let directory = self.0.load(Acquire);
-        // SAFETY: null, or a directory that was current after the guard was made (M3).
-        unsafe { directory.as_ref() }
+    pub(super) fn get<'g>(&self, pinned: &'g Guard) -> Option<&'g Directory> {
+        self.0.get(pinned)
     }
 
     /// Makes `directory` the current one and returns the one before. The caller holds the map's lock.
     pub(super) fn replace<V>(&self, directory: Directory) -> Option<Garbage<V>> {
-        // Relaxed: only the holder of the lock stores here.
-        let old = self.0.load(Relaxed);
-        // ORDER: Release, pairs with `get`.
-        self.0.store(Box::into_raw(Box::new(directory)), Release);
-        // SAFETY: not null, so it came from `Box::into_raw`, and it is taken back once, here (M3).
-        NonNull::new(old).map(|old| Garbage::Directory(unsafe { Box::from_raw(old.as_ptr()) }))
-    }
-
-    /// Takes a segment out of use that the directory no longer names. The caller holds the map's lock.
-    pub(super) fn retire<V>(segment: &Segment) -> Garbage<V> {
-        // SAFETY: every segment a directory named came from `Box::into_raw`, and is taken back once: by who replaced it (M2).
-        Garbage::Segment(unsafe { Box::from_raw(ptr::from_ref(segment).cast_mut()) })
+        self.0.replace(Owned::new(directory)).map(Garbage::Directory)
     }
 
     /// Takes everything out of a map that nobody uses any more.
-    pub(super) fn take(&mut self) -> Vec<Segment> {
-        let directory = core::mem::replace(self.0.get_mut(), ptr::null_mut());
-        let Some(directory) = NonNull::new(directory) else { return Vec::new() };
-        // SAFETY: it came from `Box::into_raw` (M3) and nobody reads it any more.
-        let directory = unsafe { Box::from_raw(directory.as_ptr()) };
-        let segments: Vec<*mut Segment> =
-            directory.all().map(|segment| ptr::from_ref(segment).cast_mut()).collect();
-        // SAFETY: as in `retire`; `all` names each segment once.
-        segments.into_iter().map(|segment| *unsafe { Box::from_raw(segment) }).collect()
+    pub(super) fn take(&mut self) -> Vec<Retired<Segment>> {
+        let Some(mut directory) = core::mem::replace(&mut self.0, Shared::none()).retire() else {
+            return Vec::new();
+        };
+        let directory = directory.get_mut();
+        let mut segments = Vec::new();
+        let mut at = 0;
+        while let Some(name) = directory.segments.get(at) {
+            // SAFETY: as in `Directory::segment`.
+            at += 1 << (directory.bits - unsafe { name.get_unguarded() }.bits);
+            segments.extend(name.retire());
+        }
+        segments
     }
 }
 

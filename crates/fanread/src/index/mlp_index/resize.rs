@@ -13,7 +13,7 @@
 
 use super::edit::{Again, Pages, View};
 use super::layout::{Entry, SLOTS, UNITS, word_of};
-use super::raw::{self, Bucket, Directory, Garbage, Home, Root, Segment, Table, Tables};
+use super::raw::{self, Bucket, Directory, Garbage, Home, Segment, Table, Tables};
 use super::words::Words;
 use super::{MlpIndex, Pinned, Recycle};
 use crate::arch::prefetch;
@@ -332,9 +332,7 @@ impl<V> MlpIndex<V> {
             let Some(doubled) = root.get(guard) else { return Ok(garbage) };
             directory = doubled;
         }
-        for (hash, copy) in hashes.iter().zip(copies) {
-            directory.replace(*hash, copy);
-        }
+        let old = directory.replace(first, copies);
         drop(spares);
         claim.keep();
         frozen.into_iter().for_each(Frozen::kill);
@@ -343,7 +341,7 @@ impl<V> MlpIndex<V> {
             // Whatever has become of the directory, closed segments are not replaced.
             directory.segment(*hash).open();
         }
-        garbage.push(Root::retire(segment));
+        garbage.extend(old);
         Ok(garbage)
     }
 
