@@ -85,3 +85,57 @@ fn the_empty_key_and_keys_with_equal_prefixes_are_keys_like_others() {
     keys.extend((0..300).map(|len| [&b"eight and more"[..], &vec![0; len]].concat()));
     come_and_go::<[u64; 3]>(&keys, 3);
 }
+
+/// Keys of a shape, some of them twice, in no order.
+fn keys_of(shape: usize, rng: &mut Rng) -> Vec<Vec<u8>> {
+    let count = if cfg!(small_leaves) { 2_000 } else { 40_000 };
+    let (len, step) = (2 + rng.below(7), [1, 2, 3, 64, 255, 256][rng.below(6)]);
+    let base = rng.bytes(20);
+    let sizes: Vec<_> = (0..len)
+        .map(|_| {
+            let most = *rng.pick(&[2, 4, 16, 256]);
+            1 + rng.below(most)
+        })
+        .collect();
+    let words: Vec<_> = (1..=50).map(|i| rng.bytes(1 + i % 12)).collect();
+    let starts: Vec<_> = (0..30).map(|_| rng.next_u64()).collect();
+    let key = |i: u64| match shape {
+        // Numbers of few bytes, side by side.
+        0 => (i * step).to_be_bytes()[8 - len..].to_vec(),
+        // At each place some bytes of all.
+        1 => sizes.iter().zip(&base).map(|(size, byte)| byte ^ rng.below(*size) as u8).collect(),
+        // Words.
+        2 => (0..=rng.below(4)).flat_map(|_| rng.pick(&words).clone()).collect(),
+        // Numbers, and what is a byte longer or some shorter.
+        3 => [&rng.next_u64().to_be_bytes()[..8 - rng.below(3)], &base[..rng.below(2)]].concat(),
+        // Clusters behind what all share.
+        _ => {
+            let number = rng.pick(&starts).wrapping_add(rng.below(5_000) as u64);
+            [&base[..step as usize % 20], &number.to_be_bytes()[8 - len..]].concat()
+        }
+    };
+    (0..count).map(key).collect()
+}
+
+#[test]
+fn keys_of_all_shapes_come_and_go() {
+    for seed in testkit::seeds() {
+        for shape in 0..5 {
+            let mut rng = Rng::new(seed + shape as u64);
+            let mut keys = keys_of(shape, &mut rng);
+            keys.sort();
+            keys.dedup();
+            match rng.below(4) {
+                0 => {}
+                1 => keys.reverse(),
+                // Two ranges that grow by turns.
+                2 => {
+                    let upper = keys.split_off(keys.len() / 2);
+                    keys = keys.into_iter().zip(upper).flat_map(|(a, b)| [a, b]).collect();
+                }
+                _ => (1..keys.len()).rev().for_each(|at| keys.swap(at, rng.below(at + 1))),
+            }
+            come_and_go::<u64>(&keys, seed);
+        }
+    }
+}
