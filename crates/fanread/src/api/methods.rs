@@ -71,8 +71,8 @@ pub(crate) type OwnsAndTakes<V> = (V, fn(V) -> V);
 
 /// Writes the methods of `Pinned` that are the same for every ordered map on byte strings, and the owned iterator.
 ///
-/// The module it is used in has `Pinned` (with fields `map`, `guard` and `thread`, and with `first_from` and `last_up_to`,
-/// which take a bound and return the entry next to it), `Range` (with `new`, which takes two edges and whether they are inverted), `MAX_KEY_BYTES`, and the map, with `shards`, `with_options`, `memory_usage` and `write`.
+/// The module it is used in has `Pinned` (with fields `map`, `guard` and `thread`, and with `try_insert_batch`, `first_from` and `last_up_to`,
+/// of which the last two take a bound and return the entry next to it), `Range` (with `new`, which takes two edges and whether they are inverted), `MAX_KEY_BYTES`, and the map, with `shards`, `with_options`, `memory_usage` and `write`.
 macro_rules! ordered_map_methods {
     ($map:ident, insert: $insert_cost:expr, range: $range_cost:expr, bound: $bound_cost:expr $(,)?) => {
         $crate::api::map_methods! {
@@ -118,8 +118,8 @@ macro_rules! ordered_map_methods {
 
 /// Writes the methods of `Pinned` that are the same for every ordered map on numbers, and the owned iterator.
 ///
-/// The module it is used in has `Pinned` (with fields `map`, `guard` and `thread`, and with `first_from` and `last_up_to`,
-/// which take a bound and return the entry next to it), `Range` (with `new`, which takes two bounds that may be inverted),
+/// The module it is used in has `Pinned` (with fields `map`, `guard` and `thread`, and with `try_insert_batch`, `first_from` and `last_up_to`,
+/// of which the last two take a bound and return the entry next to it), `Range` (with `new`, which takes two bounds that may be inverted),
 /// and the map, with `shards`, `with_options`, `memory_usage` and `write`.
 macro_rules! u64_map_methods {
     ($map:ident, insert: $insert_cost:expr, range: $range_cost:expr, bound: $bound_cost:expr $(,)?) => {
@@ -408,6 +408,33 @@ macro_rules! map_methods {
                     $crate::api::Written::Replaced(old) => Some($crate::api::Ref::new(old)),
                     $crate::api::Written::Refused(..) => unreachable!("nothing forbids an insertion"),
                 })
+            }
+
+            /// Inserts all `entries` in their order; later ones win.
+            ///
+            /// # Cost
+            ///
+            /// That of [`try_insert_batch`](Self::try_insert_batch), which returns errors in place of panics.
+            ///
+            /// # Panics
+            ///
+            /// As [`insert`](Self::insert); entries before the one that panicked are in the map.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            #[doc = concat!(" use fanread::", stringify!($map), ";")]
+            ///
+            #[doc = concat!(" let map = ", stringify!($map), "::new();")]
+            /// let pinned = map.pin();
+            #[doc = concat!(" ", $start)]
+            /// pinned.insert_batch([(start, "first"), (start, "last")]);
+            /// assert_eq!(pinned.get(start).as_deref(), Some(&"last"));
+            /// ```
+            pub fn insert_batch<$($k)?>(&self, entries: impl IntoIterator<Item = ($bound, V)>) {
+                if let Err(error) = self.try_insert_batch(entries) {
+                    panic!("{error}");
+                }
             }
 
             /// Maps `key` to `value` if it has none, and returns the value in its place.

@@ -380,35 +380,12 @@ impl<V> Drop for Loading<'_, '_, V> {
 }
 
 impl<V: Send + Sync> Pinned<'_, V> {
-    /// Inserts all `entries` in their order; later ones win.
+    /// Inserts all `entries` as [`insert_batch`](Self::insert_batch) does.
     ///
     /// # Cost
     ///
     /// The line fetches of as many [`insert`](Self::insert)s, up to 16 keys' at a time. Allocates nothing beyond what
     /// they do.
-    ///
-    /// # Panics
-    ///
-    /// As `insert`; entries before the one that panicked are in the map.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use fanread::CuckooTrie;
-    ///
-    /// let map = CuckooTrie::new();
-    /// let pinned = map.pin();
-    /// let keys: [&[u8]; 2] = [b"ant", b"bee"];
-    /// pinned.insert_batch(keys.into_iter().zip(1..));
-    /// assert_eq!(pinned.len(), 2);
-    /// ```
-    pub fn insert_batch<'k>(&self, entries: impl IntoIterator<Item = (&'k [u8], V)>) {
-        if let Err(error) = self.try_insert_batch(entries) {
-            panic!("{error}");
-        }
-    }
-
-    /// Inserts all `entries` as [`insert_batch`](Self::insert_batch) does.
     ///
     /// # Errors
     ///

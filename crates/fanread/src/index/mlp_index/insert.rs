@@ -553,33 +553,11 @@ const USUAL_PART: i64 = 16;
 const DENSE_PART: (i64, i64) = (3, 4);
 
 impl<V: Send + Sync> Pinned<'_, V> {
-    /// Inserts all `entries` in their order; later ones win.
+    /// Inserts all `entries` as [`insert_batch`](Self::insert_batch) does.
     ///
     /// # Cost
     ///
     /// The line fetches of as many [`insert`](Self::insert)s, those of 32 keys at once.
-    ///
-    /// # Panics
-    ///
-    /// As `insert`; entries before the one that panicked are in the map.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use fanread::MlpIndex;
-    ///
-    /// let map = MlpIndex::new();
-    /// let pinned = map.pin();
-    /// pinned.insert_batch([(1, "one"), (2, "two")]);
-    /// assert_eq!(pinned.len(), 2);
-    /// ```
-    pub fn insert_batch(&self, entries: impl IntoIterator<Item = (u64, V)>) {
-        if let Err(error) = self.try_insert_batch(entries) {
-            panic!("{error}");
-        }
-    }
-
-    /// Inserts all `entries` as [`insert_batch`](Self::insert_batch) does.
     ///
     /// # Errors
     ///
