@@ -21,7 +21,7 @@ use super::properties::{self, Written, trailer};
 use super::spill::{Kind, Store};
 use super::write::{self, Output, free_bucket};
 use super::{BuildError, TableOptions};
-use crate::mem::temporary::create_beside;
+use crate::mem::temporary::{create_beside, sync_folder};
 
 /// The most entries a table may have: the limit of the format's own builder.
 const MAX_ENTRIES: u64 = (1 << 31) - 2;
@@ -306,17 +306,20 @@ impl TableBuilder {
         }
     }
 
-    /// Writes the table to a file that is at `path` only when it is complete: it is written beside it, and renamed.
+    /// Writes the table to a file that is at `path` only when it is complete: it is written beside it, and renamed. When
+    /// the call returns it survives a power cut; elsewhere than on Unix the old file may be there after one.
     ///
     /// # Errors
     ///
-    /// As [`finish`](Self::finish); what was at `path` before is still there then, and nothing is left beside it.
+    /// As [`finish`](Self::finish); what was at `path` before is still there then, and nothing is left beside it. Only if
+    /// the folder cannot be synced in the end is the new file there, and a power cut may undo it.
     pub fn finish_file(&mut self, path: impl AsRef<Path>) -> Result<TableSummary, BuildError> {
         let path = path.as_ref();
         let (file, beside) = create_beside(path)?;
         let written = self.finish(&file).and_then(|summary| {
             file.sync_all()?;
             fs::rename(&beside, path)?;
+            sync_folder(path)?;
             Ok(summary)
         });
         if written.is_err() {
