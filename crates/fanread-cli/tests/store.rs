@@ -117,6 +117,17 @@ fn entries_come_from_files_of_every_form() {
 }
 
 #[test]
+fn numbers_of_objects_are_kept_as_they_are_written() {
+    let folder = Folder::new();
+    assert_eq!(folder.run(&["create", "a.store"], ""), done(""));
+    let numbers = ["-0", "1.10", "12E5", "18446744073709551617", "18446744073709551618"];
+    let lines = numbers.map(|key| format!("{{\"key\": {key}, \"value\": \"\\u0061\"}}"));
+    let put = folder.run(&["put", "a.store", "--from", "ndjson"], &lines.join("\n"));
+    assert_eq!(put, done("5 new, 0 replaced\n"));
+    assert_eq!(folder.scan(&[]), numbers.map(|key| format!("{key}\ta")));
+}
+
+#[test]
 fn many_small_runs_take_no_more_room_than_one() {
     let folder = Folder::fruit();
     let bytes = || fs::metadata(folder.0.path().join("a.store")).unwrap().len();

@@ -137,6 +137,28 @@ fn every_form_of_input_makes_the_same_table() {
 }
 
 #[test]
+fn numbers_of_objects_are_kept_as_they_are_written() {
+    let folder = Folder::new();
+    let numbers = ["123456789012345678901234567890", "123456789012345678901234567899"];
+    let lines = numbers.map(|key| format!("{{\"key\": {key}, \"value\": 1.10}}"));
+    folder.write("a.ndjson", lines.join("\n"));
+    assert_eq!(folder.run(&["build", "a.ndjson", "a.sst"], b"").status, 0);
+    let entries = numbers.map(|key| format!("{key}\t1.10\n"));
+    assert_eq!(folder.run(&["scan", "a.sst"], b""), done(&entries.concat()));
+    for (value, err) in [
+        ("18446744073709551616", "\"18446744073709551616\" is not a number of 64 bits\n"),
+        ("[ 1]", "value is neither text nor a number: [ 1]\n"),
+        ("null", "value is neither text nor a number: null\n"),
+        ("01", "invalid number at line 1 column 22\n"),
+    ] {
+        folder.write("b.ndjson", format!("{{\"key\": 1, \"value\": {value}}}"));
+        let run = folder.run(&["build", "--values", "u64", "b.ndjson", "b.sst"], b"");
+        let err = format!("fanread: b.ndjson, line 1: {err}");
+        assert_eq!(run, Run { out: String::new(), err, status: 2 });
+    }
+}
+
+#[test]
 fn options_of_the_format_reach_the_file() {
     let folder = Folder::new();
     let lines: Vec<_> = (0..1000).map(|i| format!("{i:08x}\t{i:04}")).collect();

@@ -1,10 +1,11 @@
 //! Reads entries from lines of text, from objects, or from records.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::bar;
 use super::text::Form;
@@ -147,12 +148,19 @@ fn csv_rows(input: &mut impl BufRead, columns: &Columns<'_>, add: Add<'_>) -> Re
 
 fn ndjson(input: &mut impl BufRead, columns: &Columns<'_>, add: Add<'_>) -> Result<(), Stop> {
     lines(input, |_, line| {
-        let object: Value = serde_json::from_slice(line).map_err(|e| e.to_string())?;
-        let field = |name: &str, form: Form| match object.get(name) {
-            Some(Value::String(string)) => form.parse(string.as_bytes()),
-            Some(Value::Number(number)) => form.parse(number.to_string().as_bytes()),
-            Some(other) => Err(format!("{name} is neither text nor a number: {other}")),
-            None => Err(format!("there is no {name}")),
+        let object: BTreeMap<String, &RawValue> =
+            serde_json::from_slice(line).map_err(|e| e.to_string())?;
+        let field = |name: &str, form: Form| {
+            let raw = object.get(name).ok_or_else(|| format!("there is no {name}"))?.get();
+            match raw.as_bytes() {
+                [b'"', ..] => {
+                    let text: String = serde_json::from_str(raw).map_err(|e| e.to_string())?;
+                    form.parse(text.as_bytes())
+                }
+                // As it is written: no type of numbers has all of them.
+                [b'-' | b'0'..=b'9', ..] => form.parse(raw.as_bytes()),
+                _ => Err(format!("{name} is neither text nor a number: {raw}")),
+            }
         };
         add(&field(columns.key_field, columns.keys)?, &field(columns.value_field, columns.values)?)
     })
