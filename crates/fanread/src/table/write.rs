@@ -25,7 +25,7 @@ const WRITE_BYTES: usize = 1 << 18;
 const AHEAD: usize = 32;
 
 /// The most bytes of a part that are collected before they are written to its place, and read from there at once.
-const PART_BYTES: usize = 1 << 20;
+const PART_BYTES: usize = if cfg!(miri) { 1 << 8 } else { 1 << 20 };
 
 /// After how many buckets a step says how far it is.
 const REPORT_EVERY: usize = 1 << 16;
@@ -142,7 +142,8 @@ pub(super) fn from_file<W: Write>(
         }
     }
     drop(taken);
-    let most = (store.limit() / 2 / parts.len()).clamp(entry_bytes, PART_BYTES);
+    // An entry may be longer than all that is collected of a part.
+    let most = (store.limit() / 2 / parts.len()).clamp(entry_bytes, PART_BYTES.max(entry_bytes));
     let mut file = store.new_file()?;
     let mut buckets_of_entries = bucket_of.iter();
     store.each(|record| {
@@ -202,5 +203,29 @@ impl Part {
             at += bytes;
         }
         Ok(whole)
+    }
+}
+
+#[cfg(all(test, not(loom), not(shuttle)))]
+mod tests {
+    use super::*;
+    use crate::table::{TableBuilder, TableOptions};
+
+    #[test]
+    fn entries_longer_than_what_is_collected_are_written_from_a_file() {
+        let build = |limit| {
+            let mut builder = TableBuilder::new(TableOptions::new().memory_limit(limit));
+            for key in 0..8_u8 {
+                builder.insert(&[key], &vec![key; PART_BYTES + 1]).unwrap();
+            }
+            let mut file = Vec::new();
+            let spilled_bytes = builder.finish(&mut file).unwrap().spilled_bytes;
+            (file, spilled_bytes > 0)
+        };
+        let (whole, _) = build(16 * PART_BYTES);
+        for limit in [0, 4 * PART_BYTES] {
+            let (file, is_spilled) = build(limit);
+            assert!(is_spilled && file == whole, "{limit}");
+        }
     }
 }
