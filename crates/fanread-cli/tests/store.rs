@@ -155,6 +155,47 @@ fn a_store_with_checkpoints_needs_its_working_copy_only_while_it_is_open() {
 }
 
 #[test]
+fn what_is_wrong_with_the_input_hides_no_checkpoint_that_failed() {
+    let folder = Folder::new();
+    let typed = ["a.store", "--keys", "u64", "--values", "u64"];
+    let lines = |value: u64| {
+        let lines = (0..1000).map(|key| format!("{key}\t{value}\n"));
+        lines.collect::<Vec<_>>().concat()
+    };
+    assert_eq!(folder.run(&["create", "--checkpoints", "a.store"], ""), done(""));
+    let put = folder.run(&[&["put"], &typed[..]].concat(), &lines(1));
+    assert_eq!(put, done("1000 new, 0 replaced\n"));
+    let write = |name: &str, text: &str| fs::write(folder.0.path().join(name), text).unwrap();
+    write("wrong.tsv", &(lines(2) + "x\t2\n"));
+    write("right.tsv", &lines(3));
+    write("keys", &(lines(0).replace("\t0", "") + "x\n"));
+    let program = assert_cmd::cargo::cargo_bin!("fanread");
+    // No file may get longer than 10 KiB, and the journal of a thousand entries would.
+    let run = |verb: &str, input: &str| {
+        // Whoever opens the store makes up for the checkpoint that the last run has failed to make.
+        assert_eq!(folder.run(&["check", "a.store"], "").status, 0);
+        let script = "trap '' XFSZ; ulimit -f 10; input=$1; shift; exec \"$@\" <\"$input\"";
+        let output = Command::new("bash")
+            .args(["-c", script, "bash", input])
+            .arg(program)
+            .args(["store", verb])
+            .args(if verb == "put" { &typed[..] } else { &typed[..3] })
+            .current_dir(folder.0.path())
+            .output()
+            .unwrap();
+        (String::from_utf8(output.stderr).unwrap(), output.status.code().unwrap())
+    };
+    let wrong = "\"x\" is not a number of 64 bits; ";
+    let full = "cannot write to a.store: File too large (os error 27)\n";
+    assert_eq!(run("put", "right.tsv"), (format!("fanread: {full}"), 1));
+    for (verb, input, place) in
+        [("put", "wrong.tsv", "standard input, line 1001: "), ("del", "keys", "line 1001: ")]
+    {
+        assert_eq!(run(verb, input), (format!("fanread: {place}{wrong}{full}"), 2));
+    }
+}
+
+#[test]
 fn what_is_wrong_is_told_in_one_line() {
     let folder = Folder::fruit();
     let path = folder.0.path().join("a.store");

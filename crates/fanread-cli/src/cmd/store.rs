@@ -249,6 +249,20 @@ fn sync(store: &Store, file: &Path) -> Result<(), Failure> {
     kept.map_err(|e| Failure::failed(told("write to", file, &e)))
 }
 
+/// One line about all that failed, with the exit status of the first.
+fn both(first: Result<(), Failure>, second: Result<(), Failure>) -> Result<(), Failure> {
+    match (first, second) {
+        (Err(first), Err(second)) => {
+            let why = format!("{first}; {second}");
+            Err(match first {
+                Failure::Misuse(_) => Failure::misuse(why),
+                _ => Failure::failed(why),
+            })
+        }
+        (first, second) => first.and(second),
+    }
+}
+
 fn put(args: &PutArgs) -> Result<(), Failure> {
     let parse = |text: &OsString, form: super::table::text::Form| {
         form.parse(text.as_encoded_bytes()).map_err(Failure::misuse)
@@ -287,11 +301,9 @@ fn put(args: &PutArgs) -> Result<(), Failure> {
             Err(why)
         }
     });
-    if let Some(full) = full {
-        return Err(Failure::failed(full));
-    }
-    read?;
-    sync(&store, &args.file)?;
+    let read = full.map_or(read, |full| Err(Failure::failed(full)));
+    // Entries before the one that is wrong stay.
+    both(read, sync(&store, &args.file))?;
     writeln!(io::stdout(), "{new} new, {replaced} replaced")?;
     Ok(())
 }
@@ -343,8 +355,7 @@ fn get(args: &KeysArgs) -> Result<(), Failure> {
 fn del(args: &KeysArgs) -> Result<(), Failure> {
     let store = open(&args.file)?;
     let removed = each_key(args, |key| Ok(store.remove(key).is_some()));
-    sync(&store, &args.file)?;
-    removed
+    both(removed, sync(&store, &args.file))
 }
 
 fn scan(args: &ScanArgs) -> Result<(), Failure> {
