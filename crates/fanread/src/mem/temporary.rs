@@ -11,12 +11,45 @@ use super::file::{FileBytes, FileError};
 /// processes of the same number that were ended while they wrote.
 const NAMES: u32 = 10_000;
 
-/// Makes a new file beside `path`, with a name that begins like that of `path`.
-pub(crate) fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
-    create(path, OpenOptions::new().write(true))
+/// A new file beside another one, in whose place it can be put. It is gone with the value otherwise.
+#[derive(Debug)]
+pub(crate) struct Replacement {
+    file: File,
+    path: PathBuf,
+    is_in_place: bool,
 }
 
-/// As [`create_beside`], opened as `options` say.
+impl Replacement {
+    /// Makes an empty file beside `path`.
+    pub(crate) fn create_beside(path: &Path) -> io::Result<Self> {
+        let (file, path) = create(path, OpenOptions::new().write(true))?;
+        Ok(Self { file, path, is_in_place: false })
+    }
+
+    /// Returns the file.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Puts the file in the place of what is at `path`.
+    pub(crate) fn put(mut self, path: &Path) -> io::Result<()> {
+        fs::rename(&self.path, path)?;
+        self.is_in_place = true;
+        Ok(())
+    }
+}
+
+impl Drop for Replacement {
+    fn drop(&mut self) {
+        // Once it is in place, somebody else may have a file of that name.
+        if !self.is_in_place {
+            // Nothing else can be done about a name that stays.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Makes a new file beside `path`, opened as `options` say, with a name that begins like that of `path`.
 pub(crate) fn create(path: &Path, options: &mut OpenOptions) -> io::Result<(File, PathBuf)> {
     let Some(name) = path.file_name() else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -122,11 +155,30 @@ mod tests {
     #[test]
     fn files_beside_one_path_have_names_of_their_own() {
         let path = std::env::temp_dir().join(format!("fanread-beside-{}", std::process::id()));
-        let made: Vec<_> = (0..3).map(|_| create_beside(&path).unwrap().1).collect();
-        assert!(made[0] != made[1] && made[1] != made[2] && made[0] != made[2]);
-        for path in made {
-            fs::remove_file(path).unwrap();
+        let made: Vec<_> = (0..3).map(|_| Replacement::create_beside(&path).unwrap()).collect();
+        let names: Vec<_> = made.iter().map(|made| made.path.clone()).collect();
+        assert!(names[0] != names[1] && names[1] != names[2] && names[0] != names[2]);
+        drop(made);
+        assert!(names.iter().all(|name| !name.exists()));
+    }
+
+    #[test]
+    fn a_replacement_has_one_name_at_a_time() {
+        let path = std::env::temp_dir().join(format!("fanread-replaced-{}", std::process::id()));
+        fs::write(&path, b"old").unwrap();
+        for (is_put, found) in [(false, &b"old"[..]), (true, b"new")] {
+            let made = Replacement::create_beside(&path).unwrap();
+            let beside = made.path.clone();
+            made.file().write_all(b"new").unwrap();
+            if is_put {
+                made.put(&path).unwrap();
+            } else {
+                drop(made);
+            }
+            assert!(!beside.exists());
+            assert_eq!(fs::read(&path).unwrap(), found);
         }
+        fs::remove_file(path).unwrap();
     }
 
     #[test]

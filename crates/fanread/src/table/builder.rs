@@ -11,7 +11,6 @@
 //! each entry if there are entries in a file.
 
 use core::fmt;
-use std::fs;
 use std::io::Write;
 use std::path::Path;
 
@@ -21,7 +20,7 @@ use super::properties::{self, Written, trailer};
 use super::spill::{Kind, Store};
 use super::write::{self, Output, free_bucket};
 use super::{BuildError, TableOptions};
-use crate::mem::temporary::{create_beside, sync_folder};
+use crate::mem::temporary::{Replacement, sync_folder};
 
 /// The most entries a table may have: the limit of the format's own builder.
 const MAX_ENTRIES: u64 = (1 << 31) - 2;
@@ -311,22 +310,17 @@ impl TableBuilder {
     ///
     /// # Errors
     ///
-    /// As [`finish`](Self::finish); what was at `path` before is still there then, and nothing is left beside it. Only if
-    /// the folder cannot be synced in the end is the new file there, and a power cut may undo it.
+    /// As [`finish`](Self::finish); what was at `path` before is still there then, and nothing is left beside it, even if
+    /// what is told of the progress panics. Only if the folder cannot be synced in the end is the new file there, and a
+    /// power cut may undo it.
     pub fn finish_file(&mut self, path: impl AsRef<Path>) -> Result<TableSummary, BuildError> {
         let path = path.as_ref();
-        let (file, beside) = create_beside(path)?;
-        let written = self.finish(&file).and_then(|summary| {
-            file.sync_all()?;
-            fs::rename(&beside, path)?;
-            sync_folder(path)?;
-            Ok(summary)
-        });
-        if written.is_err() {
-            // Best effort: the failure that is reported came first.
-            let _ = fs::remove_file(&beside);
-        }
-        written
+        let new = Replacement::create_beside(path)?;
+        let summary = self.finish(new.file())?;
+        new.file().sync_all()?;
+        new.put(path)?;
+        sync_folder(path)?;
+        Ok(summary)
     }
 
     /// Returns the numbers of the table, and refuses those that cannot be or that `RocksDB` would stumble over.

@@ -2,7 +2,7 @@
 
 use super::block::{self, Entries};
 use super::properties;
-use super::{Broken, CuckooTable, TableBuilder, TableOptions};
+use super::{Broken, BuildStep, CuckooTable, TableBuilder, TableOptions};
 
 /// The parts of a file, to be put together with other properties.
 struct Parts {
@@ -248,4 +248,17 @@ fn an_unsorted_or_doubled_property_is_refused() {
         block.extend_from_slice(&[0, 0, 0, 0, 1, 0, 0, 0]);
         assert!(Entries::parse(&block, 0..block.len()).is_err());
     }
+}
+
+#[test]
+fn a_build_that_panics_leaves_no_file_behind() {
+    let folder = std::env::temp_dir().join(format!("fanread-panics-{}", std::process::id()));
+    std::fs::create_dir(&folder).unwrap();
+    let mut builder = TableBuilder::new(TableOptions::new());
+    builder.insert(b"kiwi", b"3").unwrap();
+    builder.on_progress(|step, _, _| assert!(step != BuildStep::Write, "as planned"));
+    let finish = std::panic::AssertUnwindSafe(|| builder.finish_file(folder.join("a.sst")));
+    std::panic::catch_unwind(finish).unwrap_err();
+    // Fails if there is anything in it.
+    std::fs::remove_dir(folder).unwrap();
 }
