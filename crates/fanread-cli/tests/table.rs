@@ -274,6 +274,15 @@ fn what_cannot_be_built_is_told_with_its_place() {
 }
 
 #[test]
+fn an_output_may_have_the_longest_of_names() {
+    let folder = Folder::new();
+    let name = "n".repeat(255);
+    assert_eq!(folder.run(&["build", "-", &name], b"kiwi\t3\n").status, 0);
+    assert_eq!(folder.run(&["get", &name, "kiwi"], b""), done("kiwi\t3\n"));
+    assert_eq!(fs::read_dir(folder.0.path()).unwrap().count(), 1);
+}
+
+#[test]
 fn misuse_is_told_and_help_has_examples() {
     let folder = Folder::fruit();
     for arguments in [

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::file::{FileBytes, FileError};
 
-/// How many names are tried. Taken ones are those of other files that this process is writing at the same path, and of
+/// How many names are tried. Taken ones are those of other files that this process is writing in the same folder, and of
 /// processes of the same number that were ended while they wrote.
 const NAMES: u32 = 10_000;
 
@@ -49,15 +49,14 @@ impl Drop for Replacement {
     }
 }
 
-/// Makes a new file beside `path`, opened as `options` say, with a name that begins like that of `path`.
+/// Makes a new file beside `path`, opened as `options` say. Its name is hidden, and short whatever that of `path` is.
 pub(crate) fn create(path: &Path, options: &mut OpenOptions) -> io::Result<(File, PathBuf)> {
-    let Some(name) = path.file_name() else {
+    if path.file_name().is_none() {
         return Err(io::ErrorKind::InvalidInput.into());
-    };
+    }
     for number in 0..NAMES {
-        let mut beside = name.to_owned();
-        beside.push(format!(".{}-{number}.tmp", std::process::id()));
-        let beside = path.with_file_name(beside);
+        let name = format!(".fanread-{}-{number}.tmp", std::process::id());
+        let beside = path.with_file_name(name);
         match options.create_new(true).open(&beside) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             opened => return opened.map(|file| (file, beside)),
@@ -160,6 +159,15 @@ mod tests {
         assert!(names[0] != names[1] && names[1] != names[2] && names[0] != names[2]);
         drop(made);
         assert!(names.iter().all(|name| !name.exists()));
+    }
+
+    #[test]
+    fn the_longest_names_are_those_of_the_files_that_are_asked_for() {
+        let path = std::env::temp_dir().join("n".repeat(255));
+        let made = Replacement::create_beside(&path).unwrap();
+        assert_eq!(made.path.parent(), path.parent());
+        let none = Replacement::create_beside(Path::new("..")).unwrap_err();
+        assert_eq!(none.kind(), io::ErrorKind::InvalidInput);
     }
 
     #[test]
