@@ -159,6 +159,18 @@ fn numbers_of_objects_are_kept_as_they_are_written() {
 }
 
 #[test]
+fn a_header_is_the_first_line_that_is_not_empty() {
+    let folder = Folder::new();
+    for (from, input) in
+        [("tsv", "\r\n\nid\tscore\n\nkiwi\t3\n"), ("csv", "\r\n\nid,score\n\nkiwi,3\n")]
+    {
+        let build = ["build", "--from", from, "--header", "-", "a.sst"];
+        assert_eq!(folder.run(&build, input.as_bytes()).status, 0, "{from}");
+        assert_eq!(folder.run(&["scan", "a.sst"], b""), done("kiwi\t3\n"), "{from}");
+    }
+}
+
+#[test]
 fn options_of_the_format_reach_the_file() {
     let folder = Folder::new();
     let lines: Vec<_> = (0..1000).map(|i| format!("{i:08x}\t{i:04}")).collect();

@@ -112,8 +112,9 @@ fn lines(
 type Add<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> Result<(), Wrong>;
 
 fn tsv(input: &mut impl BufRead, columns: &Columns<'_>, add: Add<'_>) -> Result<(), Stop> {
-    lines(input, |number, line| {
-        if columns.header && number == 1 {
+    let mut is_header = columns.header;
+    lines(input, |_, line| {
+        if std::mem::take(&mut is_header) {
             return Ok(());
         }
         let tab = line.iter().position(|byte| *byte == b'\t');
