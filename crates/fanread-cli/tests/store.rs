@@ -212,6 +212,11 @@ fn what_is_wrong_is_told_in_one_line() {
         (&["get", "none.store", "kiwi"], 2, "fanread: cannot open none.store: "),
         (&["check", "text"], 1, "fanread: text: not a map, it begins with \""),
         (&["put", "a.store", "kiwi"], 2, "fanread: "),
+        (
+            &["put", "a.store", "--from", "records", "--key-bytes", "0", "--value-bytes", "0"],
+            2,
+            "fanread: records of 0 bytes are no entries\n",
+        ),
     ] {
         let run = folder.run(arguments, "");
         assert_eq!((run.status, &run.out[..]), (status, ""), "{run:?}");

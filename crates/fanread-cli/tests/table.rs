@@ -255,7 +255,7 @@ fn what_cannot_be_built_is_told_with_its_place() {
     folder.write("broken.ndjson", "{\"key\": \"a\", \n");
     folder.write("cut.bin", [0; 20]);
     folder.write("empty.tsv", "");
-    let cases: [(&[&str], i32, &str); 11] = [
+    let cases: [(&[&str], i32, &str); 12] = [
         (&["lengths.tsv"], 2, "lengths.tsv, line 2: a key of 3 bytes, and the first one has 2\n"),
         (&["values.tsv"], 2, "values.tsv, line 2: a value of 2 bytes, and the first one has 1\n"),
         (
@@ -267,6 +267,11 @@ fn what_cannot_be_built_is_told_with_its_place() {
         (&["object.ndjson"], 2, "object.ndjson, line 2: there is no value\n"),
         (&["broken.ndjson"], 2, "broken.ndjson, line 1: EOF while parsing"),
         (&["cut.bin"], 2, "cut.bin, record 2: it has 4 bytes and should have 16\n"),
+        (
+            &["--key-bytes", "0", "--value-bytes", "0", "cut.bin"],
+            2,
+            "records of 0 bytes are no entries\n",
+        ),
         (&["empty.tsv"], 1, "cannot build out.sst: there is no table without entries\n"),
         (&["missing.tsv"], 2, "cannot read missing.tsv: No such file"),
         (&["--ratio", "0", "values.tsv"], 2, "a ratio of 0 is not above 0\n"),

@@ -58,6 +58,9 @@ pub(crate) fn each_entry(
     columns: &Columns<'_>,
     mut add: impl FnMut(&[u8], &[u8]) -> Result<(), Wrong>,
 ) -> Result<(), Failure> {
+    if columns.from == From::Records && columns.key_bytes == 0 && columns.value_bytes == 0 {
+        return Err(Failure::misuse("records of 0 bytes are no entries"));
+    }
     let is_stdin = path == Path::new("-");
     let name = if is_stdin { "standard input".into() } else { path.display().to_string() };
     let unreadable = |e: io::Error| Failure::misuse(format!("cannot read {name}: {e}"));
