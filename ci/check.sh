@@ -154,6 +154,17 @@ else
   RUSTFLAGS="-D warnings" cargo check --locked "${crates[@]}" --all-targets
 fi
 
+say "other systems"
+if has rustup; then
+  for target in aarch64-unknown-linux-gnu aarch64-apple-darwin x86_64-pc-windows-gnu; do
+    rustup target add "$target"
+    RUSTFLAGS="-D warnings" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/others" \
+      cargo check --locked -p fanread --target "$target"
+  done
+else
+  echo "left out, there is no rustup"
+fi
+
 say "planted faults"
 ci/mutants.sh plant
 

@@ -37,9 +37,12 @@
 //! ```
 
 #![cfg_attr(
-    any(loom, shuttle),
-    allow(dead_code, unused_imports, reason = "models use a part of it")
+    any(loom, shuttle, not(unix)),
+    allow(dead_code, unused_imports, reason = "models, and maps in memory, use a part of it")
 )]
+
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("fanread needs a processor with addresses of 64 bits");
 
 mod api;
 mod arch;
@@ -52,6 +55,7 @@ mod index;
 pub mod key;
 mod list;
 mod mem;
+#[cfg(unix)]
 pub mod persist;
 mod prefix;
 mod shards;
@@ -66,6 +70,7 @@ pub use index::ordered_map::{self, OrderedMap};
 pub use index::skip_list::{self, SkipList};
 pub use index::u64_map::{self, U64Map};
 pub use index::wormhole::{self, Wormhole};
+#[cfg(unix)]
 pub use persist::{Cceh, Store};
 pub use table::{CuckooTable, TableBuilder};
 

@@ -101,7 +101,8 @@ fn every_twin_finds_the_lanes_that_a_plain_comparison_finds() {
             }
             for mask in [u64::MAX, 0xffff_ffff, !0xffff_ffff, 0, 0xff00_0000_0000_0001] {
                 for want in line.iter().map(|word| word & mask).chain([0, 1, u64::MAX]) {
-                    let expected = (0..8).map(|i| u8::from(line[i] & mask == want) << i).sum();
+                    let expected =
+                        (0..8).map(|i| u8::from(line[i] & mask == want) << i).sum::<u8>();
                     assert_eq!(
                         (twin.match_u64)(&shared, want, mask),
                         expected,
@@ -122,7 +123,8 @@ fn every_twin_finds_the_lanes_that_a_plain_comparison_finds() {
                 line.iter().flat_map(|word| [*word as u32, (*word >> 32) as u32]).collect();
             for mask in [u32::MAX, 0xefff_ffff, 0xffff, 0, 0x8000_0001] {
                 for want in heads.iter().map(|head| head & mask).chain([0, 1, u32::MAX]) {
-                    let expected = (0..5).map(|i| u32::from(heads[i] & mask == want) << i).sum();
+                    let expected =
+                        (0..5).map(|i| u32::from(heads[i] & mask == want) << i).sum::<u32>();
                     assert_eq!(
                         (twin.match_u32)(&shared, want, mask),
                         expected,

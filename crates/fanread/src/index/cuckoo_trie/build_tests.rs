@@ -158,7 +158,7 @@ fn both_sides_of_a_cut_are_tries_between_their_borders() {
                 let border = run.border::<u64>(&bench.memory, *at).to_vec();
                 assert!(*keys[at - 1] < border && border <= *keys[*at]);
                 let shorter = &border[..border.len() - 1];
-                assert!(shorter <= keys[at - 1], "the shortest border");
+                assert!(shorter <= keys[at - 1].as_slice(), "the shortest border");
                 borders.push((bench.border(&border), border));
             }
             for (i, part) in cuts.windows(2).enumerate() {
