@@ -102,6 +102,8 @@ scenarios! {
         [[Insert(14), Remove(12), Remove(14)], [Insert(16), Get(16)], [Insert(18), Get(16)]];
     two_neighbours_may_split_at_once: Integers, two_full_leaves - nothing,
         [[Insert(19), Get(21)], [Insert(21), Get(19)], [Remove(5), Insert(5), Get(2)]];
+    a_scan_sees_what_its_own_thread_has_inserted: Integers, two - nothing,
+        [[Walk, ScanBack], [Insert(50), Walk]];
     a_scan_sees_all_of_a_leaf_that_splits: Integers, full_leaf - nothing,
         [[Insert(7), Insert(3)], [Walk], [ScanBack]];
     a_scan_sees_all_of_leaves_that_merge: Integers, split - all_but_5,

@@ -75,7 +75,11 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         let map = pinned.map;
         let below = Below::bound::<UP>(edge);
         let leaf = match below {
-            None if UP => map.list.first(&map.memory)?,
+            None if UP => {
+                // It may have been replaced, and a key come that only its successor has.
+                let first = map.list.first(&map.memory)?;
+                map.list.leaf_of(&map.memory, &[], list::Hint { leaf: first, second: None })
+            }
             None => map.list.last(&map.memory, &pinned.guard)?,
             Some(Below { edge, .. }) => pinned.leaf_at(edge)?,
         };

@@ -402,7 +402,7 @@ impl Stored for [u8] {
     /// are three times as much as it.
     fn units_after(old: Record<'_, [u8]>, least: u64) -> u64 {
         let before = Self::units_of(old);
-        if least <= before && before < 2 * least {
+        if least <= before && before < 2 * least && before - least <= MOST_SPARE {
             return before;
         }
         let double = least.next_power_of_two();

@@ -338,6 +338,19 @@ fn byte_strings_that_come_go_and_change_leave_no_trace() {
 }
 
 #[test]
+fn a_long_key_whose_value_changes_takes_no_more_memory() {
+    let map = BytesMap::new();
+    let key = vec![7; 65_500];
+    testkit::stress::stops_growing(|_| {
+        for len in [0, crate::mem::bytes::MOST_INSIDE, 0, 1, 0] {
+            map.pin().insert(&key, &vec![1; len]);
+            assert_eq!(map.pin().get(&key).map(|value| value.len()), Some(len));
+        }
+        map.memory_usage().total_bytes()
+    });
+}
+
+#[test]
 fn walks_of_any_length_show_the_next_entries_whatever_walks_before_took() {
     let count = if cfg!(miri) { 60 } else { 3000 };
     let (map, mut model, mut rng) = (OrderedMap::new(), BTreeMap::new(), Rng::new(5));
