@@ -28,7 +28,7 @@ impl<V> Pinned<'_, V> {
                     return Err(Broken::new("S2", format!("{key} is in another's segment")));
                 }
                 if !ordered.contains(&key) {
-                    return Err(Broken::new("O1", format!("{key} is not in the order")));
+                    return Err(Broken::new("U1", format!("{key} is not in the order")));
                 }
             }
             next += 1 << (64 - segment.geometry.part.bits);

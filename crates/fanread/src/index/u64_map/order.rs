@@ -10,15 +10,15 @@
 //! border or two in a part if keys are random, and the others are found by halves.
 //!
 //! The order has every key of the map, and some that are no longer in it: the table is the truth, and who walks along the order
-//! asks it. So an insertion only has to leave its key at the end of a run, and a removal nothing at all, until half of a
-//! run's keys are gone.
+//! asks it. So an insertion only has to leave its key at the end of a run, and a removal only to count, until half of a
+//! run's keys are gone, or 64.
 //!
 //! Tops and chunks never change but for the pointers in them; more or fewer runs make a new chunk.
 //!
 //! # Invariants
 //!
 //! * **O1** The intervals of the runs follow each other without a gap, from 0 to the largest number.
-//! * **O2** A run that was replaced is dead before another key is added to what replaces it.
+//! * **O2** A run is dead before it is unlocked once it was replaced: no key is added to it then.
 
 use super::raw::{self, Garbage, Heap};
 use super::run::{Hint, MOST_WORDS, Run, Spread};
@@ -380,7 +380,7 @@ impl Order {
                             }
                             return Ok(());
                         }
-                        self.renew(run, locked, guard, |_| true, garbage)?;
+                        self.renew((run, locked), 0, guard, |_| true, garbage)?;
                     }
                 }
             }
@@ -409,18 +409,20 @@ impl Order {
         self.publish((run, None), vec![new], guard, garbage);
         // O2: marked while it is still locked.
         locked.retire();
+        self.take_over(run.low(), run.removed(), guard);
         Ok(())
     }
 
-    /// Replaces a run by new ones that have its keys in order, but for those that are not to be kept.
+    /// Replaces a run by new ones that have its keys in order, but for those that are not to be kept. Of what was counted as removed
+    /// `gone` are among these; what else was is counted of the new runs.
     ///
     /// # Errors
     ///
     /// If there is no memory; nothing has changed then.
     pub(super) fn renew<'g, V>(
         &self,
-        run: &'g Run,
-        locked: Locked<'g>,
+        (run, locked): (&'g Run, Locked<'g>),
+        gone: u32,
         guard: &'g Guard,
         mut keep: impl FnMut(u64) -> bool,
         garbage: &mut Vec<Garbage<V>>,
@@ -431,11 +433,10 @@ impl Order {
         // A run that has become small takes the next one in, if nobody is at work there.
         let mut next = None;
         if keys.len() < MOST_WORDS / 4 && last < u64::MAX {
-            next =
-                self.run(last + 1, guard).and_then(|next| Some((next, next.version.try_lock()?)));
-            next = next.filter(|(next, locked)| {
-                !locked.is_dead() && next.len() + keys.len() <= MOST_WORDS / 2
-            });
+            next = self.next(last + 1, keys.is_empty(), guard);
+            // One without keys is not left behind, since nothing would make it anew.
+            next = next
+                .filter(|(next, _)| keys.is_empty() || next.len() + keys.len() <= MOST_WORDS / 2);
             if let Some((next, _)) = &next {
                 keys.extend(next.collect());
                 last = next.last();
@@ -443,13 +444,45 @@ impl Order {
         }
         let new = self.parts(run, (run.low(), last), &keys)?;
         let old = next.as_ref().map(|(next, _)| *next);
+        let lows: Vec<_> = new.iter().map(|new| new.get().low()).collect();
         self.publish((run, old), new, guard, garbage);
         // O2: marked while they are still locked.
         locked.retire();
-        if let Some((_, locked)) = next {
+        let mut removed = run.removed().saturating_sub(gone);
+        if let Some((next, locked)) = next {
             locked.retire();
+            removed += next.removed();
+        }
+        for low in lows {
+            self.take_over(low, removed, guard);
         }
         Ok(())
+    }
+
+    /// Locks the run of a key, whose left neighbour the caller has locked; one that somebody else has only if it is worth a wait.
+    fn next<'g>(
+        &self,
+        key: u64,
+        is_to_wait: bool,
+        guard: &'g Guard,
+    ) -> Option<(&'g Run, Locked<'g>)> {
+        loop {
+            let run = self.run(key, guard)?;
+            let version = &run.version;
+            // Runs are locked from left to right, so nobody waits in a circle.
+            let locked = if is_to_wait { version.lock() } else { version.try_lock()? };
+            if locked.is_dead() {
+                continue;
+            }
+            return Some((run, locked));
+        }
+    }
+
+    /// Has the run of a key count what was removed from those whose place it took.
+    pub(super) fn take_over(&self, key: u64, removed: u32, guard: &Guard) {
+        if let Some(run) = self.run(key, guard).filter(|_| removed > 0) {
+            run.take_over(removed);
+        }
     }
 
     /// Makes runs of keys from `low` to `last`: one, or two if there are many.

@@ -1,6 +1,6 @@
 //! Taking entries out.
 //!
-//! The table forgets the entry; its key stays in the order until a quarter of a run's keys are gone, and then the run is made
+//! The table forgets the entry; its key stays in the order until half of a run's keys are gone, or 64, and then the run is made
 //! anew without them.
 
 use super::raw::{self, read_value};
@@ -45,13 +45,29 @@ impl<V: Send + Sync> U64Map<V> {
         }
     }
 
-    /// Makes a run anew without the keys that are gone, if they are many.
-    fn clean(&self, pinned: &Pinned<'_, V>, run: &Run, garbage: &mut Vec<raw::Garbage<V>>) {
-        let guard = &pinned.guard;
-        let Some(locked) = run.version.try_lock() else { return };
-        if locked.is_dead() {
-            return;
+    /// Counts a key that was removed, and cleans its run if many were.
+    fn count(&self, pinned: &Pinned<'_, V>, key: u64, garbage: &mut Vec<raw::Garbage<V>>) {
+        let mut backoff = Backoff::new();
+        while let Some(run) = self.order.run(key, &pinned.guard) {
+            let are_many = run.count_removed() > MOST_GONE.min(run.len() / 2);
+            // Of one that has been replaced nobody may have seen the count.
+            let is_counted = !run.version.begin().is_dead();
+            if is_counted && (!are_many || self.clean(pinned, run, garbage)) {
+                return;
+            }
+            backoff.wait();
         }
+    }
+
+    /// Makes a run anew without the keys that are gone. Tells whether it is done with: if not, the run that is there now is to be
+    /// looked at once more.
+    fn clean(&self, pinned: &Pinned<'_, V>, run: &Run, garbage: &mut Vec<raw::Garbage<V>>) -> bool {
+        let guard = &pinned.guard;
+        let locked = run.version.lock();
+        if locked.is_dead() {
+            return false;
+        }
+        let (gone, mut sure, mut unsure) = (run.removed(), 0, 0);
         let mut asked = run.len();
         let mut ask = |count: usize| {
             for _ in 0..count.min(asked) {
@@ -65,11 +81,22 @@ impl<V: Send + Sync> U64Map<V> {
             let hash = self.spelling.hash(key);
             let Some(segment) = self.segment(hash, guard) else { return true };
             // Who is inserting the key holds its window: between the order and the table, say.
-            let Ok(mut held) = segment.try_lock(hash) else { return true };
-            !matches!(segment.slot(&mut held, hash), Ok(Place::Free(..) | Place::Full))
+            let Ok(mut held) = segment.try_lock(hash) else {
+                unsure += 1;
+                return true;
+            };
+            let is_there =
+                !matches!(segment.slot(&mut held, hash), Ok(Place::Free(..) | Place::Full));
+            sure += u32::from(is_there);
+            is_there
         };
-        // Without memory the run stays as it is.
-        let _ = self.order.renew(run, locked, guard, is_there, garbage);
+        if self.order.renew((run, locked), gone, guard, is_there, garbage).is_err() {
+            // Without memory the run stays as it is.
+            return true;
+        }
+        // Those are gone, or come: of a run that has others a later removal will tell. There may be none for one that has not.
+        self.order.take_over(run.low(), unsure, guard);
+        unsure == 0 || sure > 0
     }
 }
 
@@ -115,11 +142,7 @@ impl<V: Send + Sync> Pinned<'_, V> {
         map.shards.removed(self.thread);
         let mut garbage = Vec::new();
         garbage.extend(raw::garbage_of(old));
-        if let Some(run) = map.order.run(key, &self.guard)
-            && run.count_removed() > MOST_GONE.min(run.len() / 2)
-        {
-            map.clean(self, run, &mut garbage);
-        }
+        map.count(self, key, &mut garbage);
         if let Some(segment) = map.segment(hash, &self.guard)
             && segment.is_sparse()
         {

@@ -15,7 +15,7 @@
 //! * **R1** All keys are from `low` to `last`. The first `sorted` ones ascend strictly. `sorted` and `len` grow only.
 //! * **R2** Keys are added under the version's lock, in a run that is not dead.
 
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use smallvec::SmallVec;
 
@@ -365,8 +365,20 @@ impl Run {
 
     /// Counts a key that was removed from the map; returns how many.
     pub(super) fn count_removed(&self) -> usize {
+        // ORDER: AcqRel, pairs with itself in `removed`: who counts behind that sees that the run is dead.
+        self.removed.fetch_add(1, AcqRel) as usize + 1
+    }
+
+    /// How many were counted.
+    pub(super) fn removed(&self) -> u32 {
+        // ORDER: AcqRel, as in `count_removed`.
+        self.removed.fetch_add(0, AcqRel)
+    }
+
+    /// Counts keys that were removed from a run whose keys this one has.
+    pub(super) fn take_over(&self, removed: u32) {
         // Relaxed: a figure to decide by.
-        self.removed.fetch_add(1, Relaxed) as usize + 1
+        self.removed.fetch_add(removed, Relaxed);
     }
 
     /// Whether fresh keys are to be brought into order for who walks along the run.

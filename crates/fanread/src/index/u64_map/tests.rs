@@ -143,6 +143,7 @@ mod order {
     use testkit::Rng;
 
     use crate::index::u64_map::U64Map;
+    use crate::index::u64_map::run::MOST_WORDS;
 
     fn key(rng: &mut Rng, shape: usize) -> u64 {
         match shape {
@@ -220,6 +221,75 @@ mod order {
             pinned.remove(key * 7);
         }
         assert!(pinned.first_key_value().is_none() && pinned.last_key_value().is_none());
+    }
+
+    /// How many runs there are, and keys in them.
+    fn size(map: &U64Map<u64>) -> (usize, usize) {
+        let guard = crate::sync::epoch::pin();
+        map.order.runs(&guard).fold((0, 0), |(runs, keys), run| (runs + 1, keys + run.len()))
+    }
+
+    /// Runs of so many keys, none of which is left behind without keys.
+    fn most_runs(keys: usize) -> usize {
+        16 + 8 * keys / MOST_WORDS
+    }
+
+    #[test]
+    fn a_queue_leaves_no_run_behind() {
+        for down in [false, true] {
+            let map = U64Map::new();
+            let pinned = map.pin();
+            let key = |n: u64| if down { u64::MAX - n } else { n };
+            for n in 0..20_000 {
+                pinned.insert(key(n), n);
+                if n >= 500 {
+                    pinned.remove(key(n - 500));
+                }
+            }
+            let (runs, keys) = size(&map);
+            assert!(runs <= most_runs(500) && keys <= 1_500, "{runs} runs, {keys} keys");
+        }
+        let map = U64Map::from_sorted((0..20_000).map(|n| (n, n))).unwrap();
+        map.pin().clear();
+        let (runs, keys) = size(&map);
+        assert!(runs <= most_runs(0) && keys <= 200, "{runs} runs, {keys} keys");
+    }
+
+    #[test]
+    fn queues_of_many_threads_leave_no_run_behind() {
+        let map = U64Map::new();
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let map = &map;
+                scope.spawn(move || {
+                    for n in 0..20_000_u64 {
+                        map.pin().insert(4 * n + thread, n);
+                        if n >= 100 {
+                            assert!(map.pin().remove(4 * (n - 100) + thread).is_some());
+                        }
+                    }
+                });
+            }
+        });
+        let (runs, keys) = size(&map);
+        assert!(runs <= most_runs(1_000) && keys <= 3_000, "{runs} runs, {keys} keys");
+    }
+
+    #[test]
+    fn keys_that_are_gone_do_not_pile_up_beside_walks() {
+        let (map, mut rng) = (U64Map::new(), Rng::new(9));
+        let pinned = map.pin();
+        (0..1_000).for_each(|n| assert!(pinned.insert(n << 32, n).is_none()));
+        for _ in 0..100 {
+            for _ in 0..100 {
+                let key = (rng.next_u64() % (1_000 << 32)) | 1;
+                pinned.insert(key, 0);
+                pinned.remove(key);
+            }
+            assert_eq!(pinned.iter().count(), 1_000);
+        }
+        let (_, keys) = size(&map);
+        assert!(keys <= 2_500, "{keys} keys");
     }
 }
 
