@@ -12,10 +12,10 @@
 pub(crate) use core::sync::atomic::Ordering;
 
 #[cfg(not(any(shuttle, fanread_tsan)))]
-pub(crate) use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, fence};
+pub(crate) use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, fence};
 
 #[cfg(any(shuttle, fanread_tsan))]
-pub(crate) use scheduled::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, fence};
+pub(crate) use scheduled::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, fence};
 
 /// The words of one cache line.
 pub(crate) type LineWords = [AtomicU64; 8];
@@ -191,7 +191,6 @@ mod scheduled {
     }
 
     scheduled!(AtomicU8, real::AtomicU8, u8);
-    scheduled!(AtomicU16, real::AtomicU16, u16);
     scheduled!(AtomicU32, real::AtomicU32, u32);
     scheduled!(AtomicU64, real::AtomicU64, u64);
 

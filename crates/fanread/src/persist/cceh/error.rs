@@ -37,6 +37,9 @@ pub enum CcehError {
     },
     /// The journal beside the file is damaged, or is not that of the map as it is.
     Journal,
+    /// The working copy beside the file, which a process left in use, is no map: it is not what that process left, but perhaps a copy of it,
+    /// made meanwhile. Without it the map opens as it was at its last checkpoint.
+    WorkingCopy(Box<CcehError>),
     /// A key, or a value, is longer than it may be.
     TooLong {
         /// How long it is, in bytes.
@@ -70,6 +73,10 @@ impl fmt::Display for CcehError {
                 write!(f, "damaged map: the word at byte {offset} is {found:#018x}")
             }
             Self::Journal => f.write_str("the journal beside the file is not that of this map"),
+            Self::WorkingCopy(cause) => write!(
+                f,
+                "{cause}, in the working copy beside the file; without that the map opens as it was at its last checkpoint"
+            ),
             Self::TooLong { bytes } => write!(f, "a key or value of {bytes} bytes is too long"),
             Self::Crowded => f.write_str("too many keys have nearly the same hash"),
         }
@@ -80,6 +87,7 @@ impl std::error::Error for CcehError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Io(cause) => Some(cause),
+            Self::WorkingCopy(cause) => Some(cause),
             _ => None,
         }
     }

@@ -16,8 +16,10 @@ use std::path::{Path, PathBuf};
 
 use super::CcehError;
 use super::layout::{CHECKSUM_AT, HOME_AT, HOME_MARK};
-use crate::mem::temporary::create;
-use crate::persist::medium::{Boot, Checkpoints, Home, Mapped, Storage, WordAt, boot};
+use crate::mem::temporary::{create, sync_folder};
+use crate::persist::medium::{
+    Boot, Checkpoints, Durability, Home, Mapped, Storage, WordAt, boot, fill,
+};
 
 /// A file beside that of a map.
 fn beside(path: &Path, what: &str) -> PathBuf {
@@ -42,15 +44,16 @@ pub(super) fn make<T>(
     let (file, temporary) = create(path, OpenOptions::new().read(true).write(true))?;
     let made = || {
         let file = owned(file)?;
-        let map = make(Mapped::file(file.try_clone()?)?)?;
+        let medium = Mapped::file(file.try_clone()?)?;
+        let is_durable = medium.durability() == Durability::Persistent;
+        let map = make(medium)?;
         if !has_checkpoints {
-            // Under its name it is whole, whenever the process ends.
-            fs::hard_link(&temporary, path)?;
+            name(&temporary, path, is_durable)?;
             return Ok(map);
         }
         drop(map);
         // The map has given it up.
-        open(copy(make_others(path, &temporary, owned(file)?)?, boot()?)?)
+        make_copied(path, &temporary, owned(file)?, open)
     };
     let made = made();
     // Nothing else can be done about a name that stays.
@@ -58,40 +61,89 @@ pub(super) fn make<T>(
     made
 }
 
+/// Gives a file, which is whole, its name. It has no other one if that fails.
+fn name(temporary: &Path, path: &Path, is_durable: bool) -> io::Result<()> {
+    fs::hard_link(temporary, path)?;
+    let synced = if is_durable { sync_folder(path) } else { Ok(()) };
+    if synced.is_err() {
+        let _ = fs::remove_file(path);
+    }
+    synced
+}
+
 fn is_new(path: &Path) -> io::Result<()> {
     if path.try_exists()? { Err(io::ErrorKind::AlreadyExists.into()) } else { Ok(()) }
 }
 
-/// Makes the other files of a map, and gives it its name.
-fn make_others(path: &Path, temporary: &Path, file: File) -> Result<[File; 3], CcehError> {
+/// Makes the other files of a map, opens it, and gives it its name.
+fn make_copied<T>(
+    path: &Path,
+    temporary: &Path,
+    file: File,
+    open: impl FnOnce(Mapped) -> Result<T, CcehError>,
+) -> Result<T, CcehError> {
     is_new(path)?;
     file.write(HOME_AT.0 as u64 * 8, &HOME_MARK.to_le_bytes())?;
     file.sync()?;
     let names = [".journal", ".work"].map(|what| beside(path, what));
+    let (journal, work) = take_others(path, &names)?;
+    let held = journal.try_clone()?;
+    let made = || {
+        // In this order: while the working copy has anything, the journal is that of its map (`is_left`).
+        work.set_len(0)?;
+        journal.set_len(0)?;
+        Checkpoints::format(journal.try_clone()?, home(&file)?)?;
+        let map = open(copy([file, journal, work], boot()?)?)?;
+        name(temporary, path, true)?;
+        Ok(map)
+    };
+    let made = made();
+    if made.is_err() {
+        // They are nobody's, unless somebody else has the journal by now, or had it, and there is a map.
+        let held = owned(held);
+        if held.is_ok() && is_new(path).is_ok() {
+            let _ = names.iter().try_for_each(fs::remove_file);
+        }
+    }
+    made
+}
+
+/// Opens the other files of a map that is to be made: new ones, or those of a map that is no more.
+fn take_others(path: &Path, names: &[PathBuf; 2]) -> Result<(File, File), CcehError> {
     // Whoever has the journal of that name has a map there, or is making one.
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     let journal = owned(options.open(&names[0])?)?;
     is_new(path)?;
-    let mut made = || {
-        journal.set_len(0)?;
-        Checkpoints::format(journal.try_clone()?, home(&file)?)?;
-        let work = options.truncate(true).open(&names[1])?;
-        fs::hard_link(temporary, path)?;
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
-        Ok(work)
+    let is_empty = journal.bytes()? == 0;
+    let left = Checkpoints::journal_of(&journal)?;
+    if !is_empty && left.is_none() {
+        return Err(foreign(&names[0]));
+    }
+    let taken = || {
+        let work = options.open(&names[1])?;
+        if work.bytes()? == 0 || is_left(&work, left)? { Ok(work) } else { Err(foreign(&names[1])) }
     };
-    match made() {
-        Ok(work) => Ok([file, journal, work]),
+    match taken() {
+        Ok(work) => Ok((journal, work)),
         Err(error) => {
-            if !path.exists() {
-                // They are nobody's.
-                let _ = names.iter().try_for_each(fs::remove_file);
+            if is_empty {
+                let _ = fs::remove_file(&names[0]);
             }
             Err(error)
         }
     }
+}
+
+/// Whether a file is the working copy of a map of which somebody has the journal.
+fn is_left(file: &File, journal_of: Option<u64>) -> io::Result<bool> {
+    let is_map = file.bytes()? >= HOME_AT.0 as u64 * 8 + 8 && word_of(file, HOME_AT)? == HOME_MARK;
+    Ok(is_map && journal_of == Some(word_of(file, CHECKSUM_AT)?))
+}
+
+fn foreign(path: &Path) -> CcehError {
+    let text = format!("{} is in the way, and is not of a map", path.display());
+    io::Error::new(io::ErrorKind::AlreadyExists, text).into()
 }
 
 /// Opens the files of a map.
@@ -111,6 +163,7 @@ pub(super) fn open_at(
         return Ok(Mapped::file(file)?);
     }
     let journal = owned(options.open(beside(path, ".journal"))?)?;
+    fill(&file, bytes)?;
     let work = options.create(true).truncate(false).open(beside(path, ".work"))?;
     copy([file, journal, work], boot()?)
 }
@@ -121,9 +174,30 @@ fn copy(files: [File; 3], boot: Boot) -> Result<Mapped, CcehError> {
     let home = home(&files[0])?;
     let is_foreign = |error: &io::Error| error.kind() == io::ErrorKind::InvalidData;
     match Checkpoints::open(files, home, boot) {
-        Ok((checkpoints, _)) => Ok(Mapped::copy(mapped, checkpoints)?),
+        Ok((checkpoints, origin)) => Ok(Mapped::copy(mapped, checkpoints, origin)?),
         Err(error) if is_foreign(&error) => Err(CcehError::Journal),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Opens what a medium has by `open`, which then is a map.
+pub(super) fn opened<T>(
+    medium: Mapped,
+    open: impl FnOnce(Mapped) -> Result<T, CcehError>,
+    medium_of: impl FnOnce(&T) -> &Mapped,
+) -> Result<T, CcehError> {
+    let was_killed = medium.was_killed();
+    match open(medium) {
+        Ok(map) => {
+            medium_of(&map).confirm();
+            Ok(map)
+        }
+        Err(
+            error @ (CcehError::NotAMap { .. }
+            | CcehError::Checksum { .. }
+            | CcehError::Damaged { .. }),
+        ) if was_killed => Err(CcehError::WorkingCopy(Box::new(error))),
+        Err(error) => Err(error),
     }
 }
 

@@ -226,8 +226,10 @@ impl Heap {
             if next == 0 {
                 return Ok(heap);
             }
-            let list = u32::try_from(next).ok().map(Block);
-            let list = list.filter(|list| claims.claim(*list, 1)).ok_or_else(|| damaged(from))?;
+            let list = u32::try_from(next).map(Block).map_err(|_| damaged(from))?;
+            if !claims.claim(list, 1)? {
+                return Err(damaged(from));
+            }
             reserve(&mut heap.lists, 1)?;
             heap.lists.push(list);
             from = geometry.line(list).word(0);
@@ -238,9 +240,10 @@ impl Heap {
                     heap.vacant.push(place);
                     continue;
                 }
-                let extent = Extent::of(word, geometry)
-                    .filter(|extent| claims.claim(extent.block, extent.blocks as usize))
-                    .ok_or_else(|| damaged(place))?;
+                let extent = Extent::of(word, geometry).ok_or_else(|| damaged(place))?;
+                if !claims.claim(extent.block, extent.blocks as usize)? {
+                    return Err(damaged(place));
+                }
                 heap.reserve_slab()?;
                 let unexamined = &mut heap.unexamined[extent.class];
                 reserve(unexamined, 1)?;

@@ -8,12 +8,12 @@
 //!      1       geometry      log2 of a segment's lines in bits 0 to 7, lines probed in 8 to 23
 //!      2       hash key
 //!      3       checksum of words 0 to 2
-//!      8       root          block where the directory begins in bits 0 to 47, its depth G in 56 to 63
+//!      8       root          block where the directory begins in bits 0 to 55, its depth G in 56 to 63
 //!      16      heap          of byte strings: block of the first list of extents, or 0 (`heap.rs`)
 //!      24      home          "fanCHECK" and the number of the last one, if the file has checkpoints (`file.rs`)
 //!
 //! directory    2^G words, one for each value of a hash's top G bits:
-//!              block of the segment in bits 0 to 47, its depth L in 56 to 63
+//!              block of the segment in bits 0 to 55, its depth L in 56 to 63
 //!
 //! bucket       | h0 | h1 | h2 | h3 | v0 | v1 | v2 | v3 |        one line: hashes, which are keys, and values
 //! ```
@@ -186,7 +186,12 @@ impl Geometry {
     }
 
     pub(super) fn is_valid(self) -> bool {
-        (2..=16).contains(&self.bits) && (1..=1 << self.bits).contains(&self.probed)
+        (2..=16).contains(&self.bits) && (1..=Self::most_probed(self.bits)).contains(&self.probed)
+    }
+
+    /// How many buckets a key may be in at most: all of a segment, as far as the header's 16 bits can say.
+    pub(super) fn most_probed(bits: u32) -> usize {
+        (1 << bits).min(0xffff)
     }
 
     /// Lines of a block.

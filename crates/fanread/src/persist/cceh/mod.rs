@@ -110,7 +110,7 @@ impl CcehOptions {
     pub fn segment_bytes(mut self, bytes: usize) -> Self {
         assert!(bytes.is_power_of_two(), "a segment of {bytes} bytes");
         self.geometry.bits = (bytes / crate::mem::LINE_BYTES).max(1).ilog2();
-        self.geometry.probed = self.geometry.probed.min(self.geometry.lines());
+        self.geometry.probed = self.geometry.probed.min(Geometry::most_probed(self.geometry.bits));
         assert!(self.geometry.is_valid(), "a segment of {bytes} bytes");
         self
     }
@@ -121,7 +121,7 @@ impl CcehOptions {
     ///
     /// # Panics
     ///
-    /// If it is 0, or more than a segment has.
+    /// If it is 0, more than a segment has, or more than 65,535.
     #[must_use]
     pub fn probed_buckets(mut self, count: usize) -> Self {
         self.geometry.probed = count;
@@ -198,9 +198,7 @@ struct Map<M> {
 impl Map<Mapped> {
     /// Opens the map of a file.
     fn open_file(medium: Mapped, policy: SplitPolicy) -> Result<Self, CcehError> {
-        let map = Self::open(medium, policy)?;
-        map.medium.confirm();
-        Ok(map)
+        file::opened(medium, |medium| Self::open(medium, policy), |map| &map.medium)
     }
 }
 
@@ -425,8 +423,8 @@ impl Cceh {
         self.map.len() == 0
     }
 
-    /// Returns all entries in the order of their hashes. A key that is there all the time is returned once, one that comes or
-    /// goes meanwhile at most once.
+    /// Returns all entries, in an order that changes as the map grows. A key that is there all the time is returned once, one that comes
+    /// or goes meanwhile at most once.
     pub fn iter(&self) -> Iter<'_> {
         self.map.iter()
     }

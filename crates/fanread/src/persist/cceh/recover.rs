@@ -120,28 +120,31 @@ impl<M: Medium> Map<M> {
         let wrong = |at: usize| damaged(geometry.entry(root.block, at));
         let runs = mend(&medium, geometry, root, &mut entries).map_err(wrong)?;
 
-        // What nothing names is free.
-        let mut claims = Claims(vec![false; end as usize]);
-        claims.claim(Block(0), geometry.first_block() as usize);
-        claims.claim(root.block, geometry.directory_blocks(root.depth));
+        // What nothing names is free; what is behind all that something names was never used, and takes no memory.
+        let mut claims = Claims { claimed: Vec::new(), blocks: end as usize };
+        claims.claim(Block(0), geometry.first_block() as usize)?;
+        claims.claim(root.block, geometry.directory_blocks(root.depth))?;
+        for (at, _) in &runs {
+            if !claims.claim(entries[*at].block, 1)? {
+                return Err(wrong(*at));
+            }
+        }
+        let claimed = claim(&medium, geometry, &mut claims)?;
+        medium.trim(geometry.line(Block(claims.claimed.len() as u32)).0)?;
         let in_small_pages = medium.wants_small_pages();
         let shadows = Shadows::new(in_small_pages);
-        let mut space = Space::new(end, &shadows)?;
+        let mut space = Space::new(claims.claimed.len() as u32, &shadows)?;
         let mut structure = Structure::new(root);
         for (at, depth) in runs {
             let block = entries[at].block;
-            if !claims.claim(block, 1) {
-                return Err(wrong(at));
-            }
             let shadow = shadows.get(block);
             shadow.set_name(Name::of((at as u64) << (64 - root.depth), depth));
             shadow.set_away(true);
             shadow.set_live_unknown();
             structure.segments[depth as usize] += 1;
         }
-        let claimed = claim(&medium, geometry, &mut claims)?;
-        for block in (0..end).map(Block).filter(|block| !claims.0[block.0 as usize]) {
-            space.put(block, 1);
+        for (block, _) in (0..).zip(&claims.claimed).filter(|(_, is_claimed)| !**is_claimed) {
+            space.put(Block(block), 1);
         }
         let hints = Hints::new();
         let mut blocks = room_for_hints(root.depth, in_small_pages)?;
@@ -165,20 +168,34 @@ impl<M: Medium> Map<M> {
 
 /// Which blocks something names.
 #[derive(Debug)]
-pub(super) struct Claims(Vec<bool>);
+pub(super) struct Claims {
+    /// Up to the last one.
+    claimed: Vec<bool>,
+    /// How many blocks there are.
+    blocks: usize,
+}
 
 impl Claims {
     /// Claims blocks that lie side by side; tells whether they are there and nobody else has claimed them.
-    pub(super) fn claim(&mut self, first: Block, count: usize) -> bool {
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory.
+    pub(super) fn claim(&mut self, first: Block, count: usize) -> Result<bool, CcehError> {
         let from = first.0 as usize;
-        let to = from.checked_add(count);
-        match to.and_then(|to| self.0.get_mut(from..to)) {
-            Some(blocks) if blocks.iter().all(|is_claimed| !is_claimed) => {
-                blocks.fill(true);
-                true
-            }
-            _ => false,
+        let Some(to) = from.checked_add(count).filter(|to| *to <= self.blocks) else {
+            return Ok(false);
+        };
+        if let Some(bytes) = to.checked_sub(self.claimed.len()) {
+            self.claimed.try_reserve(bytes).map_err(|_| CcehError::OutOfMemory { bytes })?;
+            self.claimed.resize(to, false);
         }
+        let blocks = &mut self.claimed[from..to];
+        let are_free = blocks.iter().all(|is_claimed| !is_claimed);
+        if are_free {
+            blocks.fill(true);
+        }
+        Ok(are_free)
     }
 }
 

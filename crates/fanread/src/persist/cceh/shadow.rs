@@ -4,7 +4,7 @@
 //! byte 0      8     16    24    32    40    48    56    64
 //!      +------+-----+-----+-----+-----+-----+-----+-----+
 //!      | name | versions  |live | away                  |     one line for each block; for each of 2 stripes
-//!      +------+-----+-----+-----+-----+-----+-----+-----+     a version, a count of 16 bits, 128 bits of away
+//!      +------+-----+-----+-----+-----+-----+-----+-----+     a version, a count of 32 bits, 128 bits of away
 //! ```
 //!
 //! A stripe is half of a segment's buckets. A reader takes the versions of the stripes it reads, then the name, then slots,
@@ -30,7 +30,7 @@ use super::layout::{Block, MAX_DEPTH, Name};
 use crate::mem::AllocError;
 use crate::mem::fixed::Fixed;
 use crate::sync::shim::{
-    AtomicU16, AtomicU32, AtomicU64,
+    AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 use crate::sync::version::{Seen, Version};
@@ -50,8 +50,8 @@ fn away_of(bucket: usize, bits: u32) -> (usize, u64) {
     (at / 64 % AWAY_WORDS, 1 << (at % 64))
 }
 
-/// What `live` is before anybody has counted, and if there are more than can be.
-const UNKNOWN: u16 = u16::MAX;
+/// What `live` is before anybody has counted.
+const UNKNOWN: u32 = u32::MAX;
 
 /// The memory of a block; see the module.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ const UNKNOWN: u16 = u16::MAX;
 pub(super) struct Shadow {
     name: AtomicU64,
     versions: [Version; STRIPES],
-    live: [AtomicU16; STRIPES],
+    live: [AtomicU32; STRIPES],
     away: [AtomicU64; AWAY_WORDS],
 }
 
@@ -70,7 +70,7 @@ impl Default for Shadow {
         Self {
             name: AtomicU64::new(Name::NONE.0),
             versions: Default::default(),
-            live: [const { AtomicU16::new(UNKNOWN) }; STRIPES],
+            live: [const { AtomicU32::new(UNKNOWN) }; STRIPES],
             away: [const { AtomicU64::new(0) }; AWAY_WORDS],
         }
     }
@@ -127,18 +127,18 @@ impl Shadow {
     /// Says how many entries each stripe has.
     pub(super) fn set_live(&self, live: [usize; STRIPES]) {
         for (place, live) in self.live.iter().zip(live) {
-            place.store(u16::try_from(live).unwrap_or(UNKNOWN), Relaxed);
+            place.store(live as u32, Relaxed);
         }
     }
 
     /// Says that nobody has counted.
     pub(super) fn set_live_unknown(&self) {
-        self.set_live([UNKNOWN.into(); STRIPES]);
+        self.set_live([UNKNOWN as usize; STRIPES]);
     }
 
     /// Counts an entry of a stripe that came, or went. The stripe is locked.
     #[inline]
-    pub(super) fn count(&self, stripe: usize, change: i16) {
+    pub(super) fn count(&self, stripe: usize, change: i32) {
         // Relaxed: N5.
         let place = &self.live[stripe % STRIPES];
         let live = place.load(Relaxed);

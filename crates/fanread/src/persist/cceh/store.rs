@@ -11,7 +11,7 @@ use crate::sync::epoch::{Guard, pin};
 
 /// A hash map of byte strings to byte strings, in a file or in memory, that a crash at any instruction leaves whole.
 ///
-/// Keys are of up to [`MAX_KEY_BYTES`](super::MAX_KEY_BYTES) bytes, values of any length; any bytes are allowed. Where both are `u64`,
+/// Keys are of up to [`MAX_KEY_BYTES`](super::MAX_KEY_BYTES) bytes, values of up to 2^24 - 1 segments; any bytes are allowed. Where both are `u64`,
 /// [`Cceh`](super::Cceh) takes a line less to read and to write, and has no heap to look after.
 ///
 /// # Cost
@@ -133,7 +133,7 @@ impl Store {
     }
 
     /// Looks for many keys, and stores what [`get`](Self::get) returns for each in the same place of `values`. The lines of
-    /// sixteen keys are fetched at once, and then their records.
+    /// 64 keys are fetched at once, and then their records.
     ///
     /// # Panics
     ///
@@ -187,8 +187,8 @@ impl Store {
         self.len() == 0
     }
 
-    /// Returns all entries in the order of their hashes. A key that is there all the time is returned once, one that comes or
-    /// goes meanwhile at most once.
+    /// Returns all entries, in an order that changes as the map grows. A key that is there all the time is returned once, one that comes
+    /// or goes meanwhile at most once.
     ///
     /// # Concurrency
     ///
@@ -226,9 +226,7 @@ impl Store {
 impl Strings<Mapped> {
     /// Opens the map of a file.
     fn open_file(medium: Mapped, policy: SplitPolicy) -> Result<Self, CcehError> {
-        let strings = Self::open(medium, policy)?;
-        strings.map.medium.confirm();
-        Ok(strings)
+        file::opened(medium, |medium| Self::open(medium, policy), |strings| &strings.map.medium)
     }
 }
 

@@ -3,6 +3,8 @@
 
 #[cfg(not(shuttle))]
 mod checkpoints;
+#[cfg(not(any(shuttle, miri)))]
+mod files;
 #[cfg(shuttle)]
 mod scenes;
 mod strings;

@@ -11,7 +11,8 @@
 //!
 //! | the journal says of the working copy | the map is opened from |
 //! | --- | --- |
-//! | at rest | the working copy |
+//! | at rest, and it has the mark of the last checkpoint | the working copy |
+//! | at rest, and it has another mark | the file, which is copied: somebody has put other files there |
 //! | in use, by this run of the system | the working copy: a process was killed |
 //! | in use, by another run | the file, which is copied: the power was cut |
 //! | lost | the file, which is copied: somebody was killed while copying |
@@ -52,9 +53,9 @@ pub(crate) fn boot() -> io::Result<Boot> {
 /// What a map's header says for its checkpoints.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Home {
-    /// A number that other maps do not have.
+    /// A number that maps of another geometry or hash key do not have.
     pub(crate) identity: u64,
-    /// A line that the map does not use: `mark`, and the number of the last checkpoint.
+    /// A line that the map does not use: `mark`, the number of the last checkpoint, and in the working copy its checksum.
     pub(crate) line: LineAt,
     pub(crate) mark: u64,
 }
@@ -88,6 +89,8 @@ pub(crate) struct Checkpoints<S> {
 struct Progress {
     /// Of the last checkpoint.
     number: u64,
+    /// The checksum of its group.
+    sum: u64,
     /// Whether the marks tell all that differs (C1).
     is_compared: bool,
     /// Whether a checkpoint failed when the disk may have had a part of it.
@@ -119,6 +122,11 @@ impl<S: Storage> Checkpoints<S> {
         Journal::new(journal, home.identity).format()
     }
 
+    /// The [`Home::identity`] of the map whose journal a file is, or was to become; `None` if it is none.
+    pub(crate) fn journal_of(file: &S) -> io::Result<Option<u64>> {
+        Journal::whose(file)
+    }
+
     /// Finishes what a crash has left unfinished, and makes the working copy what the map is. Nobody has it mapped meanwhile.
     ///
     /// # Errors
@@ -131,7 +139,8 @@ impl<S: Storage> Checkpoints<S> {
     ) -> io::Result<(Self, Origin)> {
         let journal = Journal::new(journal, home.identity);
         let state = journal.state()?.ok_or(io::ErrorKind::InvalidData)?;
-        let mut number = number_in(&file, home)?;
+        let (mut number, _) = last_in(&file, home)?.ok_or(io::ErrorKind::InvalidData)?;
+        let mut sum = 0;
         if let Some(mut group) = journal.read()? {
             if group.number().wrapping_sub(number) > 1 {
                 return Err(io::ErrorKind::InvalidData.into());
@@ -141,13 +150,13 @@ impl<S: Storage> Checkpoints<S> {
                 journal.write(&mut group)?;
                 apply(&group, &file)?;
             }
-            number = group.number();
+            (number, sum) = (group.number(), group.sum());
         }
         let origin = match state {
             _ if work.bytes()? == 0 => Origin::Checkpoint,
-            Work::AtRest => Origin::Closed,
+            Work::AtRest if last_in(&work, home)? == Some((number, sum)) => Origin::Closed,
             Work::InUse(by) if by == boot => Origin::Killed,
-            Work::InUse(_) | Work::Lost => Origin::Checkpoint,
+            Work::AtRest | Work::InUse(_) | Work::Lost => Origin::Checkpoint,
         };
         if origin == Origin::Checkpoint {
             journal.set_state(Work::Lost)?;
@@ -160,7 +169,7 @@ impl<S: Storage> Checkpoints<S> {
         let marks = Marks::new();
         let gate = ShardedLock::new(());
         let is_compared = origin != Origin::Killed;
-        let progress = Mutex::new(Progress { number, is_compared, has_failed: false });
+        let progress = Mutex::new(Progress { number, sum, is_compared, has_failed: false });
         let is_confirmed = AtomicBool::new(false);
         Ok((Self { file, journal, work, home, marks, gate, progress, is_confirmed }, origin))
     }
@@ -211,7 +220,7 @@ impl<S: Storage> Checkpoints<S> {
         progress.has_failed = true;
         self.journal.write(&mut group)?;
         apply(&group, &self.file)?;
-        *progress = Progress { number, is_compared: true, has_failed: false };
+        *progress = Progress { number, sum: group.sum(), is_compared: true, has_failed: false };
         Ok(())
     }
 
@@ -258,7 +267,13 @@ impl<S: Storage> Checkpoints<S> {
         if !self.is_confirmed.load(Relaxed) {
             return;
         }
-        let closed = self.sync(work).and_then(|()| self.work.sync());
+        let closed = self.sync(work).and_then(|()| {
+            let Progress { number, sum, .. } =
+                *self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+            let own = [self.home.mark, number, sum].map(u64::to_le_bytes);
+            self.work.write((self.home.line.0 * LINE_BYTES) as u64, own.as_flattened())?;
+            self.work.sync()
+        });
         if closed.is_ok() {
             // Else the file has the map, and the working copy as long as the system runs.
             let _ = self.journal.set_state(Work::AtRest);
@@ -278,11 +293,15 @@ fn words_of(work: &impl Medium, line: LineAt) -> [u64; LINE_WORDS] {
     core::array::from_fn(|at| line.load(at, Relaxed))
 }
 
-/// The number of the last checkpoint whose lines a file has.
-fn number_in<S: Storage>(file: &S, home: Home) -> io::Result<u64> {
-    let mut words = [0; 16];
-    file.read((home.line.0 * LINE_BYTES) as u64, &mut words)?;
-    let [mark, number] = words.as_chunks::<8>().0 else { unreachable!("two words are two words") };
-    let is_right = u64::from_le_bytes(*mark) == home.mark;
-    is_right.then_some(u64::from_le_bytes(*number)).ok_or(io::ErrorKind::InvalidData.into())
+/// The number of the last checkpoint whose lines a file has, and of a working copy its checksum; `None` if it has none.
+fn last_in<S: Storage>(file: &S, home: Home) -> io::Result<Option<(u64, u64)>> {
+    let at = (home.line.0 * LINE_BYTES) as u64;
+    let mut words = [0; 24];
+    if file.bytes()? < at + words.len() as u64 {
+        return Ok(None);
+    }
+    file.read(at, &mut words)?;
+    let [mark, number, sum] =
+        core::array::from_fn(|at| u64::from_le_bytes(words.as_chunks::<8>().0[at]));
+    Ok((mark == home.mark).then_some((number, sum)))
 }

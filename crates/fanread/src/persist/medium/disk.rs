@@ -279,8 +279,11 @@ impl Replay {
         let count = options.iter().try_fold(1_usize, |n, options| n.checked_mul(*options));
         if count.is_none_or(|count| count > limit) {
             for n in 0..limit as u64 {
-                let pick =
-                    |(at, options): (u64, &usize)| stream(seed ^ n << 32, at) as usize % options;
+                // Every other time half of all are as they were last.
+                let pick = |(at, options): (u64, &usize)| {
+                    let random = stream(seed ^ n << 32, at) as usize;
+                    if n % 2 == 1 && random >> 63 == 1 { options - 1 } else { random % options }
+                };
                 show(&(0..).zip(&options).map(pick).collect::<Vec<_>>());
             }
         }

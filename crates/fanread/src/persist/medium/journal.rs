@@ -109,6 +109,11 @@ impl Group {
         self.word(3)
     }
 
+    /// The checksum of one that was written, or read.
+    pub(super) fn sum(&self) -> u64 {
+        self.word(SUM_AT)
+    }
+
     /// Adds a line. Without memory for it the group is as it was.
     pub(super) fn add(&mut self, line: LineAt, words: [u64; LINE_WORDS]) -> io::Result<()> {
         self.bytes.try_reserve(16 + LINE_BYTES).map_err(|_| io::ErrorKind::OutOfMemory)?;
@@ -184,6 +189,21 @@ impl<S: Storage> Journal<S> {
     pub(super) fn format(&self) -> io::Result<()> {
         self.write(&mut Group::new(self.identity, 0, 0))?;
         self.set_state(Work::Lost)
+    }
+
+    /// Whose journal a file is, or was to become; `None` if it is none.
+    pub(super) fn whose(storage: &S) -> io::Result<Option<u64>> {
+        let mut begin = [0; SECTOR + 16];
+        if storage.bytes()? < begin.len() as u64 {
+            return Ok(None);
+        }
+        storage.read(0, &mut begin)?;
+        let words: Vec<_> = words_of(&begin).collect();
+        let [state, group] = [&words[..2], &words[SECTOR / 8..]];
+        // Its group is written before its state.
+        let marked = [(state, STATE_MAGIC), (group, GROUP_MAGIC)];
+        let marked = marked.into_iter().find(|(words, magic)| words[0] == *magic);
+        Ok(marked.map(|(words, _)| words[1]))
     }
 
     /// What is known of the working copy; `None` if this is no journal of the map.

@@ -9,9 +9,9 @@ use std::fs::File;
 use std::io;
 use std::time::Duration;
 
-use super::checkpoint::{Call, Checkpoints};
+use super::checkpoint::{Call, Checkpoints, Origin};
 use super::slow::Slow;
-use super::storage::{Storage, allocate};
+use super::storage::{Storage, allocate, fill};
 use super::{Durability, Flushes, LINE_WORDS, LineAt, LineRef, Medium, WordAt};
 use crate::arch::Flush;
 use crate::mem::LINE_BYTES;
@@ -53,8 +53,8 @@ enum Kind {
     Memory { huge_pages: bool },
     /// The page cache of a file.
     File(File),
-    /// The page cache of a working copy, and its checkpoints.
-    Copy(File, Box<Checkpoints<File>>),
+    /// The page cache of a working copy, its checkpoints, and what it was opened from.
+    Copy(File, Box<Checkpoints<File>>, Origin),
 }
 
 // SAFETY: the mapping belongs to no thread, and its words are atomics.
@@ -67,6 +67,7 @@ impl Mapped {
     pub(crate) fn memory(huge_pages: bool) -> io::Result<Self> {
         let (base, reserved) = reserve(Backing::None)?;
         let lines = AtomicU64::new(0);
+        #[cfg(target_os = "linux")]
         if huge_pages {
             use rustix::mm::{Advice, madvise};
             // SAFETY: the mapping was just made. Refused where the kernel has no huge pages.
@@ -93,13 +94,17 @@ impl Mapped {
     }
 
     /// The whole lines of a working copy, whose checkpoints survive power cuts.
-    pub(crate) fn copy(work: File, checkpoints: Checkpoints<File>) -> io::Result<Self> {
+    pub(crate) fn copy(
+        work: File,
+        checkpoints: Checkpoints<File>,
+        origin: Origin,
+    ) -> io::Result<Self> {
         let (base, reserved, lines) = map(Backing::Cache(&work))?;
-        let kind = Kind::Copy(work, Box::new(checkpoints));
+        let kind = Kind::Copy(work, Box::new(checkpoints), origin);
         let growing = Lock::new(());
         let (flush, slow, is_quiet) = (None, None, false);
         let mapped = Self { base, lines, reserved, kind, flush, slow, is_quiet, growing };
-        if let Kind::Copy(_, checkpoints) = &mapped.kind {
+        if let Kind::Copy(_, checkpoints, _) = &mapped.kind {
             checkpoints.grow(mapped.lines())?;
         }
         Ok(mapped)
@@ -132,13 +137,18 @@ impl Mapped {
         match &self.kind {
             Kind::Memory { .. } => Ok(()),
             Kind::File(file) => file.sync(),
-            Kind::Copy(_, checkpoints) => checkpoints.sync(self),
+            Kind::Copy(_, checkpoints, _) => checkpoints.sync(self),
         }
+    }
+
+    /// Whether this is a working copy as a killed process left it.
+    pub(crate) fn was_killed(&self) -> bool {
+        matches!(self.kind, Kind::Copy(_, _, Origin::Killed))
     }
 
     /// Says that what is stored here is a map; before, it never becomes a checkpoint.
     pub(crate) fn confirm(&self) {
-        if let Kind::Copy(_, checkpoints) = &self.kind {
+        if let Kind::Copy(_, checkpoints, _) = &self.kind {
             checkpoints.confirm();
         }
     }
@@ -197,7 +207,7 @@ impl Medium for Mapped {
             return;
         }
         // Memory and the page cache survive all that they can survive without.
-        if let Kind::Copy(_, checkpoints) = &self.kind {
+        if let Kind::Copy(_, checkpoints, _) = &self.kind {
             checkpoints.mark(at);
         }
         if let Some(flush) = self.flush {
@@ -228,10 +238,10 @@ impl Medium for Mapped {
         }
         let bytes = lines.checked_mul(LINE_BYTES).filter(|bytes| *bytes <= self.reserved);
         let bytes = bytes.ok_or(io::ErrorKind::FileTooLarge)?;
-        if let Kind::File(file) | Kind::Copy(file, _) = &self.kind {
+        if let Kind::File(file) | Kind::Copy(file, ..) = &self.kind {
             allocate(file, (self.lines() * LINE_BYTES) as u64, bytes as u64)?;
         }
-        if let Kind::Copy(_, checkpoints) = &self.kind {
+        if let Kind::Copy(_, checkpoints, _) = &self.kind {
             checkpoints.grow(lines)?;
         }
         // ORDER: Release, pairs with the Acquire load in `lines`.
@@ -239,10 +249,20 @@ impl Medium for Mapped {
         Ok(())
     }
 
+    fn trim(&self, lines: usize) -> io::Result<()> {
+        debug_assert!(lines <= self.lines(), "P1");
+        // Relaxed: nobody else knows the medium yet.
+        self.lines.store(lines as u64, Relaxed);
+        match &self.kind {
+            Kind::Memory { .. } => Ok(()),
+            Kind::File(file) | Kind::Copy(file, ..) => fill(file, (lines * LINE_BYTES) as u64),
+        }
+    }
+
     #[inline(always)]
     fn enter(&self) -> Call<'_> {
         match &self.kind {
-            Kind::Copy(_, checkpoints) => checkpoints.enter(),
+            Kind::Copy(_, checkpoints, _) => checkpoints.enter(),
             Kind::Memory { .. } | Kind::File(_) => Call::free(),
         }
     }
@@ -250,14 +270,14 @@ impl Medium for Mapped {
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        if let Kind::Copy(_, checkpoints) = &self.kind {
+        if let Kind::Copy(_, checkpoints, _) = &self.kind {
             checkpoints.close(self);
         }
         unmap(self.base, self.reserved);
         match &self.kind {
             Kind::Memory { .. } => {}
             Kind::File(file) => file.release(),
-            Kind::Copy(_, checkpoints) => checkpoints.release(),
+            Kind::Copy(_, checkpoints, _) => checkpoints.release(),
         }
     }
 }
@@ -284,9 +304,12 @@ fn reserve(backing: Backing<'_>) -> io::Result<(NonNull<AtomicU64>, usize)> {
             let shared = |flags, file| mmap(core::ptr::null_mut(), bytes, access, flags, file, 0);
             match backing {
                 Backing::Cache(file) => shared(MapFlags::SHARED, file),
+                #[cfg(target_os = "linux")]
                 Backing::Persistent(file) => {
                     shared(MapFlags::SHARED_VALIDATE | MapFlags::SYNC, file)
                 }
+                #[cfg(not(target_os = "linux"))]
+                Backing::Persistent(_) => Err(rustix::io::Errno::OPNOTSUPP),
                 Backing::None => mmap_anonymous(
                     core::ptr::null_mut(),
                     bytes,

@@ -34,7 +34,7 @@ pub(crate) use journal::Boot;
 #[cfg(all(test, not(loom), not(shuttle)))]
 pub(crate) use journal::faults::TRUSTS;
 pub(crate) use mapped::Mapped;
-pub(crate) use storage::Storage;
+pub(crate) use storage::{Storage, fill};
 
 use std::io;
 
@@ -205,6 +205,15 @@ pub(crate) trait Medium: Send + Sync {
     ///
     /// That of the system; the medium is as long as before.
     fn grow(&self, lines: usize) -> io::Result<()>;
+
+    /// Takes note, before anybody else uses the medium, that only its first lines are in use: others may have no room yet.
+    ///
+    /// # Errors
+    ///
+    /// That of the system, if there is no room for those that are in use.
+    fn trim(&self, _: usize) -> io::Result<()> {
+        Ok(())
+    }
 
     /// Begins a call of the map that may store. Checkpoints are taken between such calls.
     #[inline(always)]

@@ -60,10 +60,6 @@ impl Storage for File {
 
     fn copy(&self, from: &Self) -> io::Result<()> {
         self.set_len(0)?;
-        // Some file systems share the blocks of both until one is written to.
-        if rustix::fs::ioctl_ficlone(self, from).is_ok() {
-            return Ok(());
-        }
         let bytes = from.bytes()?;
         self.grow(bytes)?;
         let mut room = vec![0; COPIED_BYTES];
@@ -81,19 +77,39 @@ impl Storage for File {
     }
 }
 
+/// Gives a file the blocks that its first bytes lack, as those of one do that was copied without its zeros: a store to a page without
+/// them would end the process by a signal where there is no room.
+pub(crate) fn fill(file: &File, bytes: u64) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{FallocateFlags, fallocate};
+        use rustix::io::Errno;
+        let facts = file.metadata()?;
+        let held = std::os::unix::fs::MetadataExt::blocks(&facts) * 512;
+        if held < facts.len() && bytes > 0 {
+            match fallocate(file, FallocateFlags::empty(), 0, bytes) {
+                // What has blocks already must not be written to.
+                Ok(()) | Err(Errno::OPNOTSUPP) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (file, bytes);
+    Ok(())
+}
+
 /// Gives a file its blocks up to byte `to`, so that no later write there finds a full disk.
 pub(super) fn allocate(file: &File, from: u64, to: u64) -> io::Result<()> {
-    use rustix::fs::{FallocateFlags, fallocate};
-    use std::os::unix::fs::FileExt;
-    match fallocate(file, FallocateFlags::empty(), from, to - from) {
-        Err(rustix::io::Errno::OPNOTSUPP) => {
-            // Slower, and the same.
-            let zeros = vec![0; 1 << 16];
-            for at in (from..to).step_by(zeros.len()) {
-                file.write_all_at(&zeros[..zeros.len().min((to - at) as usize)], at)?;
-            }
-            Ok(())
-        }
-        other => Ok(other?),
+    #[cfg(target_os = "linux")]
+    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), from, to - from) {
+        Err(rustix::io::Errno::OPNOTSUPP) => {}
+        other => return Ok(other?),
     }
+    // Slower, and the same.
+    let zeros = vec![0; 1 << 16];
+    for at in (from..to).step_by(zeros.len()) {
+        file.write(at, &zeros[..zeros.len().min((to - at) as usize)])?;
+    }
+    Ok(())
 }

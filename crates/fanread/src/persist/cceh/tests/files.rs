@@ -1,0 +1,220 @@
+//! The files of a map, and what else may be where they are to be.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use super::*;
+use crate::mem::LINE_BYTES;
+use crate::persist::cceh::file;
+
+/// A folder of a test's own.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let name = format!("fanread-files-{name}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir(&folder).unwrap();
+        Self(folder)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// The names of all files.
+    fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.0).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn copy(&self, from: &str, to: &str) {
+        std::fs::copy(self.path(from), self.path(to)).unwrap();
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn with_checkpoints() -> CcehOptions {
+    CcehOptions::new().segment_bytes(256).checkpoints(true)
+}
+
+fn is_taken<T: std::fmt::Debug>(made: Result<T, CcehError>) -> bool {
+    matches!(made, Err(CcehError::Io(why)) if why.kind() == std::io::ErrorKind::AlreadyExists)
+}
+
+#[test]
+fn a_new_map_leaves_the_files_of_others_alone() {
+    let folder = Folder::new("others");
+    let map = folder.path("map");
+    for name in ["map.journal", "map.work"] {
+        std::fs::write(folder.path(name), "of somebody else").unwrap();
+        assert!(is_taken(Cceh::create(&map, with_checkpoints())));
+        assert_eq!(std::fs::read(folder.path(name)).unwrap(), b"of somebody else");
+        assert_eq!(folder.names(), [name]);
+        std::fs::remove_file(folder.path(name)).unwrap();
+    }
+    // Maps of their own, the second one with checkpoints.
+    drop(Cceh::create(folder.path("map.work"), CcehOptions::new()).unwrap());
+    assert!(is_taken(Cceh::create(&map, with_checkpoints())));
+    std::fs::remove_file(folder.path("map.work")).unwrap();
+    let other = Cceh::create(folder.path("map.work"), with_checkpoints()).unwrap();
+    other.insert(1, 2).unwrap();
+    drop(other);
+    assert!(is_taken(Cceh::create(&map, with_checkpoints())));
+    assert_eq!(Cceh::open(folder.path("map.work")).unwrap().get(1), Some(2));
+}
+
+#[test]
+fn a_new_map_takes_the_place_of_one_whose_file_was_removed() {
+    let folder = Folder::new("removed");
+    let map = folder.path("map");
+    for left in [&["map.journal", "map.work"][..], &["map.journal"], &[]] {
+        let old = Cceh::create(&map, with_checkpoints()).unwrap();
+        old.insert(1, 2).unwrap();
+        drop(old);
+        for name in ["map", "map.journal", "map.work"].iter().filter(|name| !left.contains(name)) {
+            std::fs::remove_file(folder.path(name)).unwrap();
+        }
+        let new = Cceh::create(&map, with_checkpoints()).unwrap();
+        assert_eq!(new.get(1), None);
+        drop(new);
+        assert_eq!(Cceh::open(&map).unwrap().len(), 0);
+        for name in folder.names() {
+            std::fs::remove_file(folder.path(&name)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_map_that_could_not_be_made_leaves_no_file() {
+    let folder = Folder::new("failed");
+    let map = folder.path("map");
+    // As a disk without room for the working copy.
+    let made = file::make(
+        &map,
+        true,
+        |medium| Map::create(medium, with_checkpoints()),
+        |_| Err::<Map<_>, _>(CcehError::Crowded),
+    );
+    assert!(matches!(made, Err(CcehError::Crowded)));
+    assert_eq!(folder.names(), Vec::<String>::new());
+    std::fs::create_dir(folder.path("map.work")).unwrap();
+    assert!(Cceh::create(&map, with_checkpoints()).is_err());
+    assert_eq!(folder.names(), ["map.work"]);
+}
+
+#[test]
+fn a_file_and_a_journal_of_another_time_are_the_map_of_that_time() {
+    let folder = Folder::new("times");
+    let map = Cceh::create(folder.path("map"), with_checkpoints()).unwrap();
+    (0..500).for_each(|key| assert_eq!(map.insert(key, key).unwrap(), None));
+    drop(map);
+    folder.copy("map", "old");
+    folder.copy("map.journal", "old.journal");
+    let map = Cceh::open(folder.path("map")).unwrap();
+    (400..900).for_each(|key| _ = map.insert(key, 7).unwrap());
+    drop(map);
+    folder.copy("old", "map");
+    folder.copy("old.journal", "map.journal");
+    for round in 0..2 {
+        let map = Cceh::open(folder.path("map")).unwrap();
+        map.check().unwrap();
+        assert_eq!(map.len(), 500 + round);
+        assert!((0..500).all(|key| map.get(key) == Some(key)));
+        map.insert(1000, 1).unwrap();
+    }
+    // And without its working copy it is the same.
+    std::fs::remove_file(folder.path("map.work")).unwrap();
+    assert_eq!(Cceh::open(folder.path("map")).unwrap().len(), 501);
+}
+
+#[test]
+fn a_copy_of_a_map_in_use_says_what_to_do_without() {
+    let folder = Folder::new("snapshot");
+    let map = Cceh::create(folder.path("map"), with_checkpoints()).unwrap();
+    (0..300).for_each(|key| assert_eq!(map.insert(key, key).unwrap(), None));
+    map.sync().unwrap();
+    (300..600).for_each(|key| assert_eq!(map.insert(key, key).unwrap(), None));
+    for (from, to) in [("map", "copy"), ("map.journal", "copy.journal"), ("map.work", "copy.work")]
+    {
+        folder.copy(from, to);
+    }
+    drop(map);
+    // The system had written some of it only.
+    let work = std::fs::OpenOptions::new().write(true).open(folder.path("copy.work")).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&work, &[0; 4096], 0).unwrap();
+    let refused = Cceh::open(folder.path("copy")).unwrap_err();
+    assert!(
+        matches!(&refused, CcehError::WorkingCopy(why) if matches!(**why, CcehError::NotAMap { .. }))
+    );
+    assert!(refused.to_string().ends_with("as it was at its last checkpoint"), "{refused}");
+    std::fs::remove_file(folder.path("copy.work")).unwrap();
+    let copy = Cceh::open(folder.path("copy")).unwrap();
+    copy.check().unwrap();
+    assert_eq!(copy.len(), 300);
+}
+
+#[test]
+fn a_file_that_was_copied_without_its_zeros_gets_its_blocks() {
+    let folder = Folder::new("holes");
+    let path = folder.path("map");
+    let map = Cceh::create(&path, CcehOptions::new().segment_bytes(256)).unwrap();
+    (0..20_000).for_each(|key| assert_eq!(map.insert(key, key).unwrap(), None));
+    drop(map);
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let sparse = std::fs::File::create(&path).unwrap();
+    sparse.set_len(bytes.len() as u64).unwrap();
+    for (at, page) in bytes.chunks(4096).enumerate() {
+        // Any page with holes in it will do; the first words of each are what a map has there.
+        if page.iter().any(|byte| *byte != 0) && at % 3 != 1 {
+            std::os::unix::fs::FileExt::write_all_at(&sparse, page, at as u64 * 4096).unwrap();
+        }
+    }
+    let before = sparse.metadata().unwrap().blocks();
+    file::open(&path).unwrap().trim(bytes.len() / LINE_BYTES).unwrap();
+    let after = sparse.metadata().unwrap().blocks();
+    assert!(before * 512 < bytes.len() as u64 && after * 512 >= bytes.len() as u64 / 4096 * 4096);
+}
+
+#[test]
+fn a_long_file_costs_what_of_it_is_used() {
+    let folder = Folder::new("long");
+    let path = folder.path("map");
+    let map = Cceh::create(&path, CcehOptions::new().segment_bytes(256)).unwrap();
+    (0..1000).for_each(|key| assert_eq!(map.insert(key, key).unwrap(), None));
+    drop(map);
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    let used = file.metadata().unwrap().len();
+    file.set_len(1 << 34).unwrap();
+    let map = Cceh::open(&path).unwrap();
+    assert!(u64::from(map.map.space.lock().end) * 256 <= used);
+    assert!(file.metadata().unwrap().blocks() * 512 <= 2 * used);
+    (1000..5000).for_each(|key| assert_eq!(map.insert(key, key).unwrap(), None));
+    map.check().unwrap();
+    drop(map);
+    assert_eq!(Cceh::open(&path).unwrap().len(), 5000);
+}
+
+#[test]
+fn every_geometry_that_is_allowed_is_one_that_opens() {
+    let folder = Folder::new("geometry");
+    for (number, (bytes, probed)) in [(256, 1), (256, 4), (4 << 20, 65_535)].into_iter().enumerate()
+    {
+        let path = folder.path(&number.to_string());
+        let options = CcehOptions::new().segment_bytes(bytes).probed_buckets(probed);
+        drop(Cceh::create(&path, options).unwrap());
+        assert_eq!(Cceh::open(&path).unwrap().len(), 0);
+    }
+    let beyond = || CcehOptions::new().segment_bytes(4 << 20).probed_buckets(65_536);
+    assert!(std::panic::catch_unwind(beyond).is_err());
+}
