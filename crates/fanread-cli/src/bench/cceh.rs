@@ -79,7 +79,7 @@ impl Settings {
         if !bytes.is_power_of_two() || !(256..=4 << 20).contains(&bytes) {
             return Some(no_segment(bytes));
         }
-        let buckets = bytes / 64;
+        let buckets = (bytes / 64).min(0xffff);
         (!(1..=buckets).contains(&probing))
             .then(|| format!("a segment of {bytes} bytes has 1 to {buckets} buckets to probe"))
     }
