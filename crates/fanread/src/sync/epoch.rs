@@ -1,9 +1,9 @@
 //! Memory that is given back only when nobody can still be reading it.
 //!
 //! Whoever reads a map is *pinned*. What a writer unlinks goes into a [`Limbo`] that belongs to the map and
-//! comes out of it once every thread that was pinned at that time has unpinned. The epochs that tell are those
-//! of `crossbeam-epoch`; the garbage stays with the map, so a map that is dropped has everything back at once,
-//! and values need not be `'static`.
+//! comes out of it once every thread that was pinned at that time has unpinned. The epochs that tell are
+//! `crossbeam-epoch`'s, in a collector of our own; the garbage stays with the map, so a map that is dropped has
+//! everything back at once, and values need not be `'static`.
 //!
 //! A reader that stays pinned for long delays reuse of memory and nothing else.
 //!
@@ -12,15 +12,27 @@
 //! * **E1** An item enters a limbo after the last way to find it was removed.
 //! * **E2** An item leaves a limbo by `collect` only after every guard that existed when its batch was closed
 //!   has been dropped or repinned, or by `drain`, whose caller excludes all guards.
+//! * **E3** What runs in `close` and `hurry`, whose callers hold locks, is no user code: only `close` defers anything
+//!   in our collector.
 //!
-//! `tests` below check E2 with a sleeping reader and with threads that come and go.
+//! `tests` below check E2 with a sleeping reader and with threads that come and go, and E3.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{
     AtomicBool,
     Ordering::{Acquire, Release},
 };
+use std::sync::{Arc, LazyLock};
+
+use crossbeam_epoch::{Collector, LocalHandle};
+
+/// One for the process, and not the one that all users of `crossbeam-epoch` share: whoever has it go on runs what others
+/// have deferred there, which may call the map whose locks are held (E3).
+static COLLECTOR: LazyLock<Collector> = LazyLock::new(Collector::new);
+
+thread_local! {
+    static HANDLE: LocalHandle = COLLECTOR.register();
+}
 
 /// Proof that the thread is pinned.
 pub(crate) struct Guard {
@@ -36,7 +48,9 @@ impl core::fmt::Debug for Guard {
 /// Pins the thread.
 #[inline]
 pub(crate) fn pin() -> Guard {
-    Guard { inner: crossbeam_epoch::pin() }
+    // A thread that ends may have destructors to run after that of its handle.
+    let pinned = HANDLE.try_with(LocalHandle::pin);
+    Guard { inner: pinned.unwrap_or_else(|_| COLLECTOR.register().pin()) }
 }
 
 impl Guard {
@@ -95,7 +109,7 @@ impl<T> Limbo<T> {
         }
     }
 
-    /// Asks the epochs to report when the items taken so far are free.
+    /// Asks the epochs to report when the items taken so far are free. May run what other limbos have asked for (E3).
     pub(crate) fn close(&mut self, guard: &Guard) {
         if self.open.is_empty() {
             return;
@@ -213,6 +227,47 @@ mod tests {
             back += settle(&mut limbo, 16).len();
             std::thread::yield_now();
         }
+    }
+
+    #[test]
+    fn what_others_defer_does_not_run_where_items_are_retired() {
+        let ran = Arc::new(AtomicBool::new(false));
+        let runs = Arc::clone(&ran);
+        let foreign = crossbeam_epoch::pin();
+        foreign.defer(move || runs.store(true, Release));
+        foreign.flush();
+        drop(foreign);
+        let mut limbo = Limbo::new();
+        for item in 0..10_000 {
+            let guard = pin();
+            limbo.retire(item, &guard);
+            limbo.hurry(&guard);
+            drop(limbo.collect());
+        }
+        assert!(!ran.load(Acquire), "a function of somebody else ran");
+    }
+
+    #[test]
+    fn a_thread_may_pin_in_its_last_destructors() {
+        struct Pins(mpsc::Sender<()>);
+        impl Drop for Pins {
+            fn drop(&mut self) {
+                drop(pin());
+                self.0.send(()).unwrap();
+            }
+        }
+        thread_local! {
+            static EARLIER: std::cell::OnceCell<Pins> = const { std::cell::OnceCell::new() };
+            static LATER: std::cell::OnceCell<Pins> = const { std::cell::OnceCell::new() };
+        }
+        let (done, wait_done) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            EARLIER.with(|pins| drop(pins.set(Pins(done.clone()))));
+            drop(pin());
+            LATER.with(|pins| drop(pins.set(Pins(done))));
+        });
+        thread.join().unwrap();
+        assert_eq!(wait_done.iter().count(), 2);
     }
 
     #[test]
