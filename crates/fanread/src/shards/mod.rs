@@ -1,7 +1,8 @@
 //! What the threads that write to a map keep apart: free memory, memory to be freed, and counts of entries.
 //!
 //! A small map has one shard for all threads. A large one has some more, and each thread keeps to one of them, so that
-//! writers seldom meet.
+//! writers seldom meet. Who is given back what was unlinked in its shard looks at another one too: the threads of that may be
+//! gone, and nobody else would.
 
 use std::sync::OnceLock;
 
@@ -26,6 +27,8 @@ pub(crate) struct Shard<F, G> {
     pub(crate) heap: heap::Shard,
     pub(crate) free: F,
     pub(crate) limbo: Limbo<G>,
+    /// Which other shard is looked at next.
+    turn: usize,
 }
 
 /// A shard and a part of the map's number of entries.
@@ -53,8 +56,19 @@ impl<F: Default, G> Shards<F, G> {
 
     /// Gives a map that has grown its shards.
     pub(crate) fn grow(&self) {
-        let shards = || (0..most_shards()).map(|_| CachePadded::new(Counted::new())).collect();
-        self.more.get_or_init(shards);
+        if self.more.get().is_some() {
+            return;
+        }
+        let shards: Box<[Padded<F, G>]> =
+            (0..most_shards()).map(|_| CachePadded::new(Counted::new())).collect();
+        // Whoever makes the shards has this lock.
+        let mut first = self.first.shard.lock();
+        if self.more.get().is_none() {
+            // No thread keeps to the first one from here on: what waits there, and what is free, goes to this thread's.
+            let own = thread::index() & (shards.len() - 1);
+            core::mem::swap(&mut *first, &mut *shards[own].shard.lock());
+            let _ = self.more.set(shards);
+        }
     }
 }
 
@@ -128,6 +142,24 @@ impl<F, G> Shards<F, G> {
         {
             free.extend(more);
         }
+        self.with_another(shard, free)
+    }
+
+    /// Returns some of what nobody can be reading any more, as `exchange` does.
+    pub(crate) fn collect(&self, thread: usize) -> Vec<G> {
+        let mut shard = self.lock(thread);
+        let free = shard.limbo.collect().unwrap_or_default();
+        self.with_another(shard, free)
+    }
+
+    /// Adds to what came out of a shard, if anything did, a batch of another one, each in its turn.
+    fn with_another(&self, mut shard: Held<'_, Shard<F, G>>, mut free: Vec<G>) -> Vec<G> {
+        let Some(more) = self.more.get().filter(|_| !free.is_empty()) else { return free };
+        let turn = shard.turn;
+        shard.turn = (turn + 1) % (1 + more.len());
+        drop(shard);
+        let other = self.all().nth(turn).and_then(|other| other.shard.try_lock());
+        free.extend(other.and_then(|mut other| other.limbo.collect()).into_iter().flatten());
         free
     }
 
@@ -136,7 +168,8 @@ impl<F, G> Shards<F, G> {
     pub(crate) fn tidy(&self, thread: usize, guard: &Guard) -> Vec<G> {
         let mut shard = self.lock(thread);
         shard.limbo.hurry(guard);
-        shard.limbo.collect().unwrap_or_default()
+        let free = shard.limbo.collect().unwrap_or_default();
+        self.with_another(shard, free)
     }
 
     /// Takes out everything unlinked. The caller makes sure that nobody is reading.
@@ -147,7 +180,8 @@ impl<F, G> Shards<F, G> {
 
 impl<F: Default, G> Counted<F, G> {
     fn new() -> Self {
-        let shard = Shard { heap: heap::Shard::new(), free: F::default(), limbo: Limbo::new() };
+        let shard =
+            Shard { heap: heap::Shard::new(), free: F::default(), limbo: Limbo::new(), turn: 0 };
         Self { shard: Lock::new(shard), entries: AtomicU64::new(0) }
     }
 }
@@ -182,5 +216,42 @@ mod tests {
         assert_eq!(shards.exchange(0, &pin(), [Large]).len(), 2);
         assert_eq!(shards.exchange(0, &pin(), [Large, Large]).len(), 4);
         assert_eq!(shards.drain().len(), 17);
+    }
+
+    /// Retires items in the shard of a thread, and waits until they are free.
+    fn leave(shards: &Shards<(), Large>, thread: usize, count: usize) {
+        for _ in 0..count {
+            let guard = pin();
+            shards.lock(thread).limbo.retire(Large, &guard);
+        }
+        let mut later = Limbo::new();
+        while later.collect().is_none() {
+            later.retire(Large, &pin());
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn what_waits_when_a_map_gets_its_shards_goes_to_one_of_them() {
+        let shards = Shards::<(), Large>::new();
+        leave(&shards, 0, 20);
+        shards.grow();
+        assert_eq!(shards.first.shard.lock().limbo.len(), 0);
+        assert_eq!(shards.lock(thread::index()).limbo.len(), 20);
+        assert_eq!(shards.drain().len(), 20);
+    }
+
+    #[test]
+    fn what_a_thread_that_is_gone_has_left_is_collected_by_others() {
+        let shards = Shards::<(), Large>::new();
+        shards.grow();
+        leave(&shards, 1, 20);
+        let mut back = 0;
+        // One of another shard for each of its own, and each shard in its turn.
+        for _ in 0..20 * (1 + most_shards()) {
+            leave(&shards, 0, 1);
+            back += shards.exchange(0, &pin(), []).len() - 1;
+        }
+        assert_eq!(back, 20);
     }
 }

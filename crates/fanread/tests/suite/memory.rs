@@ -1,6 +1,7 @@
 // Included for each map by `maps/mod.rs`; `../memory.rs` says what is tested.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
@@ -52,6 +53,39 @@ fn a_sleeping_reader_stops_no_split_and_its_memory_comes_back() {
     assert!(churn(60) <= retained + retained / 16, "memory grew after the reader was gone");
     assert!(map.memory_usage().idle_bytes > 0);
     map.pin().check().unwrap();
+}
+
+/// Counts how many of its kind were dropped.
+struct Told(Arc<AtomicUsize>);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+#[test]
+fn what_a_thread_that_is_gone_has_left_is_dropped_while_others_go_on() {
+    let _alone = alone();
+    let map = Map::<Told>::new();
+    let key = |n: u64| (n << 40).to_be_bytes();
+    let (left, others) = (Arc::default(), Arc::default());
+    let insert = |n, dropped| {
+        map.pin().insert(&key(n), Told(Arc::clone(dropped)));
+    };
+    // Enough for shards for the threads.
+    (0..50_000).for_each(|n| insert(n, &others));
+    let reader = map.pin();
+    // Nothing of that can be dropped as long as the thread lives.
+    thread::scope(|scope| scope.spawn(|| (0..2_000).for_each(|_| insert(0, &left))).join()).unwrap();
+    drop(reader);
+    // All but the last value, which is in the map, and those that wait for more of them.
+    let is_done = || left.load(Relaxed) >= 2_000 - 32;
+    let done = (0..1_000_000).find(|_| {
+        insert(1, &others);
+        is_done()
+    });
+    assert!(done.is_some(), "only {} were dropped", left.load(Relaxed));
 }
 
 #[test]

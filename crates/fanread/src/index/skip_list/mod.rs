@@ -353,7 +353,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
 
     /// Frees some of what was unlinked and nobody can be reading any more.
     fn recycle(&self, pinned: &Pinned<'_, K, V>) {
-        let items = self.shards.lock(pinned.thread).limbo.collect().unwrap_or_default();
+        let items = self.shards.collect(pinned.thread);
         // User code runs here, in `Drop` of keys and values: no lock is held.
         Recycle { map: self, thread: pinned.thread, items }.run();
     }
