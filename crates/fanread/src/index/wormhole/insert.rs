@@ -214,14 +214,11 @@ pub(super) const fn is_inline_map<V>() -> bool {
 /// leaf.
 #[inline(always)]
 fn publish<V>(leaf: Leaf<'_>, tag: Tag, slot: Slot, step: usize, word: Word) {
-    let mut meta = leaf.meta();
-    if step > 0 {
-        // The reach first: whoever can see the word looks as far as it is (L4).
-        meta = meta.with_reach(tag, tag.home(leaf.lines()), step);
-        leaf.set_meta(meta);
-    }
-    leaf.set_word::<V>(slot, word);
+    // Reach and count first: whoever has seen the word looks as far as it is (L4), and a range that he begins then looks for
+    // what the order does not list. A count that is ahead of the word has a range look in vain, and a merge put off.
+    let meta = leaf.meta().with_reach(tag, tag.home(leaf.lines()), step);
     leaf.set_meta(meta.with_counts(meta.count() + 1, meta.sorted()));
+    leaf.set_word::<V>(slot, word);
 }
 
 /// Entries of a leaf that is built from sorted input: nearly full, with room for some insertions before it splits.
@@ -410,5 +407,32 @@ impl<V: Send + Sync> Pinned<'_, V> {
                 map.write_from(self, hint, key, value, Rule::Always)?;
             }
         }
+    }
+}
+
+#[cfg(all(test, shuttle))]
+mod tests {
+    use shuttle::thread;
+
+    use super::*;
+    use crate::api::Options;
+    use crate::sync::shim::explore;
+
+    /// The leaf is in order, so that a range looks for no more than it lists.
+    #[test]
+    fn shuttle_a_range_meets_what_was_found_before_it_was_made() {
+        let scene = || {
+            let map = Wormhole::<u32>::with_options(Options::new().seed(1));
+            map.pin().insert(b"a", 0);
+            assert_eq!(map.pin().iter().count(), 1);
+            thread::scope(|scope| {
+                scope.spawn(|| map.pin().insert(b"b", 1).is_none());
+                let pinned = map.pin();
+                if pinned.get(b"b").is_some() {
+                    assert_eq!(pinned.iter().count(), 2);
+                }
+            });
+        };
+        explore(1, scene);
     }
 }

@@ -281,7 +281,7 @@ impl<'g> Leaf<'g> {
     /// The counts.
     #[inline(always)]
     pub(super) fn meta(self) -> Meta {
-        // ORDER: Acquire, pairs with the Release store in `set_meta`: the entries counted are there.
+        // ORDER: Acquire, pairs with the Release store in `set_meta`: the order has as many slots as are sorted.
         Meta(self.header().counts.load(Acquire))
     }
 
