@@ -276,7 +276,8 @@ impl<K: SkipKey, V> SkipList<K, V> {
     /// # Cost
     ///
     /// A lock that only snapshots take. While it is held, values that are replaced or removed stay in memory if the snapshot
-    /// sees them.
+    /// sees them, and so does a removed key of which it sees a value: walks and bounds step over such keys, so that a queue whose
+    /// entries a snapshot sees takes longer for the first one the more of them are gone.
     ///
     /// # Concurrency
     ///

@@ -23,8 +23,9 @@ use core::borrow::Borrow;
 use core::mem;
 
 use super::key::SkipKey;
-use super::layout::{BUILT, DEAD, Newest, PENDING, SWEPT, Stamp, State, Unit};
+use super::layout::{BUILT, DEAD, Newest, Older, PENDING, SWEPT, Stamp, State, Unit};
 use super::raw::{Memory, Node};
+use super::versions::is_needed;
 use super::{Pinned, Ref, SkipList};
 use crate::mem::word::Read;
 use crate::sync::lock::Lock;
@@ -124,6 +125,26 @@ impl<K: SkipKey, V> SkipList<K, V> {
         }
     }
 
+    /// Whether a snapshot that is held sees a value in a node that has had none since `ended`. The state's stamp is decided.
+    fn is_seen(&self, pinned: &Pinned<'_, K, V>, state: State, ended: Stamp) -> bool {
+        let held = self.held(pinned);
+        // It began before every snapshot (V4).
+        if !is_needed(held, 0, ended) {
+            return false;
+        }
+        // A chain that was pruned has what snapshots see. Who prunes it beside this thread only takes out.
+        let sees_older = |unit| self.memory.version(unit).older() != Older::Nothing;
+        match state.newest() {
+            Newest::Inline(_) | Newest::InlineGone(_) => true,
+            Newest::Chain(unit) => sees_older(unit),
+            Newest::ChainGone(unit) => {
+                // ORDER: Acquire, as in `SkipList::decide`.
+                let began = self.memory.version(unit).begin().load(Acquire);
+                is_needed(held, began, ended) || sees_older(unit)
+            }
+        }
+    }
+
     /// Marks all links of a dead node.
     pub(super) fn mark_all(node: Node<'_, K, V>) {
         for level in (0..node.state().height()).rev() {
@@ -145,7 +166,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
                 return;
             }
             let Some(ended) = self.ended(state) else { return };
-            if self.held(pinned).first().is_some_and(|oldest| *oldest < ended) {
+            if self.is_seen(pinned, state, ended) {
                 return self.wait_for_snapshots(pinned, node, ended);
             }
             if node.exchange(state, State(state.0 | DEAD)) {

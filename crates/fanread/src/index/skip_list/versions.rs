@@ -82,7 +82,7 @@ impl Snapshots {
 
 /// Whether a snapshot is held that sees what began at `from` and ended at `to`.
 #[inline]
-fn is_needed(held: &[Stamp], from: Stamp, to: Stamp) -> bool {
+pub(super) fn is_needed(held: &[Stamp], from: Stamp, to: Stamp) -> bool {
     held.get(held.partition_point(|stamp| *stamp < from)).is_some_and(|stamp| *stamp < to)
 }
 
@@ -363,5 +363,38 @@ impl<K: SkipKey, V> SkipList<K, V> {
     #[cfg(test)]
     pub(super) fn pending(&self) -> usize {
         self.snapshots.pending.lock().len()
+    }
+}
+
+#[cfg(all(test, not(loom), not(shuttle)))]
+mod tests {
+    use std::ops::Bound::Unbounded;
+
+    use super::*;
+
+    /// With a replacement on the way every other time.
+    #[test]
+    fn a_queue_leaves_nothing_behind_a_snapshot_that_sees_none_of_it() {
+        let map = SkipList::new();
+        let pinned = map.pin();
+        pinned.insert(0, 0);
+        let snapshot = map.snapshot();
+        pinned.remove(&0);
+        for key in 1..1_000 {
+            // Younger snapshots see none either.
+            let younger = (key % 100 == 0).then(|| map.snapshot());
+            for turn in 0..=key % 2 {
+                pinned.insert(key, turn);
+            }
+            assert_eq!(pinned.lower_bound(Unbounded).map(|(first, _)| *first), Some(key));
+            assert!(pinned.remove(&key).is_some());
+            drop(younger);
+        }
+        // The one that the snapshot sees.
+        assert_eq!((map.level(0).count(), map.pending()), (1, 1));
+        assert_eq!(snapshot.pin().iter().count(), 1);
+        drop(snapshot);
+        assert_eq!((map.level(0).count(), map.pending()), (0, 0));
+        pinned.check().unwrap();
     }
 }
