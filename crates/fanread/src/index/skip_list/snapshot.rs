@@ -13,7 +13,8 @@ use super::{Pinned, Ref, SkipList};
 ///
 /// It may be kept as long as the map is borrowed, and go to other threads (of a [scope](std::thread::scope), unless the map is
 /// `'static`); it delays nobody, and no memory but that of what it sees. Read it through
-/// [`pin`](Self::pin). When it is dropped, what only it needed is given up.
+/// [`pin`](Self::pin). What only it needed is given up when it and all older snapshots are dropped, or when the key in question
+/// is written again.
 ///
 /// # Panics
 ///
