@@ -1,9 +1,10 @@
 //! Ranges: leaf by leaf, in both directions, with the next leaf on its way.
 //!
 //! A range copies the order of one leaf at a time into a [`View`], and words and values part by part as it comes to them,
-//! and holds nothing else of the leaf: no lock, no reference that a writer would have to respect. The order is one
-//! instant's; if an entry leaves the leaf before the range has read it, the range starts over behind the last key it
-//! yielded. The next leaf is found by the border, so it does not matter what happened to the leaf meanwhile.
+//! and holds nothing else of the leaf: no lock, no reference that a writer would have to respect. The order has every entry
+//! that is there from before the view is made, and may lack some that come meanwhile while it has others; if an entry leaves the
+//! leaf before the range has read it, the range starts over behind the last key it yielded. Values are those of when they are
+//! copied. The next leaf is found by the border, so it does not matter what happened to the leaf meanwhile.
 //!
 //! Entries that arrived after the last sort are sorted in the copy; the result is offered to the leaf, which takes it
 //! if its lock is free. PAPER: section 3.2, where the scan sorts the leaf under its lock.
@@ -43,7 +44,7 @@ const PART: usize = if cfg!(any(shuttle, small_leaves)) { 2 } else { 16 };
 /// Copied entries that a view keeps: the last part, and the one before it, which is being read.
 const WINDOW: usize = 2 * PART;
 
-/// The entries of one leaf in key order, as they were at one instant, copied part by part.
+/// The entries of one leaf in key order, copied part by part.
 pub(super) struct View<'g, V> {
     leaf: Leaf<'g>,
     prefix: ShortPrefix,
@@ -120,8 +121,8 @@ impl<'g, V> View<'g, V> {
         }
     }
 
-    /// Sorts the order, of which the first `sorted` numbers are sorted, and offers it to the leaf. Returns whether it
-    /// is that of one instant.
+    /// Sorts the order, of which the first `sorted` numbers are sorted, and offers it to the leaf. Returns whether no
+    /// entry has left the leaf meanwhile.
     #[cold]
     fn sort(&mut self, map: &'g Wormhole<V>, sorted: usize) -> bool {
         let (leaf, count) = (self.leaf, self.count);

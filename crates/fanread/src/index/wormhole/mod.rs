@@ -290,8 +290,7 @@ crate::api::ordered_map_methods! {
              leaves stay readable and writable meanwhile, and the leaf itself stays readable.",
     range: "A `get`'s fetches to find the first leaf, and its order; then the lines of the entries that are read, at most \
             52 or 58 for a leaf of some 150 entries, 32 entries ahead and in the next leaf; where keys are in records, \
-            one or two lines for each, 16 ahead. Reads backwards fetch a leaf when they come to it. Each leaf is seen as \
-            it was at one instant.",
+            one or two lines for each, 16 ahead. Reads backwards fetch a leaf when they come to it.",
     bound: "Three waits to begin: a node of the prefix table, mostly cached; the leaf's first line and the four of its order; and up to \
             eight of its lines at once. Another round of up to eight or, where keys are in records, mostly two more, of which \
             each is a wait for lines and one for records. A bound that is a key in a record is found as by a [`get`](Self::get). \
