@@ -28,7 +28,6 @@ pub(crate) use rank::{ROUND, rank, share};
 
 use crate::mem::AllocError;
 use crate::prefix::{self, LeafRef, PrefixTable, Probe};
-use crate::sync::epoch::Guard;
 use crate::sync::lock::Lock;
 use crate::sync::shim::{
     AtomicU32,
@@ -91,13 +90,20 @@ pub(crate) struct List {
     structure: Lock<prefix::Writer>,
     /// The leftmost live leaf; 0 in a map that never had an entry.
     first: AtomicU32,
+    /// The rightmost leaf, or one that leads there; 0 as above.
+    last: AtomicU32,
 }
 
 impl List {
     /// Makes an empty list. Allocates nothing.
     pub(crate) fn new(seed: crate::hash::prefix::Seed) -> Self {
         let (table, writer) = PrefixTable::new(seed);
-        Self { table, structure: Lock::new(writer), first: AtomicU32::new(0) }
+        Self {
+            table,
+            structure: Lock::new(writer),
+            first: AtomicU32::new(0),
+            last: AtomicU32::new(0),
+        }
     }
 
     /// The leftmost leaf.
@@ -110,6 +116,11 @@ impl List {
     fn set_first(&self, name: LeafRef) {
         // ORDER: Release, pairs with `first`.
         self.first.store(name.get(), Release);
+    }
+
+    fn set_last(&self, name: LeafRef) {
+        // ORDER: Release, pairs with `last`.
+        self.last.store(name.get(), Release);
     }
 
     /// The leaf of a key, as the table guesses.
@@ -221,13 +232,13 @@ impl List {
         }
     }
 
-    /// The last leaf, most likely.
-    pub(crate) fn last<'g, M: Leaves>(&self, leaves: &'g M, guard: &Guard) -> Option<M::Leaf<'g>> {
-        let longest = [u8::MAX; 64];
-        let hint = self.hint(leaves, &longest, self.table.probe(&longest, guard))?;
-        let mut leaf = self.leaf_of(leaves, &longest, hint);
-        while leaf.header().bounded {
-            leaf = leaves.leaf(leaf.header().next()?);
+    /// The last leaf, live at some instant of the call.
+    pub(crate) fn last<'g, M: Leaves>(&self, leaves: &'g M) -> Option<M::Leaf<'g>> {
+        // ORDER: Acquire, pairs with the Release store in `set_last`: the leaf is formatted.
+        let mut leaf = leaves.leaf(LeafRef::new(self.last.load(Acquire))?);
+        // Others may have come behind it, or taken its place.
+        while leaf.header().bounded || leaf.header().version.begin().is_dead() {
+            leaf = self.step(leaves, leaf, Order::Greater);
         }
         Some(leaf)
     }
@@ -238,8 +249,10 @@ impl List {
         // ORDER: Acquire, as in `first`.
         let is_empty = self.first.load(Acquire) == 0;
         if is_empty {
-            self.table.set_first(&mut writer, leaf.name());
+            // The table last: who has written through it finds the leaf from both ends.
             self.set_first(leaf.name());
+            self.set_last(leaf.name());
+            self.table.set_first(&mut writer, leaf.name());
         }
         is_empty
     }
@@ -315,6 +328,7 @@ impl List {
         let mut writer = self.structure.lock();
         leaf.header().set_prev(Some(last.name()));
         last.header().set_next(Some(leaf.name()));
+        self.set_last(leaf.name());
         let (before, anchor) = (leaves.limits(last).low.1, leaves.limits(leaf).low.1);
         let piece = self.table.reserve(&mut writer, anchor.len())?;
         let names = (last.name(), leaf.name());
@@ -353,9 +367,16 @@ impl List {
             Some(before) => leaves.leaf(before).header().set_next(Some(first.name())),
             None => self.set_first(first.name()),
         }
-        if let Some(behind) = behind {
-            leaves.leaf(behind).header().set_prev(Some(last.name()));
+        match behind {
+            Some(behind) => leaves.leaf(behind).header().set_prev(Some(last.name())),
+            None => self.set_last(last.name()),
         }
+    }
+
+    /// Whether the list, at rest, knows that `leaf` is its last one.
+    pub(crate) fn ends_with<'g>(&self, leaf: Option<impl Leaf<'g>>) -> bool {
+        // ORDER: Acquire, as in `last`.
+        LeafRef::new(self.last.load(Acquire)) == leaf.map(Leaf::name)
     }
 
     /// Verifies the table of a list at rest, whose anchors and leaves these are.

@@ -80,7 +80,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
                 let first = map.list.first(&map.memory)?;
                 map.list.leaf_of(&map.memory, &[], list::Hint { leaf: first, second: None })
             }
-            None => map.list.last(&map.memory, &pinned.guard)?,
+            None => map.list.last(&map.memory)?,
             Some(Below { edge, .. }) => pinned.leaf_at(edge)?,
         };
         let mut walk = Self {

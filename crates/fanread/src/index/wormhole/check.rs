@@ -48,6 +48,9 @@ impl<V> Pinned<'_, V> {
             before = Some(leaf);
             next = leaf.header().next().map(|next| map.memory.leaf(next));
         }
+        if !map.list.ends_with(before) {
+            return Err(Broken::new("L2", "the list does not know its last leaf"));
+        }
         if entries != self.len() {
             return Err(Broken::new("count", format!("{entries} entries, {} counted", self.len())));
         }

@@ -461,7 +461,7 @@ impl<'g, V> Course<'g, V> {
         let found = match Below::bound::<false>(self.end.bound()) {
             Some(below) => self.view_at(below),
             None => loop {
-                let Some(last) = self.map.list.last(&self.map.memory, self.guard) else {
+                let Some(last) = self.map.list.last(&self.map.memory) else {
                     break None;
                 };
                 // As above.

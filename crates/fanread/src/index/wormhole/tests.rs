@@ -45,6 +45,27 @@ fn keys_that_share_a_home_line_are_found_and_take_no_more_memory() {
     pinned.check().unwrap();
 }
 
+/// The table is no way to the end: many leaves have keys above any that one could ask it for.
+#[test]
+fn the_last_leaf_is_known_whatever_keys_begin_with() {
+    let key =
+        |n: u64| [&[0xff; 80][..], &n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()].concat();
+    let map = Wormhole::new();
+    let pinned = map.pin();
+    let mut keys: Vec<Vec<u8>> = (0..3_000).map(key).collect();
+    for key in &keys {
+        pinned.insert(key, 0_u64);
+    }
+    pinned.check().unwrap();
+    keys.sort_unstable();
+    while let Some(last) = keys.pop() {
+        assert_eq!(pinned.pop_last().map(|(key, _)| key.to_vec()), Some(last));
+    }
+    pinned.check().unwrap();
+    let loaded = Wormhole::from_sorted((0..3_000_u64).map(|n| (n.to_be_bytes(), n))).unwrap();
+    loaded.pin().check().unwrap();
+}
+
 #[test]
 fn anchors_that_share_a_place_in_the_table_cost_no_entry_and_no_more_memory() {
     let flooded = Wormhole::with_options(Options::new().seed(42));
