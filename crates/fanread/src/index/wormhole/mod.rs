@@ -80,8 +80,36 @@ pub struct Wormhole<V> {
     values: PhantomData<OwnsAndTakes<V>>,
 }
 
-/// Free leaves: their lines, their unit.
-type FreeLeaves = Vec<(u8, u64)>;
+/// Leaves that are free.
+#[derive(Debug, Default)]
+struct FreeLeaves {
+    /// Their units, by how many lines they have; no lists before the first is free.
+    units: Vec<Vec<u64>>,
+}
+
+impl FreeLeaves {
+    /// A free leaf of so many lines, or half of one that has twice as many, as a page has for leaves without values.
+    fn take(&mut self, lines: usize) -> Option<u64> {
+        let of_size = |units: &mut [Vec<u64>], lines: usize| units.get_mut(lines)?.pop();
+        of_size(&mut self.units, lines).or_else(|| {
+            let unit = of_size(&mut self.units, 2 * lines)?;
+            self.put(lines, unit + lines as u64);
+            Some(unit)
+        })
+    }
+
+    fn put(&mut self, lines: usize, unit: u64) {
+        if self.units.len() <= lines {
+            self.units.resize_with(lines + 1, Vec::new);
+        }
+        self.units[lines].push(unit);
+    }
+
+    fn bytes(&self) -> usize {
+        let lines = (0..).zip(&self.units).map(|(lines, units)| lines * units.len());
+        lines.sum::<usize>() * mem::LINE_BYTES
+    }
+}
 
 /// What a writer has unlinked.
 #[derive(Debug)]
@@ -132,8 +160,7 @@ impl<V> Wormhole<V> {
         let mut idle_bytes = 0;
         for shard in self.shards.lock_each() {
             idle_bytes += shard.heap.idle_bytes(&self.memory.records);
-            let lines: usize = shard.free.iter().map(|leaf| usize::from(leaf.0)).sum();
-            idle_bytes += lines * mem::LINE_BYTES;
+            idle_bytes += shard.free.bytes();
         }
         MemoryUsage {
             leaf_bytes: self.memory.leaves.resident_bytes(),
@@ -192,7 +219,7 @@ impl<V> Recycle<'_, V> {
         while let Some(item) = self.items.pop() {
             let (unit, units) = match item {
                 Garbage::Leaf(lines, unit) => {
-                    shards.lock(self.thread).free.push((lines, unit));
+                    shards.lock(self.thread).free.put(usize::from(lines), unit);
                     continue;
                 }
                 Garbage::Table(piece) => {

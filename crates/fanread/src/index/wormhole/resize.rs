@@ -266,9 +266,8 @@ impl<V> Wormhole<V> {
     /// Units for a leaf.
     fn new_leaf(&self, thread: usize, shape: Shape) -> Result<prefix::LeafRef, AllocError> {
         let mut shard = self.shards.lock(thread);
-        let reused = shard.free.iter().rposition(|free| free.0 == shape.all_lines);
-        let unit = match reused {
-            Some(at) => shard.free.swap_remove(at).1,
+        let unit = match shard.free.take(usize::from(shape.all_lines)) {
+            Some(unit) => unit,
             None => self.memory.leaves.grow_in_page(u64::from(shape.all_lines))?,
         };
         let bytes = usize::from(shape.all_lines) * crate::mem::LINE_BYTES;
@@ -277,8 +276,8 @@ impl<V> Wormhole<V> {
 
     /// Gives back a leaf that nobody else has seen.
     pub(super) fn discard_leaf(&self, thread: usize, leaf: Leaf<'_>) {
-        let lines = leaf.header().shape.all_lines;
-        self.shards.lock(thread).free.push((lines, Memory::unit(leaf.name())));
+        let lines = usize::from(leaf.header().shape.all_lines);
+        self.shards.lock(thread).free.put(lines, Memory::unit(leaf.name()));
     }
 
     /// Gives back records that nobody else has seen. Their values live on in the leaves they were copied from.

@@ -3,7 +3,7 @@
 use testkit::dummy::Counted;
 
 use super::layout::Tag;
-use super::{Pinned, Wormhole, Wormhole as Map};
+use super::{FreeLeaves, Pinned, Wormhole, Wormhole as Map};
 use crate::api::Options;
 use crate::list::{Leaf as _, Leaves as _};
 
@@ -43,6 +43,21 @@ fn keys_that_share_a_home_line_are_found_and_take_no_more_memory() {
         assert!(pinned.remove(key).is_some());
     }
     pinned.check().unwrap();
+}
+
+#[test]
+fn a_free_page_becomes_two_leaves_of_half_a_page() {
+    let mut free = FreeLeaves::default();
+    free.put(64, 128);
+    free.put(5, 7);
+    assert_eq!([32, 32, 32].map(|lines| free.take(lines)), [Some(128), Some(160), None]);
+    free.put(32, 128);
+    free.put(64, 192);
+    assert_eq!(free.bytes(), (5 + 32 + 64) * 64);
+    assert_eq!(
+        [64, 64, 32, 5].map(|lines| free.take(lines)),
+        [Some(192), None, Some(128), Some(7)]
+    );
 }
 
 /// The table is no way to the end: many leaves have keys above any that one could ask it for.
