@@ -12,6 +12,7 @@ use super::search::Neighbours;
 use super::{Pinned, SkipList};
 use crate::api::{InsertError, Rule, Written};
 use crate::mem::AllocError;
+use crate::mem::word::Word;
 use crate::sync::shim::Ordering::Relaxed;
 
 /// Keys of a batch whose searches run at once before they are inserted.
@@ -60,7 +61,7 @@ impl<K: SkipKey, V> Drop for Fresh<'_, K, V> {
 }
 
 impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
-    /// Maps a key to a value, if the rule allows it.
+    /// Maps a key to a value: always, or if it has none.
     pub(super) fn write<'g>(
         &'g self,
         pinned: &'g Pinned<'_, K, V>,
@@ -79,9 +80,6 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
                 Self::mark_all(node);
                 continue;
             }
-            if let Rule::Same(_) = rule {
-                return Ok(Written::Refused(None, value));
-            }
             let fresh = match self.create(pinned, height, near.window_from(height), key, value) {
                 Ok(fresh) => fresh,
                 Err((error, _, value)) => return Err(out_of_memory(error, value)),
@@ -93,20 +91,20 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
         }
     }
 
-    /// Replaces the value of a key that is there, if the rule allows it.
+    /// Replaces the value of a key if it is still `seen`, as `Read::word` gave it.
     pub(super) fn overwrite<'g, Q>(
         &'g self,
         pinned: &'g Pinned<'_, K, V>,
         key: &Q,
         value: V,
-        rule: Rule,
+        seen: Word,
     ) -> Result<Written<'g, V>, InsertError<V>>
     where
         K: core::borrow::Borrow<Q>,
         Q: SkipKey + ?Sized,
     {
         match self.node_of(pinned, key) {
-            Some(node) => match self.replace(pinned, node, value, rule)? {
+            Some(node) => match self.replace(pinned, node, value, Rule::Same(seen))? {
                 Replaced::Done(written) => Ok(written),
                 Replaced::Dead(value) => Ok(Written::Refused(None, value)),
             },

@@ -305,7 +305,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
     {
         loop {
             let old = self.get(key)?;
-            match self.map.overwrite(self, key, change(&old), Rule::Same(old.word())) {
+            match self.map.overwrite(self, key, change(&old), old.word()) {
                 Ok(Written::Replaced(old)) => return Some(Ref::new(old)),
                 Ok(_) => {}
                 Err(error) => panic!("{error}"),
@@ -351,7 +351,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
             if *old != *current {
                 return Err((Some(old), new));
             }
-            match self.map.overwrite(self, key, new, Rule::Same(old.word())) {
+            match self.map.overwrite(self, key, new, old.word()) {
                 Ok(Written::Replaced(old)) => return Ok(Ref::new(old)),
                 Ok(Written::Refused(_, back)) => new = back,
                 Ok(Written::New(_)) => unreachable!("only a value that is there is exchanged"),
