@@ -51,27 +51,6 @@ pub(crate) struct Route {
 }
 
 impl PrefixTable {
-    /// Asks for the lines that `probe` is going to read first, for tables whose tags are not in the cache.
-    #[allow(dead_code, reason = "a step of its own for batches over tables beyond the cache")]
-    #[inline]
-    pub(crate) fn prefetch_tags(&self, key: &[u8], guard: &Guard) {
-        let Some(table) = self.current.get(guard) else { return };
-        let hashes = PrefixHashes::new(&self.seed, key);
-        let (_, landmarks) = table.limits();
-        let mut state = hashes.start();
-        if landmarks == 0 {
-            let behind = hashes.behind(0, state);
-            for rest in (1..8).filter(|rest| table.rests() & 1 << rest != 0) {
-                prefetch(table.home(odd(behind.at(rest))).1);
-            }
-        }
-        let count = landmarks.min(self.fan.load(Relaxed) as usize);
-        for block in hashes.blocks().iter().take(count) {
-            state = hashes.absorb(state, *block);
-            prefetch(table.home(odd(hashes.landmark(state))).1);
-        }
-    }
-
     /// Finds the deepest stored prefix of a key and asks for its node.
     ///
     /// # Cost

@@ -187,7 +187,6 @@ impl Model {
 
     fn route(&self, key: &[u8]) -> Route {
         let guard = pin();
-        self.table.prefetch_tags(key, &guard);
         let probe = self.table.probe(key, &guard);
         self.table.route(key, probe).unwrap()
     }
