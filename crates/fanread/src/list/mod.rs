@@ -88,7 +88,7 @@ pub(crate) struct List {
     pub(crate) table: PrefixTable,
     /// Whoever holds it changes links between leaves, and the table.
     structure: Lock<prefix::Writer>,
-    /// The leftmost live leaf; 0 in a map that never had an entry.
+    /// The leftmost leaf, or one that leads there; 0 in a map that never had an entry.
     first: AtomicU32,
     /// The rightmost leaf, or one that leads there; 0 as above.
     last: AtomicU32,
@@ -106,11 +106,13 @@ impl List {
         }
     }
 
-    /// The leftmost leaf.
+    /// The first leaf, live at some instant of the call.
     #[inline]
     pub(crate) fn first<'g, M: Leaves>(&self, leaves: &'g M) -> Option<M::Leaf<'g>> {
         // ORDER: Acquire, pairs with the Release store in `set_first`: the leaf is formatted.
-        LeafRef::new(self.first.load(Acquire)).map(|name| leaves.leaf(name))
+        let leaf = leaves.leaf(LeafRef::new(self.first.load(Acquire))?);
+        // Another one may have taken its place, and have keys that are not in it.
+        Some(self.leaf_of(leaves, &[], Hint { leaf, second: None }))
     }
 
     fn set_first(&self, name: LeafRef) {

@@ -306,12 +306,12 @@ impl Pinned<'_> {
 
     /// Returns the entry with the smallest key.
     pub fn first_key_value(&self) -> Option<(Key<'_>, Ref<'_, [u8]>)> {
-        self.iter().next()
+        self.any.first_from(Bound::Unbounded)
     }
 
     /// Returns the entry with the largest key.
     pub fn last_key_value(&self) -> Option<(Key<'_>, Ref<'_, [u8]>)> {
-        self.iter().next_back()
+        self.any.last_up_to(Bound::Unbounded)
     }
 
     /// Returns the first entry at or above the bound: `Included(key)` includes `key` itself.

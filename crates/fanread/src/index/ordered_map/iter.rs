@@ -75,11 +75,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         let map = pinned.map;
         let below = Below::bound::<UP>(edge);
         let leaf = match below {
-            None if UP => {
-                // It may have been replaced, and a key come that only its successor has.
-                let first = map.list.first(&map.memory)?;
-                map.list.leaf_of(&map.memory, &[], list::Hint { leaf: first, second: None })
-            }
+            None if UP => map.list.first(&map.memory)?,
             None => map.list.last(&map.memory)?,
             Some(Below { edge, .. }) => pinned.leaf_at(edge)?,
         };
