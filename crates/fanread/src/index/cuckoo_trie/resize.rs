@@ -110,8 +110,9 @@ impl<V> CuckooTrie<V> {
         // A map of some ten keys then has one trie in all its life, and takes one chunk of the arena.
         run.want_lines(FIRST_LINES);
         let trie = self.build(pinned.thread, &run, plan, 0..0)?;
-        self.table.set_first(&mut writer, trie.name());
+        // The table last: who has written through it finds the trie from the front.
         self.set_first_trie(trie.name());
+        self.table.set_first(&mut writer, trie.name());
         drop(writer);
         Ok(())
     }
