@@ -77,7 +77,8 @@ fn what_a_thread_that_is_gone_has_left_is_dropped_while_others_go_on() {
     (0..50_000).for_each(|n| insert(n, &others));
     let reader = map.pin();
     // Nothing of that can be dropped as long as the thread lives.
-    thread::scope(|scope| scope.spawn(|| (0..2_000).for_each(|_| insert(0, &left))).join()).unwrap();
+    thread::scope(|scope| scope.spawn(|| (0..2_000).for_each(|_| insert(0, &left))).join())
+        .unwrap();
     drop(reader);
     // All but the last value, which is in the map, and those that wait for more of them.
     let is_done = || left.load(Relaxed) >= 2_000 - 32;
