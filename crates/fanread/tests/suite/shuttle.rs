@@ -92,6 +92,8 @@ scenarios! {
         [[Insert(7), Get(3)], [Insert(3), Remove(6), Get(7)], [Update(6), Insert(6)]];
     the_first_leaf_is_made_once: Integers, nothing - nothing,
         [[Insert(1), Get(2)], [Insert(2), Get(1)], [GetOrInsert(1), Walk]];
+    what_was_inserted_into_an_empty_map_is_met_from_both_ends: Integers, nothing - nothing,
+        [[Insert(1)], [Insert(2), ScanBack, Walk]];
     a_merge_hides_no_key_from_readers: Integers, split - all_but_5,
         [[Remove(0), Remove(2)], [Get(2), Get(12), Get(0)], [Get(8), Get(2), Get(12)]];
     a_merge_loses_no_write: Integers, split - all_but_5,

@@ -606,21 +606,6 @@ mod tests {
     use crate::index::cuckoo_trie::search::leaf_hash;
     use crate::sync::shim::explore;
 
-    #[test]
-    fn shuttle_what_was_inserted_through_the_first_trie_is_met_from_both_ends() {
-        let scene = || {
-            let map = CuckooTrie::<u32>::with_options(Options::new().seed(1));
-            thread::scope(|scope| {
-                scope.spawn(|| map.pin().insert(b"a", 0).is_none());
-                let pinned = map.pin();
-                pinned.insert(b"b", 1);
-                assert!(pinned.iter().any(|(key, _)| *key == *b"b"));
-                assert!(pinned.iter().rev().any(|(key, _)| *key == *b"b"));
-            });
-        };
-        explore(1, scene);
-    }
-
     /// One trie takes the place of two, and the last key of the second is removed by who comes by way of the first.
     #[test]
     fn shuttle_a_writer_that_passes_through_a_trie_does_not_overtake_its_merge() {

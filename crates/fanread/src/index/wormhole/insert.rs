@@ -418,21 +418,6 @@ mod tests {
     use crate::api::Options;
     use crate::sync::shim::explore;
 
-    #[test]
-    fn shuttle_what_was_inserted_through_the_first_leaf_is_met_from_both_ends() {
-        let scene = || {
-            let map = Wormhole::<u32>::with_options(Options::new().seed(1));
-            thread::scope(|scope| {
-                scope.spawn(|| map.pin().insert(b"a", 0).is_none());
-                let pinned = map.pin();
-                pinned.insert(b"b", 1);
-                assert!(pinned.iter().any(|(key, _)| *key == *b"b"));
-                assert!(pinned.iter().rev().any(|(key, _)| *key == *b"b"));
-            });
-        };
-        explore(1, scene);
-    }
-
     /// The leaf is in order, so that a range looks for no more than it lists.
     #[test]
     fn shuttle_a_range_meets_what_was_found_before_it_was_made() {
