@@ -95,6 +95,15 @@ fn an_insertion_without_memory_leaves_the_map_as_it_was() {
 }
 
 #[test]
+fn a_value_too_large_for_a_record_needs_memory_that_may_fail() {
+    for keys in shapes() {
+        let keys = pool(6, keys, 300);
+        let failures = insert_all_against_failures(&keys, |n| [n; 160], |n| n[0]);
+        assert!(failures >= keys.len(), "only {failures} allocations were asked for");
+    }
+}
+
+#[test]
 fn room_for_which_there_is_no_memory_is_asked_for_again() {
     for capacity in [100, 50_000] {
         let map = Map::with_options(Options::new().seed(7).capacity(capacity));

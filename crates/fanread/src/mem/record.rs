@@ -19,6 +19,8 @@
 use core::marker::PhantomData;
 use core::mem::{align_of, size_of};
 
+use super::AllocError;
+use super::boxed::{boxed, unboxed};
 use super::word::{self, Read, Word};
 use crate::sync::shim::{AtomicPtr, Ordering::Relaxed};
 
@@ -66,22 +68,27 @@ impl<'g, V> Record<'g, V> {
     ///
     /// `at` is the start of `units(key.len())` units that belong to the caller, aligned to 8 bytes.
     /// The key has at most 65,535 bytes.
+    ///
+    /// # Errors
+    ///
+    /// The value, if it needs a box and the system gives no memory; the units are as they were.
     #[inline]
-    pub(crate) unsafe fn write(at: *mut u8, key: &[u8], value: V) {
+    pub(crate) unsafe fn write(at: *mut u8, key: &[u8], value: V) -> Result<(), (AllocError, V)> {
         debug_assert!(u16::try_from(key.len()).is_ok());
         // SAFETY: both parts lie in the caller's units, the value part is aligned to 8.
         unsafe {
             if word::is_inline::<V>() {
                 Self::write_packed(at, key, word::pack(value), PhantomData);
-                return;
+                return Ok(());
             }
             if Self::IN_PLACE {
                 at.cast::<V>().write(value);
             } else {
-                at.cast::<*mut V>().write(Box::into_raw(Box::new(value)));
+                at.cast::<Word>().write(boxed(value)?);
             }
             Self::write_key(at, key);
         }
+        Ok(())
     }
 
     /// Fills fresh memory with an inline value that is packed already.
@@ -192,7 +199,7 @@ impl<'g, V> Record<'g, V> {
             if Self::IN_PLACE {
                 self.at.cast::<V>().drop_in_place();
             } else {
-                drop(Box::from_raw(self.at.cast::<*mut V>().read()));
+                drop(unboxed::<V>(self.at.cast::<Word>().read()));
             }
         }
     }
@@ -211,7 +218,7 @@ impl<'g, V> Record<'g, V> {
             } else if Self::IN_PLACE {
                 self.at.cast::<V>().read()
             } else {
-                *Box::from_raw(word.cast::<V>())
+                unboxed(word)
             }
         }
     }

@@ -39,14 +39,14 @@ impl Bench {
         }
         let units = Record::<u64>::units(key.len());
         let unit = self.heap.allocate(&self.memory.records, units).unwrap();
-        self.memory.write_record::<u64>(unit, key, 0);
+        self.memory.write_record::<u64>(unit, key, 0).unwrap();
         Leaf::Record { unit, hash: hash(&self.seed, key) }
     }
 
     pub(in crate::index::cuckoo_trie) fn border(&mut self, key: &[u8]) -> u64 {
         let units = Record::<()>::units(key.len());
         let unit = self.heap.allocate(&self.memory.records, units).unwrap();
-        self.memory.write_record(unit, key, ());
+        self.memory.write_border(unit, key);
         unit
     }
 

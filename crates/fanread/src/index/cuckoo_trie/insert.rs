@@ -103,11 +103,10 @@ impl<V: Send + Sync> CuckooTrie<V> {
                 let (leaf, kept) = if let Some(leaf) = Memory::short_leaf(key, &value) {
                     (leaf, Ok(value))
                 } else {
-                    let unit = match self.new_record(pinned.thread, key.len()) {
+                    let unit = match self.new_record(pinned.thread, key, value) {
                         Ok(unit) => unit,
-                        Err(error) => return Err(failed(error, value)),
+                        Err((error, value)) => return Err(failed(error, value)),
                     };
-                    self.memory.write_record(unit, key, value);
                     (Leaf::Record { unit, hash }, Err(unit))
                 };
                 let key_of = |leaf| self.memory.key::<V>(leaf);
@@ -153,14 +152,9 @@ impl<V: Send + Sync> CuckooTrie<V> {
             record.set_word(word::pack(value));
             return Ok(None);
         }
-        match self.new_record(pinned.thread, record.key().len()) {
-            Ok(new) => {
-                self.memory.write_record(new, record.key(), value);
-                locked.change(|| edit.replace(Leaf::Record { unit: new, hash }));
-                Ok(Some(Garbage::Record(unit)))
-            }
-            Err(error) => Err((error, value)),
-        }
+        let new = self.new_record(pinned.thread, record.key(), value)?;
+        locked.change(|| edit.replace(Leaf::Record { unit: new, hash }));
+        Ok(Some(Garbage::Record(unit)))
     }
 }
 
@@ -222,10 +216,23 @@ impl<V> CuckooTrie<V> {
         edit.leaf(hash).filter(|leaf| *self.memory.key::<V>(*leaf) == *key)
     }
 
-    /// Memory for the record of a key.
-    pub(super) fn new_record(&self, thread: usize, key_bytes: usize) -> Result<u64, AllocError> {
-        let units = Record::<V>::units(key_bytes);
-        self.shards.lock(thread).heap.allocate(&self.memory.records, units)
+    /// Makes the record of an entry.
+    #[inline]
+    fn new_record(&self, thread: usize, key: &[u8], value: V) -> Result<u64, (AllocError, V)> {
+        let units = Record::<V>::units(key.len());
+        // In a statement of its own, so that the lock is free while a value is boxed.
+        let unit = self.shards.lock(thread).heap.allocate(&self.memory.records, units);
+        let unit = match unit {
+            Ok(unit) => unit,
+            Err(error) => return Err((error, value)),
+        };
+        match self.memory.write_record(unit, key, value) {
+            Ok(()) => Ok(unit),
+            Err(failed) => {
+                self.shards.lock(thread).heap.free(&self.memory.records, unit, units);
+                Err(failed)
+            }
+        }
     }
 
     /// Gives back the memory of a record, whose value is gone, to the heap.
@@ -314,8 +321,8 @@ impl<'g, V: Send + Sync> Loading<'g, '_, V> {
         let leaf = if let Some(leaf) = Memory::short_leaf(key, &value) {
             leaf
         } else {
-            let unit = map.new_record(self.pinned.thread, key.len())?;
-            map.memory.write_record(unit, key, value);
+            let made = map.new_record(self.pinned.thread, key, value);
+            let unit = made.map_err(|(error, _)| error)?;
             Leaf::Record { unit, hash: leaf_hash(map.table.seed().hash(key)) }
         };
         self.run.push(leaf);

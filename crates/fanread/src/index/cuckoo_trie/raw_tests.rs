@@ -165,7 +165,7 @@ fn borders_place_a_key_as_comparisons_do() {
     let mut free = FreeLines::default();
     let record = |key: &[u8]| {
         let unit = memory.records.grow(Record::<()>::units(key.len())).unwrap();
-        memory.write_record(unit, key, ());
+        memory.write_border(unit, key);
         unit
     };
     let all: Vec<Vec<u8>> = prefixes

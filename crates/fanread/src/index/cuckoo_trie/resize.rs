@@ -178,7 +178,7 @@ impl<V> CuckooTrie<V> {
     pub(super) fn new_border(&self, thread: usize, border: &[u8]) -> Result<u64, AllocError> {
         let units = Record::<()>::units(border.len());
         let unit = self.shards.lock(thread).heap.allocate(&self.memory.records, units)?;
-        self.memory.write_record(unit, border, ());
+        self.memory.write_border(unit, border);
         Ok(unit)
     }
 

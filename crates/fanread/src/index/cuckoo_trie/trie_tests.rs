@@ -129,7 +129,7 @@ impl<'a> View<'a> {
         Memory::short_leaf(key, &value).unwrap_or_else(|| {
             let units = Record::<u64>::units(key.len());
             let unit = heap.allocate(&self.memory.records, units).unwrap();
-            self.memory.write_record(unit, key, value);
+            self.memory.write_record(unit, key, value).unwrap();
             Leaf::Record { unit, hash: hash_of(self.seed, key) }
         })
     }
@@ -171,7 +171,7 @@ impl Single {
         let (low, high) = self.borders.clone();
         let border = |single: &mut Self, key: &[u8]| {
             let unit = single.heap.allocate(&single.memory.records, 1 + key.len() as u64).unwrap();
-            single.memory.write_record(unit, key, ());
+            single.memory.write_border(unit, key);
             unit
         };
         let low_unit = if low.is_empty() { 0 } else { border(self, &low) };

@@ -150,8 +150,9 @@ impl Memory {
 
     /// Fills a fresh record of a border; as `write_record`.
     pub(super) fn write_border(&self, unit: u64, border: &[u8]) {
+        let (at, nothing) = (self.units.at(unit), word::pack(()));
         // SAFETY: as in `write_record`.
-        unsafe { record::Record::write(self.units.at(unit), border, ()) };
+        unsafe { record::Record::write_packed(at, border, nothing, PhantomData::<()>) };
     }
 
     /// Fills fresh or reused lines with a leaf of sorted numbers, without neighbours. `slice` is that of each sorted key.

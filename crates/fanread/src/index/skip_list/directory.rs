@@ -19,6 +19,7 @@ use core::borrow::Borrow;
 use core::cmp::Ordering;
 use core::hint::select_unpredictable;
 use core::ops::Range;
+use std::collections::TryReserveError;
 
 use super::key::{Common, SkipKey, Sought, WORDS_END, common_bytes, same_bytes};
 use super::layout::{LEVELS, Link, Unit};
@@ -94,6 +95,22 @@ pub(super) struct Hint {
 }
 
 impl Directory {
+    /// An empty one with room for so many nodes, with signs or prefixes.
+    fn with_room(count: usize, signs: bool) -> Result<Self, TryReserveError> {
+        let mut made = Self::default();
+        if signs {
+            made.signs = Signs::with_room(count)?;
+        } else {
+            made.prefixes.try_reserve_exact(count)?;
+        }
+        made.nodes.try_reserve_exact(count)?;
+        #[cfg(test)]
+        if crate::mem::failing::fails_now() {
+            made.nodes.try_reserve(usize::MAX)?;
+        }
+        Ok(made)
+    }
+
     /// The last node with a lower key, and the next one if its key is higher.
     #[inline(always)]
     fn before<K, V, Q>(&self, map: &SkipList<K, V>, sought: &Sought<'_, Q>) -> Option<Hint>
@@ -249,12 +266,12 @@ struct Rank {
 const _: () = assert!(WORDS_END <= u16::MAX as usize);
 
 impl Signs {
-    fn with_capacity(count: usize) -> Self {
+    fn with_room(count: usize) -> Result<Self, TryReserveError> {
         let mut signs = Self::default();
-        signs.ranks[0].common.reserve_exact(count);
-        signs.ranks[0].words.reserve_exact(count);
+        signs.ranks[0].common.try_reserve_exact(count)?;
+        signs.ranks[0].words.try_reserve_exact(count)?;
         signs.ranks.iter_mut().for_each(|rank| rank.lowest = WORDS_END);
-        signs
+        Ok(signs)
     }
 
     /// Adds a string that has so many bytes in common with the one before.
@@ -546,7 +563,8 @@ impl<K: SkipKey, V> SkipList<K, V> {
         }
     }
 
-    /// Makes the directory anew, unless somebody does. No key is compared.
+    /// Makes the directory anew, unless somebody does or there is no memory for it: searches go further without. No key is
+    /// compared.
     #[cold]
     pub(super) fn make_directory(&self, pinned: &Pinned<'_, K, V>) {
         let Tall { directory, limit, is_busy, dead, .. } = &self.tall;
@@ -554,18 +572,18 @@ impl<K: SkipKey, V> SkipList<K, V> {
         if is_busy.compare_exchange_weak(0, 1, Acquire, Relaxed).is_err() {
             return;
         }
-        // D1: who dies from now on waits for the next one. Who is on the list was off the level before.
-        let gone = dead.lock().replace(Vec::new()).unwrap_or_default();
-        let mut busy = Busy { tall: &self.tall, gone };
+        let mut busy = Busy { tall: &self.tall, gone: Vec::new() };
         // Relaxed: as above. Room for all, and for some that come meanwhile.
-        let count = usize::try_from(self.tall.count.load(Relaxed)).unwrap_or(0);
-        let room = (count + count / 64).min(self.memory.used_bytes() / MIN_NODE_BYTES);
-        let mut made = Directory {
-            tops: Vec::new(),
-            prefixes: Vec::with_capacity(if K::KEEPS_PREFIX { 0 } else { room }),
-            signs: Signs::with_capacity(if K::KEEPS_PREFIX { room } else { 0 }),
-            nodes: Vec::with_capacity(room),
+        let count = self.tall.count.load(Relaxed);
+        let most = self.memory.used_bytes() / MIN_NODE_BYTES;
+        let room = usize::try_from(count + count / 64).unwrap_or(0).min(most);
+        let Ok(mut made) = Directory::with_room(room, K::KEEPS_PREFIX) else {
+            // Relaxed: as above. Not with each insertion.
+            limit.store((count * 9 / 8).max(FIRST), Relaxed);
+            return;
         };
+        // D1: who dies from now on waits for the next one. Who is on the list was off the level before.
+        busy.gone = dead.lock().replace(Vec::new()).unwrap_or_default();
         let mut ahead = Along { old: directory.get(&pinned.guard), at: 0 };
         let mut last: Option<&K> = None;
         let mut next = self.head().at(LEVEL).load();
@@ -654,6 +672,27 @@ impl Along<'_> {
 #[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
+    use crate::mem::failing;
+
+    #[test]
+    fn a_directory_for_which_there_is_no_memory_is_not_made() {
+        let map = SkipList::<u64, u64>::new();
+        let pinned = map.pin();
+        let count = if cfg!(miri) { 100 } else { 8_000 };
+        let insert_all = || (0..count).for_each(|n| assert!(pinned.insert(n, n).is_none()));
+        insert_all();
+        let bytes = map.tall.bytes(&pinned.guard);
+        assert!(bytes > 0);
+        failing::after(0);
+        (0..count).for_each(|n| assert!(pinned.remove(&n).is_some()));
+        map.make_directory(&pinned);
+        failing::never();
+        assert_eq!((map.tall.bytes(&pinned.guard), pinned.len()), (bytes, 0));
+        insert_all();
+        assert!((0..count).all(|n| pinned.get(&n).as_deref() == Some(&n)));
+        map.make_directory(&pinned);
+        pinned.check().unwrap();
+    }
 
     #[test]
     fn signs_lead_to_the_last_string_before() {
@@ -678,7 +717,7 @@ mod tests {
             strings.dedup();
             for count in [0, 1, 2, BLOCK, BLOCK + 1, BLOCK * BLOCK, strings.len()] {
                 let strings = &strings[..count.min(strings.len())];
-                let mut signs = Signs::with_capacity(strings.len());
+                let mut signs = Signs::with_room(strings.len()).unwrap();
                 for (at, string) in strings.iter().enumerate() {
                     let before = at.checked_sub(1).map(|before| &strings[before]);
                     let common = before.map_or(0, |before| common_bytes(before, string, 0));

@@ -121,11 +121,7 @@ impl<V: Send + Sync> Wormhole<V> {
             publish::<V>(leaf, tag, slot, step, word);
             return Ok(read_inline(value));
         }
-        let unit = match self.new_record(pinned.thread, key.len()) {
-            Ok(unit) => unit,
-            Err(error) => return Err((error, value)),
-        };
-        self.memory.write_record(unit, key, value);
+        let unit = self.new_record(pinned.thread, key, value)?;
         let new = self.memory.record::<V>(unit).value();
         locked.reuse();
         let units = Record::<V>::units(key.len());
@@ -151,15 +147,10 @@ impl<V: Send + Sync> Wormhole<V> {
             record.set_word(word::pack(value));
             return Ok(None);
         }
-        match self.new_record(pinned.thread, record.key().len()) {
-            Ok(new) => {
-                self.memory.write_record(new, record.key(), value);
-                let units = Record::<V>::units(record.key().len());
-                leaf.set_word::<V>(slot, Word::of_record(word.tag(), new, units));
-                Ok(Some(Garbage::Record(unit)))
-            }
-            Err(error) => Err((error, value)),
-        }
+        let new = self.new_record(pinned.thread, record.key(), value)?;
+        let units = Record::<V>::units(record.key().len());
+        leaf.set_word::<V>(slot, Word::of_record(word.tag(), new, units));
+        Ok(Some(Garbage::Record(unit)))
     }
 
     /// Makes the first leaf of an empty map.
@@ -198,10 +189,23 @@ impl<V> Wormhole<V> {
         unreachable!("a leaf that is not full has a free slot")
     }
 
-    /// Memory for the record of a key.
-    pub(super) fn new_record(&self, thread: usize, key_bytes: usize) -> Result<u64, AllocError> {
-        let units = Record::<V>::units(key_bytes);
-        self.shards.lock(thread).heap.allocate(&self.memory.records, units)
+    /// Makes the record of an entry.
+    #[inline]
+    fn new_record(&self, thread: usize, key: &[u8], value: V) -> Result<u64, (AllocError, V)> {
+        let units = Record::<V>::units(key.len());
+        // In a statement of its own, so that the lock is free while a value is boxed.
+        let unit = self.shards.lock(thread).heap.allocate(&self.memory.records, units);
+        let unit = match unit {
+            Ok(unit) => unit,
+            Err(error) => return Err((error, value)),
+        };
+        match self.memory.write_record(unit, key, value) {
+            Ok(()) => Ok(unit),
+            Err(failed) => {
+                self.shards.lock(thread).heap.free(&self.memory.records, unit, units);
+                Err(failed)
+            }
+        }
     }
 }
 
@@ -331,25 +335,20 @@ impl<V: Send + Sync> Wormhole<V> {
             let key = key.as_ref();
             let tag = Tag::of(self.seed().hash(key));
             let inline = Word::of_inline(&key[at..]).filter(|_| filling.shape.inline);
-            let record = match inline {
-                Some(_) => 0,
-                None => match self.new_record(thread, key.len()) {
-                    Ok(record) => record,
-                    Err(error) => {
+            let slot = match inline {
+                Some(word) => filling.put::<V>(tag, word, Some(word::pack(value))),
+                None => match self.new_record(thread, key, value) {
+                    Ok(record) => {
+                        let units = Record::<V>::units(key.len());
+                        filling.put::<V>(tag, Word::of_record(tag, record, units), None)
+                    }
+                    Err((error, _)) => {
                         // What is in the leaf so far belongs to the map and is dropped with it.
                         placed.leaf = None;
                         self.append_leaf(pinned, filling.finish(&order, number), last)?;
                         return Err(error);
                     }
                 },
-            };
-            let slot = match inline {
-                Some(word) => filling.put::<V>(tag, word, Some(word::pack(value))),
-                None => {
-                    self.memory.write_record(record, key, value);
-                    let units = Record::<V>::units(key.len());
-                    filling.put::<V>(tag, Word::of_record(tag, record, units), None)
-                }
             };
             *place = slot as u8;
         }

@@ -18,10 +18,10 @@ use super::layout::{
 use crate::api::{Key, SHORT_KEY_BYTES};
 use crate::arch;
 use crate::list::{self, Border, Header, Leaf as _, Leaves as _, Limits};
-use crate::mem::LINE_BYTES;
 use crate::mem::heap::Records;
 use crate::mem::record::Record;
 use crate::mem::word::{self, Read};
+use crate::mem::{AllocError, LINE_BYTES};
 use crate::prefix::LeafRef;
 use crate::sync::shim::{
     self, AtomicPtr, AtomicU64, LineWords,
@@ -70,9 +70,21 @@ impl Memory {
     ///
     /// The caller has the unit from the heap, with room for `Record::<V>::units(key.len())`, and has not shared it.
     #[inline(always)]
-    pub(super) fn write_record<V>(&self, unit: u64, key: &[u8], value: V) {
+    pub(super) fn write_record<V>(
+        &self,
+        unit: u64,
+        key: &[u8],
+        value: V,
+    ) -> Result<(), (AllocError, V)> {
         // SAFETY: the units are the caller's alone (heap H1) and aligned to 8 bytes.
-        unsafe { Record::write(self.records.at(unit), key, value) };
+        unsafe { Record::write(self.records.at(unit), key, value) }
+    }
+
+    /// Fills a fresh record of a border; as `write_record`.
+    pub(super) fn write_border(&self, unit: u64, border: &[u8]) {
+        let nothing = word::pack(());
+        // SAFETY: as in `write_record`.
+        unsafe { Record::write_packed(self.records.at(unit), border, nothing, PhantomData::<()>) };
     }
 
     /// Fills a fresh record with an inline value that is a word already; as `write_record`.

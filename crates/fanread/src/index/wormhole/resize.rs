@@ -254,10 +254,10 @@ impl<V> Wormhole<V> {
                 if inline && let Some(word) = Word::of_inline(&key[at..]) {
                     return Ok(filling.put::<V>(tag, word, Some(entry.value)));
                 }
-                let unit = self.new_record(thread, key.len())?;
+                let units = Record::<V>::units(key.len());
+                let unit = self.shards.lock(thread).heap.allocate(&self.memory.records, units)?;
                 self.memory.write_record_word::<V>(unit, &key, entry.value);
                 draft.records.push(unit);
-                let units = Record::<V>::units(key.len());
                 filling.put::<V>(tag, Word::of_record(tag, unit, units), None)
             }
         })
@@ -293,7 +293,7 @@ impl<V> Wormhole<V> {
     pub(super) fn new_border(&self, thread: usize, border: &[u8]) -> Result<u64, AllocError> {
         let units = Record::<()>::units(border.len());
         let unit = self.shards.lock(thread).heap.allocate(&self.memory.records, units)?;
-        self.memory.write_record(unit, border, ());
+        self.memory.write_border(unit, border);
         Ok(unit)
     }
 
