@@ -236,6 +236,10 @@ impl SortedMapIterator {
         if sizes != self.sizes {
             return Err(PyRuntimeError::new_err("SortedMap changed size during iteration"));
         }
+        if changes != self.changes {
+            // What is copied may be in vain again: who writes at each step is not to pay for a long copy each time.
+            self.chunk = COPIED.0;
+        }
         if changes != self.changes || self.yielded == self.copied.entries.len() {
             let owner = owner.clone_ref(py);
             self.copy(py, owner.get());

@@ -4,6 +4,7 @@ import copy
 import pickle
 import sys
 import threading
+import time
 from collections.abc import MutableMapping
 from test import mapping_tests
 
@@ -211,6 +212,26 @@ def test_iterators_see_values_that_are_replaced_meanwhile():
     for key in made:
         made[key] = key
     assert list(walk) == list(range(1, 1000))
+
+
+def test_writing_at_each_step_of_a_walk_costs_little_more_than_the_writes():
+    made = SortedMap((n, n) for n in range(20_000))
+
+    def seconds(work):
+        start = time.perf_counter()
+        work()
+        return time.perf_counter() - start
+
+    def meanwhile():
+        for key in made:
+            made[key] = None
+
+    def afterwards():
+        for key in list(made):
+            made[key] = None
+
+    # Some four times as much; with a long copy at each step it was seventy times.
+    assert min(seconds(meanwhile) for _ in range(3)) < 20 * min(seconds(afterwards) for _ in range(3))
 
 
 def test_an_iterator_that_has_ended_stays_so():
