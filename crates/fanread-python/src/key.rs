@@ -21,11 +21,11 @@
 use core::ffi::c_char;
 
 use fanread::ordered_map::MAX_KEY_BYTES;
-use pyo3::exceptions::{PyTypeError, PyUnicodeEncodeError};
+use pyo3::exceptions::{PyException, PyTypeError, PyUnicodeEncodeError};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyFloat, PyInt, PyString};
+use pyo3::types::{PyBytes, PyInt, PyString};
 
 use crate::error::{KeyKindError, KeyTooLongError};
 
@@ -337,8 +337,8 @@ pub(crate) fn first_kind(key: &Bound<'_, PyAny>) -> PyResult<Kind> {
     })
 }
 
-/// Encodes a key to be looked for, as `dict` would look for it: an integral float is the int it equals, and what is of another
-/// kind is `None`: it is not there.
+/// Encodes a key to be looked for, as `dict` would look for it: a number of another type is the int it equals,
+/// and what is of another kind is `None`: it is not there.
 ///
 /// # Errors
 ///
@@ -368,20 +368,28 @@ fn encode_stranger<'k>(
     key: &Bound<'_, PyAny>,
     room: &'k mut Vec<u8>,
 ) -> PyResult<Option<Key<'k>>> {
-    key.hash()?;
-    if kind == Some(Kind::Int)
-        && let Ok(float) = key.cast::<PyFloat>()
-        && float.value().is_finite()
-        && float.value().fract() == 0.0
-    {
-        let int = float.call_method0(intern!(key.py(), "__int__"))?;
-        return match encode_int(&int, room) {
-            Ok(encoded) => Ok(Some(encoded)),
-            Err(NoKey::OtherKind) => Ok(None),
-            Err(NoKey::Raised(raised)) => Err(raised),
-        };
+    let hash = key.hash()?;
+    if kind != Some(Kind::Int) {
+        return Ok(None);
     }
-    Ok(None)
+    let Some(int) = int_equal_to(key, hash)? else { return Ok(None) };
+    match encode_int(&int, room) {
+        Ok(encoded) => Ok(Some(encoded)),
+        Err(NoKey::OtherKind) => Ok(None),
+        Err(NoKey::Raised(raised)) => Err(raised),
+    }
+}
+
+/// The int that `dict` takes an object of another type for: a float without a fraction, or an integer of numpy's, say.
+fn int_equal_to<'py>(key: &Bound<'py, PyAny>, hash: isize) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Some(to_int) = key.getattr_opt(intern!(key.py(), "__int__"))? else { return Ok(None) };
+    match to_int.call0() {
+        // As `dict`, which looks at both.
+        Ok(int) => Ok((int.hash()? == hash && key.eq(&int)?).then_some(int)),
+        // An infinity, for one.
+        Err(raised) if raised.is_instance_of::<PyException>(key.py()) => Ok(None),
+        Err(raised) => Err(raised),
+    }
 }
 
 /// Makes the object of a key (K2).

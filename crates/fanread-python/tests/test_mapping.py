@@ -6,8 +6,11 @@ import sys
 import threading
 import time
 from collections.abc import MutableMapping
+from decimal import Decimal
+from fractions import Fraction
 from test import mapping_tests
 
+import numpy
 import pytest
 
 import fanread
@@ -98,6 +101,49 @@ def test_what_equals_an_int_finds_it():
     numbers[False] = "zero"
     assert list(numbers) == [0, 1, 10**30]
     assert type(numbers.peekitem(0)[0]) is int
+
+
+def test_numbers_of_other_types_find_what_they_equal():
+    entries = {5: "five", -1: "less", 2**63: "large"}
+    numbers = SortedMap(entries)
+    for key in (numpy.int64(5), numpy.uint8(5), numpy.int8(-1), numpy.uint64(2**63), numpy.float32(5), Fraction(5), Decimal(2**63)):
+        assert key in numbers
+        assert numbers[key] == numbers.get(key) == entries[key]
+        assert numbers.index(key) == numbers.bisect_left(int(key))
+        assert numbers.setdefault(key, 0) == entries[key]
+    for stranger in (numpy.int64(6), numpy.float32(5.5), numpy.float32("inf"), Decimal("5.5"), Fraction(11, 2), 5 + 1j):
+        assert stranger not in numbers
+    assert numbers.pop(numpy.int64(5)) == "five"
+    del numbers[numpy.int16(-1)]
+    assert list(numbers) == [2**63]
+    with pytest.raises(fanread.KeyKindError, match="this one is int64"):
+        numbers[numpy.int64(1)] = 0
+
+
+def test_what_only_converts_to_an_int_does_not_find_it():
+    class Number:
+        hashed = 5
+
+        def __int__(self):
+            return 5
+
+        def __hash__(self):
+            return self.hashed
+
+    class Equal(Number):
+        def __eq__(self, other):
+            return other == 5
+
+        __hash__ = Number.__hash__
+
+    class Elsewhere(Equal):
+        hashed = 6
+        __hash__ = Number.__hash__
+
+    for made in (SortedMap({5: 1}), {5: 1}):
+        assert Number() not in made
+        assert Equal() in made
+        assert Elsewhere() not in made
 
 
 def test_the_kind_can_be_given():

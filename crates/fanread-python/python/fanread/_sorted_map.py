@@ -105,7 +105,8 @@ class SortedMap(SortedMapBase, MutableMapping):
     None is skipped, as SortedDict takes it. The first key decides what the keys are; SortedMap.of(int) decides before. Storing
     another kind, or asking for its place in the order, is a KeyKindError (a TypeError); looking for one finds nothing, as in dict.
 
-    bool and subclasses are kept as what they equal: True as 1. A float that equals an int finds it, but cannot be stored.
+    bool and subclasses are kept as what they equal: True as 1. A float, a number of numpy's, or another one that equals an int
+    finds it, but cannot be stored.
     Keys come back as new objects of exactly these types, equal to those stored. A key has at most 65,535 bytes.
 
     Ranks (peekitem, popitem, index, bisect, islice, and views indexed) cost a walk from an end.
