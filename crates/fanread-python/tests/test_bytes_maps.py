@@ -272,6 +272,18 @@ def test_a_closed_map_says_so(tmp_path):
     assert "closed" in repr(made)
 
 
+def test_values_of_a_file_go_on_though_their_keys_are_gone(tmp_path):
+    with PersistentMap(tmp_path / "map") as made:
+        made.update({b"a": b"1", b"b": b"2", b"c": b"3"})
+        assert b"2" in made.values()
+        assert b"4" not in made.values()
+        seen = []
+        for value in made.values():
+            seen.append(value)
+            made.clear()
+        assert sorted(seen) == [b"1", b"2", b"3"]
+
+
 def test_an_exception_in_a_with_block_closes_and_goes_on(tmp_path):
     with pytest.raises(ZeroDivisionError), PersistentMap(tmp_path / "map") as made:
         made[b"a"] = b"1"

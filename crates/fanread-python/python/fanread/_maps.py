@@ -17,7 +17,16 @@ class _Items(ItemsView):
         return self._mapping._walk("i", None, None, (True, True), True)
 
 
-class _Values(ValuesView):
+class _EachValue(ValuesView):
+    """Values that are found without their keys, since a key may be gone by then."""
+
+    __slots__ = ()
+
+    def __contains__(self, value):
+        return any(found == value for found in self)
+
+
+class _Values(_EachValue):
     """The values of an ordered map, in the order of keys."""
 
     __slots__ = ()
@@ -114,8 +123,8 @@ class PersistentMap(PersistentMapBase, MutableMapping):
     ValueError; durability says what a file survives.
 
     It is a context manager, and closes the file at the end. A call after that is a ClosedError; what the system refuses is an
-    OSError; a file of another kind, or a damaged one, is a FileFormatError. Keys and items iterate over what is there when they
-    begin, which they copy. popitem takes any pair.
+    OSError; a file of another kind, or a damaged one, is a FileFormatError. Keys, items and values iterate over what is there
+    when they begin, which they copy. popitem takes any pair.
     """
 
     __hash__ = None
@@ -123,6 +132,10 @@ class PersistentMap(PersistentMapBase, MutableMapping):
     def items(self):
         """Return a view of the pairs, in no order."""
         return _StoredItems(self)
+
+    def values(self):
+        """Return a view of the values, in no order."""
+        return _StoredValues(self)
 
     def __repr__(self):
         state = "closed" if self.closed else f"{len(self)} entries"
@@ -136,6 +149,15 @@ class _StoredItems(ItemsView):
 
     def __iter__(self):
         return iter(self._mapping.pairs())
+
+
+class _StoredValues(_EachValue):
+    """The values of a map in a file."""
+
+    __slots__ = ()
+
+    def __iter__(self):
+        return (value for _, value in self._mapping.pairs())
 
 
 class CuckooTable(_Ordered, CuckooTableBase, Mapping):
