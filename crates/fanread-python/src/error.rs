@@ -75,6 +75,7 @@ pub(crate) fn of_table(error: TableError) -> PyErr {
 pub(crate) fn of_build(error: BuildError) -> PyErr {
     match error {
         BuildError::Io(cause) | BuildError::Spill(cause) => of_io(cause),
+        BuildError::OutOfMemory { .. } => OutOfMemoryError::new_err(error.to_string()),
         other => TableBuildError::new_err(other.to_string()),
     }
 }

@@ -3,6 +3,7 @@
 import copy
 import itertools
 import pickle
+import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -365,6 +366,28 @@ def test_a_damaged_table_is_found_out(tmp_path):
 def test_entries_that_make_no_table_leave_no_file(tmp_path, pairs):
     with pytest.raises(fanread.TableBuildError):
         CuckooTable.build(tmp_path / "table", pairs)
+    assert not list(tmp_path.iterdir())
+
+
+WITHOUT_MEMORY = """
+import resource, sys
+import fanread
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20), -1))
+try:
+    fanread.CuckooTable.build(sys.argv[1], ((n.to_bytes(8, "big"), bytes(1000)) for n in range(1_000_000)))
+except fanread.OutOfMemoryError as error:
+    assert isinstance(error, MemoryError)
+else:
+    sys.exit("there was memory")
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits memory as Linux does")
+def test_a_table_for_which_there_is_no_memory_says_so(tmp_path):
+    done = subprocess.run([sys.executable, "-c", WITHOUT_MEMORY, tmp_path / "table"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
     assert not list(tmp_path.iterdir())
 
 
