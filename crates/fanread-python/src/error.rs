@@ -88,9 +88,12 @@ fn of_io(cause: std::io::Error) -> PyErr {
     }
 }
 
-/// Names the file in an exception of the system, as Python's own do.
+/// Names the file in an exception of the system, as Python's own do. One without a number has its text alone, which would not be
+/// shown beside the name of a file.
 pub(crate) fn about(py: Python<'_>, path: &Path, raised: PyErr) -> PyErr {
-    if raised.is_instance_of::<PyOSError>(py) {
+    let has_number =
+        |raised: &PyErr| raised.value(py).getattr("errno").is_ok_and(|number| !number.is_none());
+    if raised.is_instance_of::<PyOSError>(py) && has_number(&raised) {
         // Without it the exception says less, and is the same.
         let _named = raised.value(py).setattr("filename", path.as_os_str());
     }

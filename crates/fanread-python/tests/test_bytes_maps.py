@@ -339,6 +339,15 @@ def test_a_file_without_checkpoints_is_not_opened_as_if_it_had_them(tmp_path):
             assert made.durability == "checkpoint"
 
 
+def test_what_is_refused_without_a_number_of_the_system_says_why(tmp_path):
+    (tmp_path / "map.journal").write_bytes(b"a diary")
+    with pytest.raises(FileExistsError, match="map.journal is in the way"):
+        PersistentMap(tmp_path / "map", checkpoints=True)
+    for call in (lambda: PersistentMap("a\0b"), lambda: CuckooTable("a\0b")):
+        with pytest.raises(OSError, match="NUL byte"):
+            call()
+
+
 def test_files_of_another_kind_are_refused(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"no map, no table" * 4096)
