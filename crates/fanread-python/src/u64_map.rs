@@ -266,7 +266,10 @@ impl U64Map {
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        Ok(self.to_numpy(py)?.get_item(0)?.call_method0("tolist")?.try_iter()?.into_any())
+        let keys = self.to_numpy(py)?.get_item(0)?;
+        // A list has plain numbers; it would have them, or times of Python's, instead of numpy's times too.
+        let keys = if self.keys.1 == Number::Time { keys } else { keys.call_method0("tolist")? };
+        Ok(keys.try_iter()?.into_any())
     }
 
     /// Return the value of key, or default if there is none.

@@ -124,7 +124,9 @@ def machine(kind):
         def is_the_model(self):
             assert len(self.map) == len(self.model)
             keys, values = self.map.to_numpy()
-            assert keys.tolist() == sorted(self.model) == list(self.map)
+            assert keys.tolist() == sorted(self.model)
+            assert list(self.map) == [key for key, _ in self.map.items()]
+            assert np.array(list(self.map), dtype).tolist() == keys.tolist()
             assert dict(zip(keys.tolist(), values.tolist())) == self.model
 
     return Model.TestCase
@@ -221,6 +223,12 @@ def test_times_come_back_as_times():
     found, _ = made.range_arrays(np.datetime64("2024-01-31"), np.datetime64("2024-02-02"))
     assert found.tolist() == days[30:32].tolist()
     assert made.first()[0] == days[0]
+    assert list(made) == list(days)
+    for unit in ("D", "s", "us", "ns"):
+        made = U64Map(f"datetime64[{unit}]")
+        made[days[0]] = 1
+        assert [type(key) for key in made] == [np.datetime64]
+        assert [made[key] for key in made] == [1]
     with pytest.raises(TypeError, match=r"datetime64\[ns\]"):
         made.get_many(days.astype("datetime64[D]"))
 
