@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple, PyType};
 
 use crate::arrays::{self, Number};
-use crate::error::{guarded, of_insert, of_load};
+use crate::error::{ArrayError, guarded, of_insert, of_load};
 
 /// How many keys are encoded and looked up at a time: enough for the library to keep its lines in flight, few enough for the cache
 /// of first level.
@@ -119,23 +119,19 @@ impl U64Map {
         arrays::word_of(value, self.values.1, self.values.0.bind(value.py()))
     }
 
-    /// Stores the values of keys, the default for those that are not there. Returns the first of these if there is no default.
-    fn look_up(
-        &self,
-        keys: &[AtomicU64],
-        default: Option<u64>,
-        out: &[AtomicU64],
-    ) -> Option<usize> {
+    /// Stores the values of keys, the default for those that are not there. Returns the first of these, encoded, if there is no
+    /// default.
+    fn look_up(&self, keys: &[AtomicU64], default: Option<u64>, out: &[AtomicU64]) -> Option<u64> {
         let mut missing = None;
         let mut pinned = self.map.pin();
         chunks(self.keys.1, keys, |at, keys| {
             let mut found: [Option<Ref<'_, u64>>; CHUNK] = [None; CHUNK];
             pinned.repin();
             pinned.get_batch(keys, &mut found[..keys.len()]);
-            for (index, (found, out)) in found.iter().zip(&out[at..at + keys.len()]).enumerate() {
+            for ((found, key), out) in found.iter().zip(keys).zip(&out[at..at + keys.len()]) {
                 let value = found.map(|value| *value).or(default);
                 if value.is_none() && missing.is_none() {
-                    missing = Some(at + index);
+                    missing = Some(*key);
                 }
                 out.store(value.unwrap_or_default(), Relaxed);
             }
@@ -337,8 +333,8 @@ impl U64Map {
     /// Return the values of an array of keys, as an array of the same shape (n,).
     ///
     /// A key that is not there gets default; without default it is a KeyError that names the first such key. The answer goes to out
-    /// if that is given (an array of shape (n,) and the dtype of values), and out is returned; after a KeyError its contents are
-    /// anything.
+    /// if that is given (an array of shape (n,) and the dtype of values; keys itself may be it), and out is returned; after a KeyError
+    /// its contents are anything.
     #[pyo3(signature = (keys, default = None, out = None))]
     fn get_many<'py>(
         &self,
@@ -352,9 +348,11 @@ impl U64Map {
         let out = out.map_or_else(|| arrays::empty(py, words.len(), dtype), Ok)?;
         let found = arrays::words("out", &out, dtype, true)?;
         same_length(words.len(), found.len())?;
+        apart_or_same(words, found)?;
         match py.detach(|| guarded(|| self.look_up(words, default, found)))? {
             None => Ok(out),
-            Some(index) => Err(PyKeyError::new_err(keys.get_item(index)?.unbind())),
+            // Not as the array has it, which may be out, too.
+            Some(key) => Err(PyKeyError::new_err(self.key_object(py, key)?.unbind())),
         }
     }
 
@@ -496,6 +494,17 @@ impl U64Map {
         let plain = "uint64".into_pyobject(py)?.into_any();
         Self::of(map, kind.unwrap_or(&plain), values.unwrap_or(&plain))
     }
+}
+
+/// Refuses an array for answers that has some of the keys, but at other places: it would be written before these are read.
+fn apart_or_same(keys: &[AtomicU64], out: &[AtomicU64]) -> PyResult<()> {
+    let (keys, out) = (keys.as_ptr_range(), out.as_ptr_range());
+    if keys == out || keys.end <= out.start || out.end <= keys.start {
+        return Ok(());
+    }
+    Err(ArrayError::new_err(
+        "out: wanted an array apart from keys, or keys itself; this has some of them",
+    ))
 }
 
 fn same_length(keys: usize, others: usize) -> PyResult<()> {

@@ -190,6 +190,25 @@ def test_a_wrong_kind_of_scalar_is_not_there_and_cannot_be_stored():
     assert made.pop(1) == 2
 
 
+def test_answers_may_take_the_place_of_keys():
+    keys = np.arange(1000, dtype=np.uint64)
+    made = U64Map.from_sorted(keys, keys[::-1].copy())
+    there = keys.copy()
+    assert made.get_many(there, out=there) is there
+    assert (there == keys[::-1]).all()
+    absent = np.array([3, 70_000, 80_000], np.uint64)
+    with pytest.raises(KeyError) as caught:
+        made.get_many(absent, out=absent)
+    assert caught.value.args == (70_000,)
+    # Further on there are keys that were not looked up yet.
+    both = np.arange(1001, dtype=np.uint64)
+    for part, out in ((both[:-1], both[1:]), (both[1:], both[:-1])):
+        with pytest.raises(fanread.ArrayError, match="out: wanted an array apart from keys"):
+            made.get_many(part, default=0, out=out)
+    assert made.get_many(both[:500], out=both[500:1000]).tolist() == list(range(999, 499, -1))
+    assert made.get_many(both[:0], out=both[:0]).tolist() == []
+
+
 def test_from_sorted_wants_ascending_keys():
     values = np.zeros(3, np.uint64)
     for keys in ([1, 1, 2], [1, 3, 2]):
