@@ -6,6 +6,7 @@
 use core::ops::Bound as Edge;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicU8, AtomicU64};
+use std::collections::TryReserveError;
 
 use fanread::key::U64Key;
 use fanread::u64_map::Pinned;
@@ -16,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple, PyType};
 
 use crate::arrays::{self, Number};
-use crate::error::{ArrayError, guarded, of_insert, of_load};
+use crate::error::{ArrayError, OutOfMemoryError, guarded, of_insert, of_load};
 
 /// How many keys are encoded and looked up at a time: enough for the library to keep its lines in flight, few enough for the cache
 /// of first level.
@@ -139,16 +140,30 @@ impl U64Map {
         missing
     }
 
-    /// The entries between two bounds, as words of both arrays.
-    fn collect(&self, start: Edge<u64>, end: Edge<u64>) -> (Vec<u64>, Vec<u64>) {
+    /// The entries between two bounds, as words of both arrays. Releases the interpreter's lock.
+    fn collect(
+        &self,
+        py: Python<'_>,
+        start: Edge<u64>,
+        end: Edge<u64>,
+    ) -> PyResult<(Vec<u64>, Vec<u64>)> {
         let whole = matches!((start, end), (Edge::Unbounded, Edge::Unbounded));
-        let room = if whole { self.map.len() } else { 0 };
-        let (mut keys, mut values) = (Vec::with_capacity(room), Vec::with_capacity(room));
-        for (key, value) in self.map.pin().range((start, end)) {
-            keys.push(decode(self.keys.1, key));
-            values.push(*value);
-        }
-        (keys, values)
+        let work = || {
+            let (mut keys, mut values) = (Vec::new(), Vec::new());
+            // Whole arrays are large: where there is no room for one the process is not to end.
+            let room = if whole { self.map.len() } else { 0 };
+            keys.try_reserve_exact(room)?;
+            values.try_reserve_exact(room)?;
+            for (key, value) in self.map.pin().range((start, end)) {
+                keys.try_reserve(1)?;
+                values.try_reserve(1)?;
+                keys.push(decode(self.keys.1, key));
+                values.push(*value);
+            }
+            Ok((keys, values))
+        };
+        let collected: Result<_, TryReserveError> = py.detach(|| guarded(work))?;
+        collected.map_err(|error| OutOfMemoryError::new_err(error.to_string()))
     }
 
     fn entry<'py>(
@@ -429,7 +444,7 @@ impl U64Map {
     ) -> PyResult<Bound<'py, PyTuple>> {
         let start = lo.map(|lo| self.key(lo)).transpose()?.map_or(Edge::Unbounded, Edge::Included);
         let end = hi.map(|hi| self.key(hi)).transpose()?.map_or(Edge::Unbounded, Edge::Excluded);
-        let (keys, values) = py.detach(|| guarded(|| self.collect(start, end)))?;
+        let (keys, values) = self.collect(py, start, end)?;
         (
             arrays::array_of(py, keys, self.keys.0.bind(py))?,
             arrays::array_of(py, values, self.values.0.bind(py))?,
@@ -444,8 +459,7 @@ impl U64Map {
 
     /// Return all pairs in order, as a list.
     fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let (keys, values) =
-            py.detach(|| guarded(|| self.collect(Edge::Unbounded, Edge::Unbounded)))?;
+        let (keys, values) = self.collect(py, Edge::Unbounded, Edge::Unbounded)?;
         let list = PyList::empty(py);
         for (key, value) in keys.into_iter().zip(values) {
             let key = arrays::object_of(py, key, self.keys.1, self.keys.0.bind(py))?;

@@ -4,6 +4,7 @@ import bisect
 import math
 import pickle
 import struct
+import subprocess
 import sys
 import threading
 
@@ -259,6 +260,34 @@ def test_sizes_are_told_in_bytes():
     assert made.nbytes >= 16 * 100_000
     assert sys.getsizeof(made) - small >= 16 * 100_000
     assert repr(made) == "<fanread.U64Map of 100000 entries, uint64 to uint64>"
+
+
+WITHOUT_MEMORY = """
+import resource
+import numpy as np
+import fanread
+keys = np.arange(2_000_000, dtype=np.uint64)
+made = fanread.U64Map.from_sorted(keys, keys)
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+resource.setrlimit(resource.RLIMIT_AS, (used + (8 << 20), hard))
+for call in (made.to_numpy, made.items, made.__iter__, made.__reduce__, lambda: made.range_arrays(1)):
+    try:
+        call()
+    except fanread.OutOfMemoryError as error:
+        assert isinstance(error, MemoryError)
+    else:
+        raise SystemExit("there was memory")
+resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+assert (made.to_numpy()[0] == keys).all()
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits memory as Linux does")
+def test_arrays_for_which_there_is_no_memory_say_so():
+    done = subprocess.run([sys.executable, "-c", WITHOUT_MEMORY], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_batches_of_many_threads_run_at_a_time_and_other_code_meanwhile():
