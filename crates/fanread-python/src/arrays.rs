@@ -4,11 +4,12 @@
 //! on one. Here each word is loaded and stored as a relaxed atomic: such a program gets old words or new ones, and nothing worse.
 
 use core::ffi::c_void;
+use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicU8, AtomicU64};
 
 use numpy::npyffi::{NPY_ARRAY_ALIGNED, NPY_ARRAY_WRITEABLE};
 use numpy::{PyArray1, PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -171,7 +172,7 @@ pub(crate) fn array_of<'py>(
 ///
 /// # Errors
 ///
-/// A `TypeError` or an `OverflowError` if the object is not such a number.
+/// A `TypeError`, a `ValueError` or an `OverflowError` if the object is not such a number.
 pub(crate) fn word_of(
     number: &Bound<'_, PyAny>,
     kind: Number,
@@ -181,17 +182,28 @@ pub(crate) fn word_of(
         Number::Unsigned => number.extract::<u64>(),
         Number::Signed => number.extract::<i64>().map(i64::cast_unsigned),
         Number::Float => number.extract::<f64>().map(f64::to_bits),
-        Number::Time => {
-            static ARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-            let py = number.py();
-            let array = ARRAY.import(py, "numpy", "array")?.call1(((number,), dtype))?;
-            let words = words("key", &array, dtype, false)?;
-            match words {
-                [word] => Ok(word.load(core::sync::atomic::Ordering::Relaxed)),
-                _ => Err(PyTypeError::new_err("wanted one number")),
-            }
-        }
+        Number::Time => time_word(number, dtype),
     }
+}
+
+/// The word of a time.
+fn time_word(time: &Bound<'_, PyAny>, dtype: &Bound<'_, PyArrayDescr>) -> PyResult<u64> {
+    static ARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = time.py();
+    if time.is_none() {
+        return Err(PyTypeError::new_err("wanted a time, and this is None"));
+    }
+    let array = ARRAY.import(py, "numpy", "array")?.call1(((time,), dtype))?;
+    let words = words("key", &array, dtype, false)?;
+    let [word] = words else { return Err(PyTypeError::new_err("wanted one number")) };
+    // Of a finer unit, numpy would leave out what is too fine; a span it would take for a moment. (What is no time equals nothing.)
+    let is_time =
+        |dtype: Bound<'_, PyAny>| Ok(matches!(dtype.getattr("kind")?.extract()?, 'M' | 'm'));
+    let of_numpy = time.getattr_opt("dtype")?.map_or(Ok::<_, PyErr>(false), is_time)?;
+    if of_numpy && time.eq(time)? && !array.get_item(0)?.eq(time)? {
+        return Err(PyValueError::new_err(format!("{time} is no {}", dtype.str()?)));
+    }
+    Ok(word.load(Relaxed))
 }
 
 /// The object of one word.

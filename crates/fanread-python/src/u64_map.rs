@@ -14,7 +14,7 @@ use fanread::{Ref, U64Map as Map};
 use numpy::PyArrayDescr;
 use pyo3::exceptions::{PyKeyError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple, PyType};
+use pyo3::types::{PyInt, PyList, PyTuple, PyType};
 
 use crate::arrays::{self, Number};
 use crate::error::{ArrayError, OutOfMemoryError, guarded, of_insert, of_load};
@@ -84,8 +84,8 @@ impl U64Map {
 
     /// The encoded key of an object; `None` for one that no key equals.
     fn sought(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
-        match arrays::word_of(key, self.keys.1, self.keys.0.bind(key.py())) {
-            Ok(word) => Ok(Some(encode(self.keys.1, word))),
+        match self.key(key) {
+            Ok(key) => Ok(Some(key)),
             Err(raised)
                 if raised.is_instance_of::<PyOverflowError>(key.py())
                     || raised.is_instance_of::<PyTypeError>(key.py())
@@ -100,8 +100,16 @@ impl U64Map {
 
     /// The encoded key of an object that must be one.
     fn key(&self, key: &Bound<'_, PyAny>) -> PyResult<u64> {
-        let word = arrays::word_of(key, self.keys.1, self.keys.0.bind(key.py()))?;
-        Ok(encode(self.keys.1, word))
+        let (dtype, kind) = (self.keys.0.bind(key.py()), self.keys.1);
+        let word = arrays::word_of(key, kind, dtype)?;
+        // The float next to it would be another key.
+        if kind == Number::Float
+            && key.is_instance_of::<PyInt>()
+            && !key.eq(f64::from_bits(word))?
+        {
+            return Err(PyValueError::new_err(format!("no float equals {key}")));
+        }
+        Ok(encode(kind, word))
     }
 
     fn key_words<'a>(&self, keys: &'a Bound<'_, PyAny>) -> PyResult<&'a [AtomicU64]> {

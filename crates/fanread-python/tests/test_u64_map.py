@@ -191,6 +191,28 @@ def test_a_wrong_kind_of_scalar_is_not_there_and_cannot_be_stored():
     assert made.pop(1) == 2
 
 
+def test_a_number_between_two_keys_is_neither():
+    floats = U64Map("f64")
+    floats[2.0**53] = 1
+    assert floats[2**53] == 1
+    times = U64Map("datetime64[s]", "timedelta64[s]")
+    start, half = np.datetime64("2020-01-01", "s"), np.datetime64("2020-01-01T00:00:00.500")
+    times[start] = np.timedelta64(1, "m")
+    assert times[np.datetime64("2020-01-01T00:00:00.000")] == times[np.datetime64("2020-01-01")] == times["2020-01-01"]
+    times[np.datetime64("NaT")] = 5
+    assert times[np.datetime64("NaT")] == 5
+    for made, stranger in ((floats, 2**53 + 1), (times, half), (times, np.timedelta64(5, "s")), (times, None)):
+        assert stranger not in made
+        assert made.get(stranger) is None
+        with pytest.raises((TypeError, ValueError)):
+            made[stranger] = 1
+        with pytest.raises((TypeError, ValueError)):
+            made.ceiling(stranger)
+    with pytest.raises(ValueError, match="is no timedelta64"):
+        times[start] = np.timedelta64(1500, "ms")
+    assert (len(floats), len(times), times[start]) == (1, 2, np.timedelta64(60, "s"))
+
+
 def test_answers_may_take_the_place_of_keys():
     keys = np.arange(1000, dtype=np.uint64)
     made = U64Map.from_sorted(keys, keys[::-1].copy())
