@@ -273,6 +273,19 @@ def test_a_closed_map_says_so(tmp_path):
     assert "closed" in repr(made)
 
 
+class Noted(BytesMap):
+    """At the top of the file, where pickle finds it."""
+
+
+def test_pickling_keeps_attributes():
+    made = Noted({b"a": b"1"})
+    made.note = ["kept"]
+    for kept in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):
+        assert type(kept) is Noted
+        assert kept == made
+        assert kept.note == ["kept"]
+
+
 def test_values_of_a_file_go_on_though_their_keys_are_gone(tmp_path):
     with PersistentMap(tmp_path / "map") as made:
         made.update({b"a": b"1", b"b": b"2", b"c": b"3"})

@@ -108,7 +108,7 @@ class BytesMap(_Ordered, BytesMapBase, MutableMapping):
     __copy__ = copy
 
     def __reduce__(self):
-        return type(self), (), None, None, iter(self.items())
+        return type(self), (), self.__dict__ or None, None, iter(self.items())
 
     def __repr__(self):
         return f"<fanread.{type(self).__name__} of {len(self)} entries>"
