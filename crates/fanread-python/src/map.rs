@@ -22,6 +22,7 @@ use std::cell::RefCell;
 
 use pyo3::PyTraverseError;
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::ffi;
 use pyo3::gc::PyVisit;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -401,7 +402,11 @@ impl SortedMapBase {
     ///
     /// Raises KeyError if the map is empty, IndexError if there is no such index. Costs a walk from the nearer end.
     #[pyo3(signature = (index = -1), text_signature = "($self, index=-1)")]
-    fn popitem(&self, py: Python<'_>, index: isize) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
+    fn popitem(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = index_of)] index: isize,
+    ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
         let Some(kind) = self.kind().filter(|_| self.entries() > 0) else {
             return Err(EmptyMapError::new_err("popitem(): dictionary is empty"));
         };
@@ -417,7 +422,11 @@ impl SortedMapBase {
     ///
     /// Raises IndexError if there is no such index. Costs a walk from the nearer end.
     #[pyo3(signature = (index = -1), text_signature = "($self, index=-1)")]
-    fn peekitem(&self, py: Python<'_>, index: isize) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
+    fn peekitem(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = index_of)] index: isize,
+    ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
         let key = self.key_at_index(py, index)?;
         let value = self.with(py, |body| body.get(py, key.as_key()));
         let found = self.entry(py, value.map(|value| (key, value)))?;
@@ -636,6 +645,16 @@ impl SortedMapBase {
 
     fn __sizeof__(&self) -> usize {
         size_of::<Self>() + 2 * size_of::<usize>() + self.nbytes()
+    }
+}
+
+/// The number of an index. One that is too large is an `IndexError`, as of a list.
+fn index_of(index: &Bound<'_, PyAny>) -> PyResult<isize> {
+    // SAFETY: an object, and a class of exceptions. The result is -1 where there is no number, and an exception is set.
+    let number = unsafe { ffi::PyNumber_AsSsize_t(index.as_ptr(), ffi::PyExc_IndexError) };
+    match PyErr::take(index.py()).filter(|_| number == -1) {
+        Some(raised) => Err(raised),
+        None => Ok(number),
     }
 }
 

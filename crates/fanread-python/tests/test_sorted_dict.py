@@ -159,6 +159,15 @@ def test_what_the_constructor_refuses(arguments):
     assert ours == theirs
 
 
+@pytest.mark.parametrize("index", [10**30, -(10**30), 2**63, 2, -3])
+def test_an_index_that_is_too_large_is_out_of_range(index):
+    for made in (SortedMap({1: 1, 2: 2}), SortedDict({1: 1, 2: 2})):
+        for call in (made.peekitem, made.popitem, made.keys().__getitem__, made.items().__getitem__, made.values().__delitem__):
+            with pytest.raises(IndexError):
+                call(index)
+        assert len(made) == 2
+
+
 def test_text_and_bytes_are_ordered_alike():
     random.seed(5)
     for alphabet in ("ab\x00\xff\u0100\ud800\U0001f600", b"\x00\x01\x7f\x80\xff"):
