@@ -44,8 +44,9 @@ mod u64_map;
 
 use pyo3::prelude::*;
 
+// A Python that can do without the lock takes it for this: a `SortedMap` is safe under it alone (`map.rs`, G1).
 /// The compiled half of fanread; use the package `fanread`.
-#[pymodule]
+#[pymodule(gil_used = true)]
 fn _fanread(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<map::SortedMapBase>()?;
     module.add_class::<cursor::SortedMapIterator>()?;

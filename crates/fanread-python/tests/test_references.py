@@ -14,6 +14,11 @@ class Value:
     """Something that weak references can watch."""
 
 
+def test_the_lock_of_the_interpreter_is_kept():
+    # Where it is optional an import may need it, and references are counted under it.
+    assert getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
 def test_each_call_keeps_the_count():
     value, other = Value(), Value()
     start = sys.getrefcount(value)
