@@ -377,6 +377,35 @@ static void arguments_are_checked(fanread_map *map, fanread_map *texts, fanread_
   MISUSED(fanread_cursor_seek(cursor, 99, "k", 1), FANREAD_ARGUMENT);
 }
 
+/* A key of a wrong length behind many others: no place has an answer, nor anything that looks like a pointer. */
+static void a_batch_that_fails_answers_nothing(int kind) {
+  enum { KEYS = 100 };
+  fanread_bytes keys[KEYS], found[KEYS];
+  uint64_t values[KEYS];
+  uint8_t is_there[KEYS];
+  size_t hits = 77;
+  for (int i = 0; i < KEYS; i++) {
+    keys[i] = bytes_of("12345678", 8);
+    found[i] = bytes_of(NULL, 9);
+    values[i] = is_there[i] = 9;
+  }
+  keys[KEYS - 1].len = 7;
+  fanread_map *map, *texts;
+  DONE(fanread_map_new(kind, FANREAD_U64_VALUES, NULL, &map));
+  DONE(fanread_map_new(kind, FANREAD_BYTES_VALUES, NULL, &texts));
+  DONE(fanread_map_insert(map, "12345678", 8, 1, NULL));
+  DONE(fanread_map_insert_bytes(texts, "12345678", 8, "v", 1, NULL));
+  MISUSED(fanread_map_get_batch(map, keys, KEYS, values, is_there, &hits), FANREAD_KEY_LENGTH);
+  MISUSED(fanread_map_contains_batch(map, keys, KEYS, is_there, &hits), FANREAD_KEY_LENGTH);
+  MISUSED(fanread_map_get_batch_bytes(texts, keys, KEYS, found, &room, &hits), FANREAD_KEY_LENGTH);
+  for (int i = 0; i < KEYS; i++) {
+    EXPECT(values[i] == 9 && is_there[i] == 9 && found[i].data == NULL && found[i].len == 9);
+  }
+  EXPECT(hits == 77);
+  DONE(fanread_map_free(map));
+  DONE(fanread_map_free(texts));
+}
+
 /* The forms of keys and values are those of the map; where they are not, nothing changes. */
 static void forms_are_those_of_the_map(fanread_map *map, fanread_map *texts) {
   MISUSED(fanread_map_get(texts, "k", 1, &number), FANREAD_VALUE_KIND);
@@ -422,6 +451,7 @@ static void forms_are_those_of_the_map(fanread_map *map, fanread_map *texts) {
     DONE(fanread_map_len(numbered, &count));
     EXPECT(count == 0);
     DONE(fanread_map_free(numbered));
+    a_batch_that_fails_answers_nothing(kind);
   }
   DONE(fanread_map_len(map, &count));
   EXPECT(count == 1);
