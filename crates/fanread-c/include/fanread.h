@@ -464,7 +464,7 @@ typedef struct {
    */
   size_t segment_bytes;
   /**
-   * In how many neighbouring buckets of 64 bytes a key may be, at most as many as a segment has; 0 for 4.
+   * In how many neighbouring buckets of 64 bytes a key may be, at most as many as a segment has, and 65535; 0 for 4.
    */
   size_t probed_buckets;
   /**

@@ -37,7 +37,7 @@ impl Handle for Strings {
 pub struct fanread_store_options {
     /// Bytes of a segment: a power of two from 256 to 4194304; 0 for 16384.
     pub segment_bytes: usize,
-    /// In how many neighbouring buckets of 64 bytes a key may be, at most as many as a segment has; 0 for 4.
+    /// In how many neighbouring buckets of 64 bytes a key may be, at most as many as a segment has, and 65535; 0 for 4.
     pub probed_buckets: usize,
     /// Not 0: the file has checkpoints, so that a power cut leaves the store as it was at the last
     /// completed `sync`, or at the end of its use. A second and a third file beside it are needed
@@ -70,6 +70,9 @@ pub enum fanread_durability {
 /// The smallest and the largest segment, and the bytes of a bucket.
 const SEGMENT_BYTES: (usize, usize, usize) = (256, 4 << 20, 64);
 
+/// The most buckets that a key may be in, whatever a segment has.
+const MOST_PROBED: usize = 0xffff;
+
 /// The options of C. The library panics about impossible ones, so they are looked at before.
 ///
 /// # Safety
@@ -90,7 +93,7 @@ pub(crate) unsafe fn options_of(
         return Err(Fault::argument(format!("a segment cannot have {segment} bytes")));
     }
     made = made.segment_bytes(segment);
-    if given.probed_buckets > segment / bucket {
+    if given.probed_buckets > (segment / bucket).min(MOST_PROBED) {
         let text = format!("{} buckets cannot be probed", given.probed_buckets);
         return Err(Fault::argument(text));
     }

@@ -500,6 +500,15 @@ static void files_are_what_they_are_for(void) {
   NULLED(fanread_store_durability(store, NULL));
   NULLED(fanread_store_get_batch(store, strings, 1, slices, NULL, NULL));
   NULLED(fanread_store_scan(store, NULL, NULL));
+  /* All buckets of the largest segment are one more than there may be. */
+  fanread_store_options options = {0};
+  options.segment_bytes = (size_t)4 << 20;
+  options.probed_buckets = options.segment_bytes / 64;
+  MISUSED(fanread_store_in_memory(&options, &second), FANREAD_ARGUMENT);
+  MISUSED(fanread_u64_store_in_memory(&options, &u64_store), FANREAD_ARGUMENT);
+  options.probed_buckets--;
+  DONE(fanread_u64_store_in_memory(&options, &u64_store));
+  DONE(fanread_u64_store_free(u64_store));
   size_t too_long = (size_t)1 << 24;
   char *text = calloc(1, too_long);
   MISUSED(fanread_store_insert(store, text, too_long, "v", 1, NULL), FANREAD_TOO_LONG);
