@@ -226,9 +226,12 @@ impl From<BuildError> for Fault {
         let status = match &error {
             BuildError::Io(cause) | BuildError::Spill(cause) => return io_fault(&error, cause),
             BuildError::OutOfMemory { .. } => FANREAD_OUT_OF_MEMORY,
-            BuildError::KeyLength { .. } | BuildError::EmptyKey => FANREAD_KEY_LENGTH,
+            BuildError::KeyLength { .. }
+            | BuildError::EmptyKey
+            | BuildError::IdentityNeedsEightBytes { .. } => FANREAD_KEY_LENGTH,
             BuildError::TooLong { .. } => FANREAD_TOO_LONG,
-            BuildError::HashRatio { .. } => FANREAD_ARGUMENT,
+            // So many buckets, or none, are what the options ask for.
+            BuildError::HashRatio { .. } | BuildError::Buckets { .. } => FANREAD_ARGUMENT,
             _ => FANREAD_NO_TABLE,
         };
         Self::new(status, error.to_string())

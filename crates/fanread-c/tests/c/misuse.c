@@ -485,6 +485,21 @@ static void files_are_what_they_are_for(void) {
   MISUSED(fanread_table_builder_finish(builder, path), FANREAD_NO_TABLE);
   DONE(fanread_table_builder_free(builder));
 
+  fanread_table_options few = {0};
+  for (int wrong = 0; wrong < 4; wrong++) {
+    few.hash_ratio = wrong == 0 ? -1.0 : wrong == 1 ? 1e-300 : wrong == 2 ? 1e300 : 0.9;
+    few.block_buckets = wrong == 3 ? UINT32_MAX : 0;
+    DONE(fanread_table_builder_new(&few, &builder));
+    DONE(fanread_table_builder_insert(builder, "k", 1, "v", 1));
+    DONE(fanread_table_builder_insert(builder, "l", 1, "v", 1));
+    MISUSED(fanread_table_builder_finish(builder, path), FANREAD_ARGUMENT);
+    DONE(fanread_table_builder_free(builder));
+  }
+  few.identity_first = 1;
+  DONE(fanread_table_builder_new(&few, &builder));
+  MISUSED(fanread_table_builder_insert(builder, "k", 1, "v", 1), FANREAD_KEY_LENGTH);
+  DONE(fanread_table_builder_free(builder));
+
   /* A table is no store, and a store no table; one that is open is busy. */
   MISUSED(fanread_store_open(path, &store), FANREAD_DAMAGED);
   MISUSED(fanread_u64_store_open(path, &u64_store), FANREAD_DAMAGED);
