@@ -4,7 +4,7 @@
 //! are under way in other threads: these hold the lock of `store` for reading, and need no interpreter until they have given it back.
 
 use std::path::PathBuf;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use fanread::Store;
 use fanread::persist::Durability;
@@ -22,6 +22,8 @@ use crate::error::{ClosedError, about, guarded, of_store};
 #[pyclass(frozen, subclass, module = "fanread._fanread")]
 pub struct PersistentMapBase {
     store: RwLock<Option<Store>>,
+    /// Held by who closes, until the file is closed.
+    closing: Mutex<()>,
     path: PathBuf,
 }
 
@@ -62,7 +64,7 @@ impl PersistentMapBase {
                 path.display()
             )));
         }
-        Ok(Self { store: RwLock::new(Some(opened)), path })
+        Ok(Self { store: RwLock::new(Some(opened)), closing: Mutex::new(()), path })
     }
 
     /// The file of the map.
@@ -94,9 +96,12 @@ impl PersistentMapBase {
         py.detach(|| self.with(Store::sync))?.map_err(of_store)
     }
 
-    /// Close the map and its file; closing again does nothing. Calls under way in other threads end first.
+    /// Close the map and its file; closing again does nothing, but waits for who is closing it. Calls under way in other threads end
+    /// first.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| {
+            let _closing = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
+            // Others find it closed at once, and do not wait for the disk with the interpreter's lock.
             let store = self.store.write().unwrap_or_else(PoisonError::into_inner).take();
             guarded(|| drop(store))
         })

@@ -298,6 +298,20 @@ def test_values_of_a_file_go_on_though_their_keys_are_gone(tmp_path):
         assert sorted(seen) == [b"1", b"2", b"3"]
 
 
+def test_who_closes_again_finds_the_file_closed(tmp_path):
+    path = tmp_path / "map"
+    made = PersistentMap(path, checkpoints=True)
+    made.insert_many((b"%d" % n, bytes(200)) for n in range(20_000))
+    first = threading.Thread(target=made.close)
+    first.start()
+    while not made.closed:
+        pass
+    made.close()
+    with PersistentMap(path, "w") as again:
+        assert len(again) == 20_000
+    first.join()
+
+
 def test_an_exception_in_a_with_block_closes_and_goes_on(tmp_path):
     with pytest.raises(ZeroDivisionError), PersistentMap(tmp_path / "map") as made:
         made[b"a"] = b"1"
