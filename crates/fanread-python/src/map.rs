@@ -99,12 +99,25 @@ impl SortedMapBase {
         }
     }
 
+    /// Encodes a key to be looked for; `None` if it is not there.
+    #[inline]
+    fn sought<'k>(
+        &self,
+        key: &'k Bound<'_, PyAny>,
+        room: &'k mut Vec<u8>,
+    ) -> PyResult<Option<Key<'k>>> {
+        let kind = self.kind();
+        let sought = key::encode_sought(kind, key, room)?;
+        // Looking at the key may run anything, too: the map may have keys of another kind by now.
+        Ok(sought.filter(|_| self.kind() == kind))
+    }
+
     /// Returns a new reference to the value of a key.
     #[inline]
     fn find(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
         let py = key.py();
         let mut room = Vec::new();
-        let Some(key) = key::encode_sought(self.kind(), key, &mut room)? else { return Ok(None) };
+        let Some(key) = self.sought(key, &mut room)? else { return Ok(None) };
         Ok(self.with(py, |body| body.get(py, key)))
     }
 
@@ -324,7 +337,7 @@ impl SortedMapBase {
 
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (py, mut room) = (key.py(), Vec::new());
-        let Some(key) = key::encode_sought(self.kind(), key, &mut room)? else {
+        let Some(key) = self.sought(key, &mut room)? else {
             return Ok(false);
         };
         Ok(self.with(py, |body| body.contains(key)))
@@ -344,7 +357,7 @@ impl SortedMapBase {
 
     fn __delitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
         let mut room = Vec::new();
-        let sought = key::encode_sought(self.kind(), key, &mut room)?;
+        let sought = self.sought(key, &mut room)?;
         match sought.and_then(|sought| self.take(key.py(), sought)) {
             Some(value) => {
                 drop(value);
@@ -388,7 +401,7 @@ impl SortedMapBase {
         default: &Bound<'py, PyTuple>,
     ) -> PyResult<Py<PyAny>> {
         let mut room = Vec::new();
-        let sought = key::encode_sought(self.kind(), key, &mut room)?;
+        let sought = self.sought(key, &mut room)?;
         if let Some(value) = sought.and_then(|sought| self.take(key.py(), sought)) {
             return Ok(value);
         }
@@ -476,7 +489,7 @@ impl SortedMapBase {
     fn _rank_of(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
         let py = key.py();
         let mut room = Vec::new();
-        let Some(key) = key::encode_sought(self.kind(), key, &mut room)? else { return Ok(None) };
+        let Some(key) = self.sought(key, &mut room)? else { return Ok(None) };
         let rank = |body: &Body| body.contains(key).then(|| body.rank(Edge::Excluded(key)));
         Ok(self.with(py, rank))
     }

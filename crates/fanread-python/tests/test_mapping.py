@@ -146,6 +146,25 @@ def test_what_only_converts_to_an_int_does_not_find_it():
         assert Elsewhere() not in made
 
 
+def test_looking_for_a_key_may_change_the_kind_of_all():
+    class Number:
+        def __int__(self):
+            made.clear()
+            made[b"\x81\x05"] = "another"
+            return 5
+
+        def __hash__(self):
+            return 5
+
+        def __eq__(self, other):
+            return True
+
+    for call in (lambda: made.get(Number()), lambda: made.pop(Number(), None)):
+        made = SortedMap({5: "five"})
+        assert call() is None
+        assert made == {b"\x81\x05": "another"}
+
+
 def test_the_kind_can_be_given():
     words = SortedMap.of(str, {"b": 1}, a=2)
     assert words.key_type is str
