@@ -365,9 +365,11 @@ impl U64Map {
         default: Option<&Bound<'py, PyAny>>,
         out: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (py, words) = (keys.py(), self.key_words(keys)?);
+        let py = keys.py();
         let dtype = self.values.0.bind(py);
+        // Before the arrays: it may run any code, which may resize them.
         let default = default.map(|default| self.value_word(default)).transpose()?;
+        let words = self.key_words(keys)?;
         let out = out.map_or_else(|| arrays::empty(py, words.len(), dtype), Ok)?;
         let found = arrays::words("out", &out, dtype, true)?;
         same_length(words.len(), found.len())?;

@@ -275,6 +275,17 @@ def test_times_come_back_as_times():
         made.get_many(days.astype("datetime64[D]"))
 
 
+def test_a_default_that_resizes_the_keys_does_no_harm():
+    keys = np.arange(10_000_000, dtype=np.uint64)
+
+    class Default:
+        def __index__(self):
+            keys.resize((1,), refcheck=False)
+            return 7
+
+    assert U64Map().get_many(keys, Default()).tolist() == [7]
+
+
 def test_sizes_are_told_in_bytes():
     made = U64Map()
     small = sys.getsizeof(made)
