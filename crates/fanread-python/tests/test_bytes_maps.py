@@ -273,6 +273,12 @@ def test_a_closed_map_says_so(tmp_path):
     assert "closed" in repr(made)
 
 
+def test_ends_are_inside_by_whatever_is_true():
+    made = BytesMap({b"a": b"1", b"b": b"2"})
+    assert list(made.irange(b"a", b"b", (1, 0))) == [b"a"]
+    assert list(made.irange_items(b"a", b"b", [0, 1])) == [(b"b", b"2")]
+
+
 class Noted(BytesMap):
     """At the top of the file, where pickle finds it."""
 

@@ -3,6 +3,7 @@
 from collections.abc import ItemsView, KeysView, Mapping, MutableMapping, ValuesView
 
 from ._fanread import BytesMapBase, CuckooTableBase, PersistentMapBase
+from ._sorted_map import _pair
 
 
 class _Items(ItemsView):
@@ -66,11 +67,11 @@ class _Ordered:
 
     def irange(self, minimum=None, maximum=None, inclusive=(True, True), reverse=False):
         """Return an iterator over the keys from minimum to maximum; None is no limit."""
-        return self._walk("k", minimum, maximum, tuple(inclusive), bool(reverse))
+        return self._walk("k", minimum, maximum, _pair(inclusive), bool(reverse))
 
     def irange_items(self, minimum=None, maximum=None, inclusive=(True, True), reverse=False):
         """Return an iterator over the pairs whose keys are from minimum to maximum; None is no limit."""
-        return self._walk("i", minimum, maximum, tuple(inclusive), bool(reverse))
+        return self._walk("i", minimum, maximum, _pair(inclusive), bool(reverse))
 
 
 class BytesMap(_Ordered, BytesMapBase, MutableMapping):
