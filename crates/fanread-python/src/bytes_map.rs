@@ -14,7 +14,7 @@ use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyTuple};
 
 use crate::cursor::{Ends, What};
 use crate::error::{EmptyMapError, guarded, of_insert, of_load};
-use crate::scan::{BytesIterator, Copied, Source};
+use crate::scan::{BytesIterator, Chunk, Copied, Source};
 
 /// How many pairs are inserted before memory that others have given up may be used again: many, since each time costs a fence; few enough
 /// for that memory to be little. No benchmark decides it.
@@ -24,16 +24,13 @@ const CHUNK: usize = 256;
 pub(crate) type BytesPair<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
 impl Source for BytesMap {
-    fn copy(&self, ends: &Ends, reverse: bool, wanted: usize, into: &mut Vec<Copied>) {
+    fn copy(&self, ends: &Ends, reverse: bool, chunk: Chunk<'_>) {
         let pinned = self.pin();
         let range = pinned.range(ends.as_slices());
-        let copied = |(key, value): (fanread::Key<'_>, Ref<'_, [u8]>)| {
-            (Box::from(&*key), Box::from(&*value))
-        };
         if reverse {
-            into.extend(range.rev().take(wanted).map(copied));
+            chunk.take(range.rev());
         } else {
-            into.extend(range.take(wanted).map(copied));
+            chunk.take(range);
         }
     }
 }

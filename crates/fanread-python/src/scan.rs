@@ -4,6 +4,7 @@
 //! So nothing of the map is held between two steps, and writers need not stop: keys come strictly in order, and one that is there all
 //! the time is met.
 
+use core::ops::Deref;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
@@ -12,13 +13,44 @@ use pyo3::types::PyBytes;
 use crate::cursor::{COPIED, Ends, What};
 use crate::error::guarded;
 
-/// A copy of an entry: its key and its value.
+/// A copy of an entry: its key, and its value if that is wanted.
 pub(crate) type Copied = (Box<[u8]>, Box<[u8]>);
+
+/// After how many bytes of keys and values a copy ends: what is not yielded yet should stay in the near cache, and is in vain for who
+/// walks no further.
+const COPIED_BYTES: usize = 32 << 10;
 
 /// Where entries come from.
 pub(crate) trait Source: Send + Sync {
-    /// Copies so many entries between two keys, from one end.
-    fn copy(&self, ends: &Ends, reverse: bool, wanted: usize, into: &mut Vec<Copied>);
+    /// Copies some entries between two keys, from one end.
+    fn copy(&self, ends: &Ends, reverse: bool, chunk: Chunk<'_>);
+}
+
+/// Entries that are to be copied.
+pub(crate) struct Chunk<'c> {
+    what: What,
+    /// How many are wanted at most.
+    wanted: usize,
+    into: &'c mut Vec<Copied>,
+}
+
+impl Chunk<'_> {
+    /// Takes entries, but for values that nobody wants: one at least, if there is one.
+    pub(crate) fn take<K, V>(self, entries: impl Iterator<Item = (K, V)>)
+    where
+        K: Deref<Target = [u8]>,
+        V: Deref<Target = [u8]>,
+    {
+        let mut bytes = 0;
+        for (key, value) in entries.take(self.wanted) {
+            let value = if self.what == What::Keys { &[][..] } else { &*value };
+            bytes += key.len() + value.len();
+            self.into.push((Box::from(&*key), Box::from(value)));
+            if bytes >= COPIED_BYTES {
+                return;
+            }
+        }
+    }
 }
 
 /// An iterator over keys, values or pairs of bytes, in the order of keys.
@@ -41,8 +73,9 @@ impl BytesIterator {
     /// Copies the next entries, if there are any.
     fn copy(&mut self) -> PyResult<()> {
         let Some(source) = &self.source else { return Ok(()) };
-        let (ends, copied) = (&self.ends, &mut self.copied);
-        guarded(|| source.copy(ends, self.reverse, self.chunk, copied))?;
+        let chunk = Chunk { what: self.what, wanted: self.chunk, into: &mut self.copied };
+        let (ends, reverse) = (&self.ends, self.reverse);
+        guarded(|| source.copy(ends, reverse, chunk))?;
         match self.copied.last() {
             Some((last, _)) => self.ends.go_on(last, self.reverse),
             None => self.source = None,

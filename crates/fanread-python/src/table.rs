@@ -12,16 +12,15 @@ use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyType};
 use crate::bytes_map::{key_objects, list_of};
 use crate::cursor::{Ends, What};
 use crate::error::{FileFormatError, about, guarded, of_build, of_table};
-use crate::scan::{BytesIterator, Copied, Source};
+use crate::scan::{BytesIterator, Chunk, Source};
 
 impl Source for Table {
-    fn copy(&self, ends: &Ends, reverse: bool, wanted: usize, into: &mut Vec<Copied>) {
+    fn copy(&self, ends: &Ends, reverse: bool, chunk: Chunk<'_>) {
         let range = self.range(ends.as_slices());
-        let copied = |(key, value): (&[u8], &[u8])| (Box::from(key), Box::from(value));
         if reverse {
-            into.extend(range.rev().take(wanted).map(copied));
+            chunk.take(range.rev());
         } else {
-            into.extend(range.take(wanted).map(copied));
+            chunk.take(range);
         }
     }
 }

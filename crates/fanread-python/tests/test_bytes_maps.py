@@ -273,6 +273,25 @@ def test_a_closed_map_says_so(tmp_path):
     assert "closed" in repr(made)
 
 
+LARGE = """
+import resource
+from fanread import BytesMap
+made = BytesMap((b"%03d" % n, bytes(1 << 20)) for n in range(200))
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (24 << 20), -1))
+assert len(list(made)) == len(list(reversed(made))) == 200
+assert sum(len(value) for value in made.values()) == 200 << 20
+assert all(len(value) == 1 << 20 for _, value in reversed(made.items()))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits memory as Linux does")
+def test_a_walk_copies_few_large_values_at_a_time():
+    done = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_ends_are_inside_by_whatever_is_true():
     made = BytesMap({b"a": b"1", b"b": b"2"})
     assert list(made.irange(b"a", b"b", (1, 0))) == [b"a"]
