@@ -20,12 +20,15 @@ const PLACES: u32 = 17;
 /// `10^PLACES`.
 const ONE: i128 = 10_i128.pow(PLACES);
 
+/// A number of so many digits that those further behind the point are below the last place, or nearly so.
+const ENOUGH: i128 = 10_i128.pow(36);
+
 /// A decimal number.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Decimal {
     /// In units of `10^-PLACES`: exact, so that 0.1 and 0.2 make 0.3.
     Fixed(i128),
-    /// Too large or too small for that.
+    /// Too large for that.
     Float(f64),
 }
 
@@ -83,7 +86,8 @@ impl Decimal {
     }
 }
 
-/// Reads a number with an optional point and exponent into units of `10^-PLACES`; `None` if it is none or does not fit.
+/// Reads a number with an optional point and exponent into the nearest number of units of `10^-PLACES`; `None` if it is none or
+/// does not fit.
 fn fixed(text: &[u8]) -> Option<i128> {
     let (negative, text) = match text {
         [b'-', rest @ ..] => (true, rest),
@@ -101,21 +105,27 @@ fn fixed(text: &[u8]) -> Option<i128> {
     if whole.is_empty() && part.is_empty() {
         return None;
     }
-    let mut value: i128 = 0;
-    for byte in whole.iter().chain(part) {
+    let (mut value, mut places): (i128, i64) = (0, 0);
+    for (at, byte) in whole.iter().chain(part).enumerate() {
         let digit = byte.is_ascii_digit().then_some(i128::from(*byte) - i128::from(b'0'))?;
+        if at >= whole.len() {
+            if value >= ENOUGH {
+                continue;
+            }
+            places += 1;
+        }
         value = value.checked_mul(10)?.checked_add(digit)?;
     }
     // How many places the digits have to move up to be units.
-    let shift = i64::from(exponent) - i64::try_from(part.len()).ok()? + i64::from(PLACES);
+    let shift = i64::from(exponent) - places + i64::from(PLACES);
     let value = if value == 0 {
         0
     } else if shift >= 0 {
         value.checked_mul(10_i128.checked_pow(u32::try_from(shift).ok()?)?)?
     } else {
-        // What would be lost below the last place is left to the float.
-        let unit = 10_i128.checked_pow(u32::try_from(-shift).ok()?)?;
-        (value % unit == 0).then_some(value / unit)?
+        // To the nearest last place, as what is written. Of more digits than there are, nothing is left.
+        let unit = 10_i128.checked_pow(u32::try_from(-shift).ok()?);
+        unit.map_or(0, |unit| value / unit + i128::from(value % unit >= unit / 2))
     };
     Some(if negative { -value } else { value })
 }

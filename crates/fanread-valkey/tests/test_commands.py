@@ -155,7 +155,7 @@ def test_increments(client):
     fails(client, "ERR map value is not an integer", "OMAP.INCRBY", "m", "f", 1)
 
 
-@pytest.mark.parametrize("steps", [["0.1", "0.2"], ["10.50", "0.1", "-5"], ["5.0e3", "200"], ["3", "-3"], ["-0.25", "1e-3"]])
+@pytest.mark.parametrize("steps", [["0.1", "0.2"], ["10.50", "0.1", "-5"], ["5.0e3", "200"], ["3", "-3"], ["-0.25", "1e-3"], ["10.1", "1e-18", "0.0033333333333333335"]])
 def test_float_increments_are_those_of_hashes(client, steps):
     for step in steps:
         wanted = client.execute_command("HINCRBYFLOAT", "h", "f", step)
