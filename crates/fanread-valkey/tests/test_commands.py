@@ -279,7 +279,9 @@ def test_random_fields(client, size):
         assert value == b"v%d" % int(field)
     assert len(pairs(client, do("OMAP.RANDFIELD", "m", 3, "WITHVALUES"))) == 3
     assert do("OMAP.RANDFIELD", "m", 0) == []
-    fails(client, "ERR value is out of range", "OMAP.RANDFIELD", "m", -(2**63))
+    for count in [-(2**20) - 1, -(10**11), -(2**63)]:
+        fails(client, "ERR value is out of range", "OMAP.RANDFIELD", "m", count)
+        fails(client, "ERR value is out of range", "OMAP.RANDFIELD", "m", count, "WITHVALUES")
     fails(client, "ERR syntax error", "OMAP.RANDFIELD", "m", 1, "X")
 
 

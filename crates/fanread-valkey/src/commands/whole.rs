@@ -12,6 +12,10 @@ use crate::tree::{Span, Tree};
 /// Entries of a step of `OMAP.SCAN` if the caller does not say.
 const SCAN_STEP: usize = 10;
 
+/// Most fields of `OMAP.RANDFIELD` with repetitions: nobody else is served meanwhile, and a module is not told that the server has
+/// given its client up.
+const MOST_DRAWN: i64 = 1 << 20;
+
 /// `OMAP.LEN key`: the number of entries.
 pub(super) fn len(context: Context, args: Args<'_>) -> Outcome {
     let key = context.read(args, 1)?;
@@ -125,7 +129,7 @@ pub(super) fn randfield(context: Context, args: Args<'_>) -> Outcome {
     };
     let count = if args.len() > 2 { Some(args.integer(2)?) } else { None };
     // The length of the reply must be a number, too.
-    if count.is_some_and(|count| count < -(i64::MAX / 2) || values && count > i64::MAX / 2) {
+    if count.is_some_and(|count| count < -MOST_DRAWN || values && count > i64::MAX / 2) {
         return Err(OUT_OF_RANGE);
     }
     let key = context.read(args, 1)?;
