@@ -55,7 +55,7 @@ if cargo clippy --version >/dev/null 2>&1; then
   cargo clippy --locked "${optimised[@]}" --quiet -p fanread-valkey --all-targets -- -D warnings
 fi
 cargo build --locked "${optimised[@]}" -p fanread-valkey
-[ "$what" != all ] || cargo test --locked --profile dev "${optimised[@]}" --quiet -p fanread-valkey --test logic
+[ "$what" != all ] || cargo test --locked --profile dev "${optimised[@]}" --quiet -p fanread-valkey --test logic --test allocator
 wait "$client"
 
 FANREAD_MODULE=$(cargo metadata --locked --no-deps --format-version 1 |

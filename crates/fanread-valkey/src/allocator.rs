@@ -3,10 +3,13 @@
 //! The server's memory is aligned to 8 bytes by promise. A block of whole cache lines from jemalloc, which servers have unless
 //! they were built otherwise, is aligned to a line all the same, so blocks of a higher alignment are taken and looked at: room
 //! to align them by hand would put most of them into the next size class, a fourth larger. Those that are not aligned are taken
-//! again with such room, and a list says where each of them began.
+//! again with such room, and a list says where each of them began. A child of the server's needs that list too, so nobody has it
+//! locked when the server forks: the thread that frees maps is not in the child, and would never unlock it.
 
 use std::alloc::{GlobalAlloc, Layout};
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::ffi::c_int;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -28,6 +31,32 @@ static MOVED_COUNT: AtomicUsize = AtomicUsize::new(0);
 /// The list of moved blocks. It allocates what is aligned to 8 bytes, so it is not asked for again while somebody has it.
 fn moved() -> MutexGuard<'static, BTreeMap<usize, usize>> {
     MOVED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+thread_local! {
+    /// The list while this thread forks.
+    static HELD: Cell<Option<MutexGuard<'static, BTreeMap<usize, usize>>>> = const { Cell::new(None) };
+}
+
+unsafe extern "C" {
+    safe fn pthread_atfork(
+        before: Option<extern "C" fn()>,
+        in_parent: Option<extern "C" fn()>,
+        in_child: Option<extern "C" fn()>,
+    ) -> c_int;
+}
+
+extern "C" fn hold() {
+    HELD.set(Some(moved()));
+}
+
+extern "C" fn let_go() {
+    HELD.set(None);
+}
+
+/// Has the list unlocked in whatever is forked from now on; `false` if there is no memory for that. Called once.
+pub(crate) fn unlock_in_children() -> bool {
+    pthread_atfork(Some(hold), Some(let_go), Some(let_go)) == 0
 }
 
 /// Allocates; null if there is no memory, or if the server has not yet said how.

@@ -87,7 +87,9 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
                 | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED
                 | raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD;
             call!(RedisModule_SetModuleOptions(ctx, options as c_int));
-            datatype::register(ctx) && commands::register(ctx, with_panic)
+            allocator::unlock_in_children()
+                && datatype::register(ctx)
+                && commands::register(ctx, with_panic)
         }
     });
     (if loaded == Some(true) { raw::REDISMODULE_OK } else { raw::REDISMODULE_ERR }) as c_int
