@@ -54,6 +54,10 @@ static ALLOCATOR: allocator::ServerAlloc = allocator::ServerAlloc;
 /// The version of the module as the server shows it: 10,000 for each major one, 100 for each minor one.
 const VERSION: c_int = 100;
 
+/// What Valkey, from 9.0 on, calls `VALKEYMODULE_OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION`: without it slots do not move at once on a cluster
+/// that has the module. They are moved as files of commands are rewritten, and nothing of ours is beside keys.
+const MOVES_AT_ONCE: u32 = 1 << 5;
+
 /// Called by the server when it loads the module. The argument `test-panic` adds a command that panics.
 ///
 /// # Safety
@@ -85,7 +89,8 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
             // what its master sends it may go on to answer from what it has.
             let options = raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
                 | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED
-                | raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD;
+                | raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD
+                | if server::is_valkey() { MOVES_AT_ONCE } else { 0 };
             call!(RedisModule_SetModuleOptions(ctx, options as c_int));
             allocator::unlock_in_children()
                 && datatype::register(ctx)

@@ -2,7 +2,7 @@
 //!
 //! Everything here is called inside of a command, on the thread that runs commands; that is what all SAFETY notes rest on.
 
-use std::ffi::{CStr, CString, c_int, c_long};
+use std::ffi::{CStr, CString, c_int, c_long, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
@@ -138,6 +138,15 @@ pub(crate) fn log_panics() {
             ));
         };
     }));
+}
+
+/// Whether the server is Valkey, which has names of its own for its functions beside those of Redis.
+pub(crate) fn is_valkey() -> bool {
+    let mut function: *mut c_void = ptr::null_mut();
+    let name = c"ValkeyModule_SetModuleOptions";
+    // SAFETY: a text that lives, and room for an address.
+    let found = unsafe { call!(RedisModule_GetApi(name.as_ptr(), (&raw mut function).cast())) };
+    found == raw::REDISMODULE_OK as c_int
 }
 
 /// A random number.
