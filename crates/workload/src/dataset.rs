@@ -149,7 +149,7 @@ pub fn absent_for(count: usize) -> usize {
 impl Dataset {
     /// Makes the set: `count` keys for the map and some more that are kept out of it.
     ///
-    /// A file may hold fewer keys; then one in eleven is kept out.
+    /// A file may hold fewer keys; then one in eleven is kept out, or as many as there are beyond `count`.
     ///
     /// # Errors
     ///
@@ -167,8 +167,7 @@ impl Dataset {
                 read_lines(&mut stdin, Path::new("standard input"), wanted, seed)?
             }
         };
-        let absent = if set.len() == wanted { absent_for(count) } else { set.len() / 11 };
-        set.keep_out(absent);
+        set.keep_out(set.len().saturating_sub(count).max(set.len() / 11));
         Ok((set, skipped))
     }
 }

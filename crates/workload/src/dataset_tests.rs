@@ -125,6 +125,28 @@ fn numbers_are_read_as_big_endian_keys() {
 }
 
 #[test]
+fn a_file_of_somewhat_more_keys_than_asked_for_puts_no_more_into_the_map() {
+    let dir = std::env::temp_dir().join(format!("fanread-lines-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let path = dir.join("lines");
+    for (lines, count, present) in [
+        (50, 100, 46),
+        (100, 100, 91),
+        (1050, 100, 100),
+        (1100, 100, 100),
+        (2000, 100, 100),
+        (10_500, 10_000, 9546),
+        (12_000, 10_000, 10_000),
+    ] {
+        let text: Vec<_> = (0..lines).map(|i: u32| i.to_string()).collect();
+        std::fs::write(&path, text.join("\n")).unwrap();
+        let (set, _) = Dataset::File(path.clone()).load(count, 1).unwrap();
+        assert_eq!(set.present(), present, "{count} of {lines}");
+    }
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
 fn a_saved_set_reads_back_with_its_order() {
     use crate::order::Order;
     for name in ["rand-8", "url"] {
