@@ -247,6 +247,25 @@ fn lines_of_standard_input_are_keys() {
 }
 
 #[test]
+fn two_files_of_one_name_are_two_key_sets() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = ["a", "b"].map(|folder| {
+        let folder = dir.path().join(folder);
+        fs::create_dir(&folder).unwrap();
+        let file = folder.join("keys.txt");
+        let lines: Vec<_> = (0..50).map(|i| format!("{} {i}", folder.display())).collect();
+        fs::write(&file, lines.join("\n")).unwrap();
+        file.to_str().unwrap().to_owned()
+    });
+    let json = dir.path().join("out.json");
+    let args = ["bench", "--index", "wormhole,ordered-map", "--workload", "get", "--keys"];
+    run(&[&args[..], &[&files.join(","), "--json", json.to_str().unwrap()]].concat(), "", 0);
+    let records = records(&json);
+    let names: Vec<_> = records.iter().map(|r| r["keys"].as_str().unwrap()).collect();
+    assert_eq!(names, [&files[0], &files[0], &files[1], &files[1]]);
+}
+
+#[test]
 fn few_keys_are_enough() {
     for lines in ["one\n", "one\ntwo\n", "\u{1f980}\n\n"] {
         let args = ["bench", "--keys", "-", "--index", "wormhole,btreemap"];

@@ -125,10 +125,20 @@ impl Campaign {
             && self.counts.iter().any(|count| *count >= ROUND_TRIPS_FROM)
     }
 
+    /// The name of a set in tables: of a file whose name another set has too, its whole path.
+    fn name_of(&self, set: &Dataset) -> String {
+        let name = set.to_string();
+        let is_shared = self.sets.iter().any(|other| other != set && other.to_string() == name);
+        match set {
+            Dataset::File(path) if is_shared => path.display().to_string(),
+            _ => name,
+        }
+    }
+
     fn keys(&self, set: &Dataset, count: usize, bar: &ProgressBar) -> Result<KeyFile, Failure> {
         let (keys, skipped) =
             set.load(count, self.seed).map_err(|e| Failure::misuse(e.to_string()))?;
-        let name = set.to_string();
+        let name = self.name_of(set);
         bar.suspend(|| {
             if skipped.duplicates > 0 {
                 eprintln!("fanread: {name}: left out {} duplicates", skipped.duplicates);
