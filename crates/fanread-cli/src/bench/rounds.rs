@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use workload::dataset::Dataset;
+use workload::dataset::{self, Dataset};
 use workload::distribution::Distribution;
 use workload::mix::Workload;
 use workload::order::Order;
@@ -26,6 +26,9 @@ use crate::report::record::{Outcome, Record};
 /// The hidden option that makes this program do one job.
 pub(crate) const JOB_OPTION: &str = "--job";
 
+/// Keys of a generated set without `--count`: larger than the caches, loaded in about a second.
+const DEFAULT_COUNT: usize = 2_000_000;
+
 /// Queries of a run: enough for a steady figure, few enough for many maps in two minutes.
 const QUERIES: std::ops::RangeInclusive<usize> = 20_000..=1_000_000;
 
@@ -40,6 +43,7 @@ const ROUND_TRIPS_FROM: usize = 1_000_000;
 pub(crate) struct Campaign {
     pub(crate) indexes: Vec<&'static Entry>,
     pub(crate) sets: Vec<Dataset>,
+    /// As they were given; without any, [`Campaign::counts_of`] says how many.
     pub(crate) counts: Vec<usize>,
     pub(crate) workloads: Vec<Workload>,
     /// Whether each map is grown under readers too, in a process of its own.
@@ -93,12 +97,13 @@ impl Campaign {
     ///
     /// [`Failure`] for keys that cannot be had. What a map does wrong is in the records.
     pub(crate) fn run(&self, machine: &Machine) -> Result<Vec<Record>, Failure> {
-        let jobs = self.sets.len() * self.counts.len() * self.threads.len() * self.rounds;
+        let loads: usize = self.sets.iter().map(|set| self.counts_of(set).len()).sum();
+        let jobs = loads * self.threads.len() * self.rounds;
         let bar = progress(jobs * self.indexes.len());
         let mut records = Vec::new();
         let mut loaded: Vec<(String, usize)> = Vec::new();
         for set in &self.sets {
-            for &count in &self.counts {
+            for &count in self.counts_of(set) {
                 bar.set_message(format!("{set}: making keys"));
                 let keys = self.keys(set, count, &bar)?;
                 // A file may hold fewer keys than each of several counts: once is enough.
@@ -122,7 +127,16 @@ impl Campaign {
     /// that is larger than the caches.
     pub(crate) fn has_round_trips(&self) -> bool {
         self.workloads.iter().any(|workload| workload.independent().1)
-            && self.counts.iter().any(|count| *count >= ROUND_TRIPS_FROM)
+            && self.sets.iter().flat_map(|set| self.counts_of(set)).any(|n| *n >= ROUND_TRIPS_FROM)
+    }
+
+    /// How many keys of a set are measured: those of a file are all of them, if nobody says how many.
+    pub(crate) fn counts_of(&self, set: &Dataset) -> &[usize] {
+        match set {
+            _ if !self.counts.is_empty() => &self.counts,
+            Dataset::Generated(_) => &[DEFAULT_COUNT],
+            Dataset::File(_) | Dataset::Stdin => &[dataset::MAX_KEYS / 2],
+        }
     }
 
     /// The name of a set in tables: of a file whose name another set has too, its whole path.

@@ -23,8 +23,6 @@ use crate::failure::Failure;
 use crate::report::record::{Outcome, Record, write_csv, write_json};
 use crate::report::{compare, html, table};
 
-/// Keys of a run without `--count`: larger than the caches, loaded in about a second.
-const DEFAULT_COUNT: usize = 2_000_000;
 /// Keys of a history without `--count`: few enough that threads meet on them.
 const HISTORY_COUNT: usize = 1_000;
 const DEFAULT_SETS: [&str; 2] = ["rand-8", "reddit"];
@@ -256,12 +254,6 @@ impl BenchArgs {
             }
         }
         let sets = self.sets()?;
-        let reads_file = sets.iter().any(|set| !matches!(set, Dataset::Generated(_)));
-        let counts = match &self.count[..] {
-            [] if reads_file && sets.len() == 1 => vec![dataset::MAX_KEYS / 2],
-            [] => vec![DEFAULT_COUNT],
-            some => some.to_vec(),
-        };
         let queries = |asked: &Asked| match asked {
             Asked::Queries(workload) => Some(*workload),
             Asked::Grow | Asked::Open => None,
@@ -275,7 +267,7 @@ impl BenchArgs {
         Ok(Campaign {
             indexes,
             sets,
-            counts,
+            counts: self.count.clone(),
             workloads,
             grow: self.workload.contains(&Asked::Grow),
             open: self.workload.contains(&Asked::Open),
@@ -408,6 +400,34 @@ fn parse_job(text: &str) -> Result<Job, serde_json::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_each_file_all_keys_are_asked_for_and_of_generated_sets_some() {
+        use clap::Parser;
+
+        #[derive(Debug, Parser)]
+        struct Line {
+            #[command(flatten)]
+            args: BenchArgs,
+        }
+
+        let folder = tempfile::tempdir().unwrap();
+        let files = ["a", "b"].map(|name| folder.path().join(name));
+        for file in &files {
+            std::fs::write(file, "key\n").unwrap();
+        }
+        let [a, b] = files.each_ref().map(|file| file.to_str().unwrap());
+        let counts = |options: &[&str]| -> Vec<usize> {
+            let line = Line::try_parse_from([&["bench"], options].concat()).unwrap();
+            let campaign = line.args.campaign(&[], &Settings::default()).unwrap();
+            campaign.sets.iter().flat_map(|set| campaign.counts_of(set).to_vec()).collect()
+        };
+        let all = dataset::MAX_KEYS / 2;
+        assert_eq!(counts(&["--keys", a]), [all]);
+        assert_eq!(counts(&["--keys", &format!("{a},{b},osm")]), [all, all, 2_000_000]);
+        assert_eq!(counts(&["--keys", &format!("{a},osm"), "--count", "1k"]), [1000, 1000]);
+        assert_eq!(counts(&[]), [2_000_000, 2_000_000]);
+    }
 
     #[test]
     fn counts_have_suffixes() {
