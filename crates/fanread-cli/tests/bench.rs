@@ -325,6 +325,20 @@ fn a_fall_below_the_baseline_fails_the_run() {
 }
 
 #[test]
+fn a_run_that_the_baseline_says_nothing_of_is_not_found_fast_enough() {
+    let dir = tempfile::tempdir().unwrap();
+    let old = dir.path().join("old.json");
+    let old = old.to_str().unwrap();
+    let args = [&SMALL[..], &["--workload", "get", "--keys", "rand-8"]].concat();
+    run(&[&args[..], &["--json", old]].concat(), "", 0);
+    let other = [&SMALL[..], &["--workload", "get", "--keys", "osm", "--baseline", old]].concat();
+    let (out, _) = run(&other, "", 0);
+    assert!(out.contains("the baseline has none of these figures"), "{out}");
+    let (_, err) = run(&[&other[..], &["--fail-if-slower", "5%"]].concat(), "", 1);
+    assert!(err.contains("the baseline has none of these figures"), "{err}");
+}
+
+#[test]
 fn the_page_stands_alone() {
     let dir = tempfile::tempdir().unwrap();
     let page = dir.path().join("page.html");

@@ -199,6 +199,9 @@ fn verdict(
     if !records.iter().any(|r| r.outcome == Outcome::Ok) {
         return Err(Failure::failed("nothing was measured: no map can do this on these keys"));
     }
+    if fail_if_slower.is_some() && changes.is_empty() {
+        return Err(Failure::failed(compare::NOTHING));
+    }
     if let Some(percent) = fail_if_slower {
         let least = 1.0 - percent / 100.0;
         if let Some(worst) = changes.iter().find(|change| change.ratio < least) {

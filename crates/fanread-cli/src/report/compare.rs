@@ -57,8 +57,14 @@ pub(crate) fn changes(old: &[Record], new: &[Record]) -> Vec<Change> {
     new.iter().filter_map(change).collect()
 }
 
+/// What is said where there is nothing to compare.
+pub(crate) const NOTHING: &str = "the baseline has none of these figures";
+
 /// Returns the changes as text, slowest first.
 pub(crate) fn render(changes: &mut [Change]) -> String {
+    if changes.is_empty() {
+        return format!("{NOTHING}\n");
+    }
     changes.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
     let mut text = String::from("compared with the baseline, slower first:\n");
     for Change { what, ratio } in changes {
