@@ -395,6 +395,20 @@ fn a_report_shows_what_several_runs_have_written() {
 }
 
 #[test]
+fn a_plot_of_one_number_of_threads_does_not_take_the_place_of_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (json, plots) = (path("both.jsonl"), path("plots"));
+    let args = ["bench", "--index", "u64-map", "--keys", "rand-8", "--count", "2k", "--workload"];
+    run(&[&args[..], &["get", "--threads", "1,2", "--json", &json]].concat(), "", 0);
+    run(&["report", &json, "--svg", &plots], "", 0);
+    let files = fs::read_dir(plots).unwrap();
+    let mut names: Vec<_> = files.map(|file| file.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["get-rand-8-2000-1-thread.svg", "get-rand-8-2000-2-threads.svg"]);
+}
+
+#[test]
 fn the_help_names_all_maps_and_one_has_two_names() {
     let (help, _) = run(&["bench", "--help"], "", 0);
     for name in ["u64-map", "skiplist-plain", "btreemap", "cceh-file"] {

@@ -123,8 +123,9 @@ pub(crate) fn plots(records: &[Record]) -> Vec<(String, String)> {
     };
     for heading in headings(records) {
         let own = records.iter().filter(|r| r.heading() == heading);
-        for series in compared(records) {
-            let name = name_of(&series, &[]);
+        let all = compared(records);
+        for series in all.clone() {
+            let name = name_of(&series, &all);
             let rows = rows(&own, &[series], |r| r.mops);
             if !rows.is_empty() {
                 add(["", &heading, &name], &plot::bars(&rows, "M operations/s"));
