@@ -1,7 +1,7 @@
 //! `fanread probe` writes what it measured, and refuses what it cannot measure.
 
 use std::fs;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -60,6 +60,23 @@ fn a_small_array_gives_every_figure_in_every_form() {
     assert!(out.contains("One read that waits for the one before it: "), "{out}");
     assert!(out.contains("2 MB pages"), "{out}");
     assert!(out.contains(&format!("Suggested batch width: {}", report["batch_width"])), "{out}");
+}
+
+#[test]
+fn who_reads_no_table_has_the_files_all_the_same() {
+    let folder = TempDir::new().unwrap();
+    let (json, html) = (folder.path().join("p.json"), folder.path().join("p.html"));
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin!("fanread"))
+        .args(["probe", "--size", "1M", "--json", json.to_str().unwrap()])
+        .args(["--html", html.to_str().unwrap()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert!(child.wait().unwrap().success());
+    let report: Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
+    assert_eq!(report["bytes"], 1 << 20);
+    assert!(fs::read_to_string(html).unwrap().ends_with("</html>\n"));
 }
 
 #[test]

@@ -116,7 +116,7 @@ pub(crate) fn run(args: &ProbeArgs) -> Result<(), Failure> {
             fs::write(folder.join(name), plot)?;
         }
     }
-    print(&report, &mut io::stdout().lock())?;
+    // Before the table: who closes the pipe wants these all the same.
     if let Some(file) = &mut files[0] {
         let text = serde_json::to_string_pretty(&report).map_err(io::Error::from)?;
         writeln!(file, "{text}")?;
@@ -126,6 +126,7 @@ pub(crate) fn run(args: &ProbeArgs) -> Result<(), Failure> {
         let page = page.map_err(|e| Failure::failed(format!("cannot draw the plots: {e}")))?;
         file.write_all(page.as_bytes())?;
     }
+    print(&report, &mut io::stdout().lock())?;
     Ok(())
 }
 
