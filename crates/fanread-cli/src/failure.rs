@@ -1,6 +1,7 @@
 //! Why a command ended early, and the exit status that tells it.
 
-use std::io;
+use std::fmt;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use thiserror::Error;
@@ -40,9 +41,14 @@ impl Failure {
             Self::Misuse(_) => 2,
         };
         match std::error::Error::source(&self) {
-            Some(cause) => eprintln!("fanread: {self}: {cause}"),
-            None => eprintln!("fanread: {self}"),
+            Some(cause) => tell(format_args!("fanread: {self}: {cause}")),
+            None => tell(format_args!("fanread: {self}")),
         }
         ExitCode::from(status)
     }
+}
+
+/// Writes a line to standard error. Whoever has closed that does not want to know, and the work goes on.
+pub(crate) fn tell(line: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{line}");
 }

@@ -18,6 +18,7 @@ use clap::Parser;
 use clap::error::ErrorKind;
 
 use crate::args::{Arguments, Command};
+use crate::failure::tell;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -59,6 +60,6 @@ fn refuse(error: &clap::Error) -> ExitCode {
     let paragraph = text.split("\n\n").next().unwrap_or_default();
     let words: Vec<_> = paragraph.split_whitespace().collect();
     let line = words.join(" ");
-    eprintln!("fanread: {} (see --help)", line.strip_prefix("error: ").unwrap_or(&line));
+    tell(format_args!("fanread: {} (see --help)", line.strip_prefix("error: ").unwrap_or(&line)));
     ExitCode::from(2)
 }

@@ -375,6 +375,19 @@ fn a_closed_pipe_is_no_failure() {
 }
 
 #[test]
+fn a_closed_standard_error_changes_no_status() {
+    for (args, status) in [(&["bench", "--keys", "no-such-set"][..], 2), (&["bogus"], 2)] {
+        let mut child = Process::new(env!("CARGO_BIN_EXE_fanread"))
+            .args(args)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stderr.take());
+        assert_eq!(child.wait().unwrap().code(), Some(status), "{args:?}");
+    }
+}
+
+#[test]
 fn a_report_shows_what_several_runs_have_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();

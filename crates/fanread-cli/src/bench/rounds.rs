@@ -20,7 +20,7 @@ use crate::bench::job::{Case, GROW, Job, Line, OPEN, Percentiles, Task};
 use crate::bench::least::EqualRuns;
 use crate::bench::machine::Machine;
 use crate::bench::registry::Entry;
-use crate::failure::Failure;
+use crate::failure::{Failure, tell};
 use crate::report::record::{Outcome, Record};
 
 /// The hidden option that makes this program do one job.
@@ -155,15 +155,15 @@ impl Campaign {
         let name = self.name_of(set);
         bar.suspend(|| {
             if skipped.duplicates > 0 {
-                eprintln!("fanread: {name}: left out {} duplicates", skipped.duplicates);
+                tell(format_args!("fanread: {name}: left out {} duplicates", skipped.duplicates));
             }
             if skipped.empty > 0 {
-                eprintln!("fanread: {name}: left out {} empty lines", skipped.empty);
+                tell(format_args!("fanread: {name}: left out {} empty lines", skipped.empty));
             }
             let is_file = !matches!(set, Dataset::Generated(_));
             if is_file && keys.absent() > 0 {
                 let (out, all) = (keys.absent(), keys.len());
-                eprintln!("fanread: {name}: {out} of {all} keys stay out of the map, to be looked for in vain");
+                tell(format_args!("fanread: {name}: {out} of {all} keys stay out of the map, to be looked for in vain"));
             }
         });
         let scans = self.workloads.iter().any(|w| w.scans());

@@ -19,7 +19,7 @@ use crate::bench::registry::{self, ENTRIES, Entry};
 use crate::bench::rounds::{Campaign, count_round_trips};
 use crate::bench::worker;
 use crate::cmd::probe;
-use crate::failure::Failure;
+use crate::failure::{Failure, tell};
 use crate::report::record::{Outcome, Record, write_csv, write_json};
 use crate::report::{compare, html, table};
 
@@ -177,7 +177,7 @@ pub(crate) fn run_with(
         text += &compare::render(&mut changes);
     }
     if [&args.json, &args.csv, &args.html].into_iter().any(on_stdout) {
-        eprint!("{text}");
+        tell(format_args!("{}", text.trim_end()));
     } else {
         io::stdout().write_all(text.as_bytes())?;
     }
@@ -236,7 +236,7 @@ impl BenchArgs {
         let mut out = create(path)?;
         match history::write(name, &keys, threads, dist, self.seed, &mut out)? {
             Some(calls) => {
-                eprintln!("{calls} calls of {threads} threads on {} keys", keys.present());
+                tell(format_args!("{calls} calls of {threads} threads on {} keys", keys.present()));
                 Ok(())
             }
             None => Err(Failure::misuse(format!("no history of {name} on {}", self.keys[0]))),

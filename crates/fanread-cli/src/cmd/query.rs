@@ -12,7 +12,7 @@ use std::time::Instant;
 use self::keys::{Entry, INDEXES, Index, Keys, Map, names, parse_index};
 use self::load::{Loaded, load};
 use self::question::{Counted, HELP, Question, words};
-use crate::failure::Failure;
+use crate::failure::{Failure, tell};
 
 /// How many entries a person is shown who did not say how many.
 const SCREEN: usize = 40;
@@ -75,7 +75,7 @@ fn answer_all<M: Map>(asked: &Asked) -> Result<(), Failure> {
     let Loaded { map, replaced } = load::<M>(asked.file)?;
     let took = started.elapsed();
     if replaced > 0 {
-        eprintln!("fanread: duplicate keys: {replaced} lines replaced an earlier one");
+        tell(format_args!("fanread: duplicate keys: {replaced} lines replaced an earlier one"));
     }
     let keys = map.pin();
     let mut out = BufWriter::new(io::stdout().lock());
@@ -87,7 +87,10 @@ fn answer_all<M: Map>(asked: &Asked) -> Result<(), Failure> {
     let input = io::stdin().lock();
     if input.is_terminal() {
         let count = keys.len();
-        eprintln!("{count} keys loaded in {:.1} s; help lists the questions", took.as_secs_f64());
+        tell(format_args!(
+            "{count} keys loaded in {:.1} s; help lists the questions",
+            took.as_secs_f64()
+        ));
         converse(&keys, input, &mut out)
     } else {
         script(&keys, input, &mut out)
@@ -148,7 +151,7 @@ fn script(keys: &impl Keys, mut input: impl BufRead, out: &mut impl Write) -> Re
             Err(message) => {
                 wrong += 1;
                 out.flush()?;
-                eprintln!("fanread: line {number}: {message}");
+                tell(format_args!("fanread: line {number}: {message}"));
             }
         }
         // Whoever asks one question at a time waits for its answer.
