@@ -182,11 +182,12 @@ impl<V> MlpIndex<V> {
     pub fn memory_usage(&self) -> MemoryUsage {
         let guard = epoch::pin();
         let boxes = if const { word::is_inline::<V>() } { 0 } else { self.len() * size_of::<V>() };
+        let kept: usize = self.structure.lock().iter().map(Spare::bytes).sum();
         MemoryUsage {
             leaf_bytes: 0,
             record_bytes: boxes,
-            table_bytes: self.table_bytes(&guard),
-            idle_bytes: self.free_slots(&guard) * (mem::LINE_BYTES / (SLOTS + 2)),
+            table_bytes: self.table_bytes(&guard) + kept,
+            idle_bytes: self.free_slots(&guard) * (mem::LINE_BYTES / (SLOTS + 2)) + kept,
             process_huge_page_bytes: mem::pages::huge_bytes_granted(),
         }
     }

@@ -312,6 +312,13 @@ pub(super) struct Spare {
     used: usize,
 }
 
+impl Spare {
+    /// How many bytes it keeps from the system: the rest of it has not been touched.
+    pub(super) fn bytes(&self) -> usize {
+        self.used
+    }
+}
+
 /// Where the entries of a hash are: in one of two buckets of a segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Home<'g> {

@@ -56,3 +56,22 @@ fn who_waits_for_a_copy_copies_what_is_full_soon() {
     pinned.check().unwrap();
     assert!(keys.iter().all(|key| pinned.contains_key(*key)));
 }
+
+/// What a map keeps for its next segments is memory that it takes.
+#[test]
+#[cfg(not(any(small_leaves, miri, feature = "global-alloc")))]
+fn a_block_that_is_kept_for_a_later_segment_is_counted_as_idle() {
+    use super::raw::{Garbage, Segment};
+    use crate::mem::pages::HUGE_BYTES;
+    use crate::sync::shared::{Owned, Shared};
+
+    let map = Whole::<u64>::new();
+    map.pin().insert(1, 1);
+    let before = map.memory_usage();
+    let segment = Segment::new(HUGE_BYTES / 64, 0, None).unwrap();
+    let replaced = Shared::new(Owned::new(segment)).retire().unwrap();
+    drop(map.reuse(vec![Garbage::Segment(replaced)]));
+    let after = map.memory_usage();
+    assert_eq!(after.total_bytes(), before.total_bytes() + HUGE_BYTES);
+    assert_eq!(after.idle_bytes, before.idle_bytes + HUGE_BYTES);
+}
