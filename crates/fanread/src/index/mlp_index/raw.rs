@@ -21,7 +21,7 @@ use crossbeam_utils::CachePadded;
 
 use super::layout::{Image, Kinds, SLOTS};
 use crate::mem::boxed::Boxed;
-use crate::mem::pages::{HUGE_BYTES, Pages};
+use crate::mem::pages::{FROM_ALLOCATOR, HUGE_BYTES, Pages};
 use crate::mem::word::{self, Read, Word};
 use crate::mem::{AllocError, LINE_BYTES};
 use crate::sync::backoff::Backoff;
@@ -299,9 +299,10 @@ const COUNTED_FROM: usize = if cfg!(any(shuttle, small_leaves, miri)) { 4 } else
 /// Bytes of the block of every large segment.
 const LARGE_BYTES: usize = super::resize::MOST * LINE_BYTES;
 
-/// Whether a segment of so many bytes has a block that any other large one may have after it.
+/// Whether a segment of so many bytes has a block that any other large one may have after it: not if an allocator counts what nobody
+/// has touched.
 pub(super) fn is_large(bytes: usize) -> bool {
-    (HUGE_BYTES..=LARGE_BYTES).contains(&bytes)
+    !FROM_ALLOCATOR && (HUGE_BYTES..=LARGE_BYTES).contains(&bytes)
 }
 
 /// The block of a segment that is no more: memory that need not be asked for, and is at hand.
@@ -534,4 +535,18 @@ pub(super) fn read_value<'g, V>(word: Word) -> Read<'g, V> {
 pub(super) fn garbage_of<V>(word: Word) -> Option<Garbage<V>> {
     // SAFETY: the word was made by `word_of_value` and is taken back once, when nobody can be reading it (M4).
     (!const { word::is_inline::<V>() }).then(|| Garbage::Value(unsafe { Boxed::new(word) }))
+}
+
+#[cfg(all(test, not(any(loom, shuttle, small_leaves, miri))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_segment_reserves_no_more_than_it_has_where_an_allocator_counts() {
+        for bytes in [HUGE_BYTES / 2, HUGE_BYTES, 2 * HUGE_BYTES, LARGE_BYTES] {
+            let block = if FROM_ALLOCATOR || bytes < HUGE_BYTES { bytes } else { LARGE_BYTES };
+            let segment = Segment::new(bytes / LINE_BYTES, 0, None).unwrap();
+            assert_eq!(segment.pages.bytes(), block);
+        }
+    }
 }
