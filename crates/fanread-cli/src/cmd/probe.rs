@@ -1,6 +1,7 @@
 //! `fanread probe`: what a read of memory costs here, and how many fit into the time of one.
 
 mod analysis;
+mod free;
 mod measure;
 mod memory;
 mod page;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 use comfy_table::{CellAlignment, Table, presets::NOTHING};
 use serde::Serialize;
 
+use self::free::free_bytes;
 use self::measure::{Nanos, Neighbour, WIDTHS};
 use self::memory::{Lines, Pages};
 use crate::failure::Failure;
@@ -93,7 +95,7 @@ pub(crate) fn run(args: &ProbeArgs) -> Result<(), Failure> {
     let bytes = args.size.unwrap_or_else(default_size);
     let bytes = 1 << bytes.max(LEAST_BYTES).ilog2();
     // The kernel would promise the memory and end the program when it is touched.
-    if let Some(free) = available_bytes().filter(|&free| free < bytes) {
+    if let Some(free) = free_bytes().filter(|&free| free < bytes) {
         let (size, free) = (size_text(bytes), size_text(free));
         return Err(Failure::failed(format!("an array of {size} does not fit, {free} are free")));
     }
@@ -329,15 +331,8 @@ fn parse_size(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Returns how much memory is free for this program, if the system tells.
-fn available_bytes() -> Option<usize> {
-    let text = read("/proc/meminfo")?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok().map(|kb| kb << 10)
-}
-
 fn default_size() -> usize {
-    available_bytes().map_or(1 << 30, |bytes| (bytes >> 3).min(2 << 30))
+    free_bytes().map_or(1 << 30, |bytes| (bytes >> 3).min(2 << 30))
 }
 
 fn cpu() -> String {
