@@ -152,7 +152,8 @@ impl CcehOptions {
     /// With them a power cut leaves the map as it was at the last completed `sync`, or at the end of its use; without, it may
     /// leave anything. Either way a killed process loses nothing that it had acknowledged. They cost a second copy of the file, beside it,
     /// with the name's ending `.work`, which is what calls change; and a third file, `.journal`, as large as what a checkpoint has
-    /// changed. What has the three is a property of the file: opening it needs no option.
+    /// changed. What has the three is a property of the file: opening it needs no option. Linux only, with `/proc`: elsewhere
+    /// such files are an error of the kind `Unsupported`.
     #[must_use]
     pub fn checkpoints(mut self, wanted: bool) -> Self {
         self.checkpoints = wanted;

@@ -41,13 +41,30 @@ use crate::sync::shim::Ordering::Relaxed;
 /// How many bytes of the file are compared at once.
 const COMPARED_BYTES: usize = 1 << 20;
 
+/// Where Linux tells its runs apart.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
 /// Which run of the system this is.
+///
+/// # Errors
+///
+/// `Unsupported` if the system does not tell, as none but Linux does, nor that without `/proc`.
 pub(crate) fn boot() -> io::Result<Boot> {
-    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    boot_in(BOOT_ID)
+}
+
+fn boot_in(file: &str) -> io::Result<Boot> {
+    let text = match std::fs::read_to_string(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        read => read?,
+    };
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
     let half = |from| digits.get(from..from + 16).and_then(|d| u64::from_str_radix(d, 16).ok());
     let halves = half(0).zip(half(16)).map(|(one, two)| [one, two]);
-    halves.ok_or(io::ErrorKind::Unsupported.into())
+    halves.ok_or_else(|| {
+        let text = format!("checkpoints need a system that tells its runs apart in {file}");
+        io::Error::new(io::ErrorKind::Unsupported, text)
+    })
 }
 
 /// What a map's header says for its checkpoints.
@@ -304,4 +321,24 @@ fn last_in<S: Storage>(file: &S, home: Home) -> io::Result<Option<(u64, u64)>> {
     let [mark, number, sum] =
         core::array::from_fn(|at| u64::from_le_bytes(words.as_chunks::<8>().0[at]));
     Ok((mark == home.mark).then_some((number, sum)))
+}
+
+#[cfg(all(test, not(loom), not(shuttle)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_system_that_does_not_tell_its_runs_apart_has_no_checkpoints() {
+        let path = std::env::temp_dir().join(format!("fanread-boot-{}", std::process::id()));
+        let path = path.to_str().unwrap();
+        let kind = || boot_in(path).unwrap_err().kind();
+        assert_eq!(kind(), io::ErrorKind::Unsupported);
+        std::fs::write(path, "2b1c-0").unwrap();
+        assert_eq!(kind(), io::ErrorKind::Unsupported);
+        std::fs::write(path, "00000000-0000-0001-8000-000000000002\n").unwrap();
+        assert_eq!(boot_in(path).unwrap(), [1, 1 << 63 | 2]);
+        std::fs::remove_file(path).unwrap();
+        #[cfg(target_os = "linux")]
+        assert_eq!(boot().unwrap(), boot().unwrap());
+    }
 }
