@@ -9,6 +9,7 @@ mod args;
 mod bench;
 mod cmd;
 mod failure;
+mod free;
 mod maps;
 mod report;
 

@@ -21,6 +21,7 @@ use crate::bench::least::EqualRuns;
 use crate::bench::machine::Machine;
 use crate::bench::registry::Entry;
 use crate::failure::{Failure, tell};
+use crate::free::free_bytes;
 use crate::report::record::{Outcome, Record};
 
 /// The hidden option that makes this program do one job.
@@ -28,6 +29,9 @@ pub(crate) const JOB_OPTION: &str = "--job";
 
 /// Keys of a generated set without `--count`: larger than the caches, loaded in about a second.
 const DEFAULT_COUNT: usize = 2_000_000;
+
+/// What a key takes at least: eight bytes and where they are, and the same in a map, with a value.
+const LEAST_BYTES: usize = 32;
 
 /// Queries of a run: enough for a steady figure, few enough for many maps in two minutes.
 const QUERIES: std::ops::RangeInclusive<usize> = 20_000..=1_000_000;
@@ -90,6 +94,21 @@ struct KeyFile {
     key_bytes: f64,
 }
 
+/// Refuses more keys than there can be memory for: the system would promise it, and end the program later.
+fn fits(count: usize, free: Option<usize>) -> Result<(), Failure> {
+    let least = count.saturating_mul(LEAST_BYTES);
+    match free.filter(|&free| free < least) {
+        None => Ok(()),
+        Some(free) => {
+            let [least, free] = [least, free].map(|bytes| bytes as f64 / 1e9);
+            let text = format!(
+                "{count} keys and a map of them take {least:.1} GB and more, {free:.1} are free"
+            );
+            Err(Failure::misuse(text))
+        }
+    }
+}
+
 impl Campaign {
     /// Measures everything and returns a record for each figure.
     ///
@@ -150,6 +169,9 @@ impl Campaign {
     }
 
     fn keys(&self, set: &Dataset, count: usize, bar: &ProgressBar) -> Result<KeyFile, Failure> {
+        if matches!(set, Dataset::Generated(_)) {
+            fits(count, free_bytes())?;
+        }
         let (keys, skipped) =
             set.load(count, self.seed).map_err(|e| Failure::misuse(e.to_string()))?;
         let name = self.name_of(set);
@@ -416,4 +438,20 @@ fn progress(jobs: usize) -> ProgressBar {
     bar.set_style(style.expect("a valid template"));
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_no_memory_can_hold_are_refused() {
+        assert!(fits(1_000_000, Some(32_000_000)).is_ok());
+        let Err(Failure::Misuse(text)) = fits(1_500_000_000, Some(22_000_000_000)) else {
+            panic!("they were taken");
+        };
+        assert_eq!(text, "1500000000 keys and a map of them take 48.0 GB and more, 22.0 are free");
+        assert!(fits(usize::MAX, Some(1)).is_err());
+        assert!(fits(usize::MAX, None).is_ok());
+    }
 }

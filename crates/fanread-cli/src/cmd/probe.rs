@@ -1,7 +1,6 @@
 //! `fanread probe`: what a read of memory costs here, and how many fit into the time of one.
 
 mod analysis;
-mod free;
 mod measure;
 mod memory;
 mod page;
@@ -13,10 +12,10 @@ use std::path::PathBuf;
 use comfy_table::{CellAlignment, Table, presets::NOTHING};
 use serde::Serialize;
 
-use self::free::free_bytes;
 use self::measure::{Nanos, Neighbour, WIDTHS};
 use self::memory::{Lines, Pages};
 use crate::failure::Failure;
+use crate::free::free_bytes;
 
 /// The least array: less fits into some second-level caches.
 const LEAST_BYTES: usize = 1 << 20;

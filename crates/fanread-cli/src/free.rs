@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// Returns how much memory is free for this program, if the system tells: of the machine, and of the control groups that the
 /// program is in, as those of a container, which ends programs that take more.
-pub(super) fn free_bytes() -> Option<usize> {
+pub(crate) fn free_bytes() -> Option<usize> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kb = line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok()?;
@@ -63,7 +63,9 @@ mod tests {
         let write = |group: &str, files: [(&str, &str); 3]| {
             let group = folder.path().join(group);
             fs::create_dir_all(&group).unwrap();
-            files.iter().for_each(|(name, text)| fs::write(group.join(name), text).unwrap());
+            for (name, text) in files {
+                fs::write(group.join(name), text).unwrap();
+            }
         };
         let current = |max, taken| {
             [("memory.max", max), ("memory.current", taken), ("memory.stat", "anon 70\nfile 30\n")]
