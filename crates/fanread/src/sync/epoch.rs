@@ -230,6 +230,28 @@ mod tests {
     }
 
     #[test]
+    fn a_repin_beside_another_pin_lets_go_of_nothing() {
+        let mut limbo = Limbo::new();
+        let other = pin();
+        let mut guard = pin();
+        for item in 0..1000 {
+            limbo.retire(item, &guard);
+        }
+        let mut back = 0;
+        for _ in 0..64 {
+            guard.repin();
+            back += settle(&mut limbo, 1).len();
+        }
+        assert_eq!(back, 0);
+        drop(other);
+        while back < 1000 {
+            guard.repin();
+            back += settle(&mut limbo, 1).len();
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
     fn what_others_defer_does_not_run_where_items_are_retired() {
         let ran = Arc::new(AtomicBool::new(false));
         let runs = Arc::clone(&ran);

@@ -157,6 +157,9 @@ pub(super) enum Written<'g> {
 impl Pinned<'_> {
     /// Lets memory be used again that was given up since the handle was made. Whatever the handle has handed out must be gone,
     /// which the compiler checks.
+    ///
+    /// Does nothing while the thread has another handle, of this map or of any other: a loop that uses several maps makes its handles
+    /// anew for every few hundred operations.
     #[inline]
     pub fn repin(&mut self) {
         self.any.guard.repin();

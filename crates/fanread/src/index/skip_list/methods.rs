@@ -15,6 +15,9 @@ type Entry<'g, K, V> = (&'g K, Ref<'g, V>);
 impl<K: SkipKey, V> Pinned<'_, K, V> {
     /// Lets memory be used again that was given up since the handle was made. Whatever the handle has handed out
     /// must be gone, which the compiler checks.
+    ///
+    /// Does nothing while the thread has another handle, of this map or of any other: a loop that uses several maps makes its handles
+    /// anew for every few hundred operations.
     #[inline]
     pub fn repin(&mut self) {
         self.guard.repin();
