@@ -39,6 +39,10 @@ pub(crate) struct Guard {
     inner: crossbeam_epoch::Guard,
 }
 
+// A thread is as much pinned after a panic as before it.
+impl core::panic::UnwindSafe for Guard {}
+impl core::panic::RefUnwindSafe for Guard {}
+
 impl core::fmt::Debug for Guard {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Guard").finish_non_exhaustive()

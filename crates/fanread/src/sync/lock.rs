@@ -29,6 +29,10 @@ pub(crate) struct Lock<T> {
 // SAFETY: the data is lent to one thread at a time (K1), which asks of it to be `Send`.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
+// Holders call no user code, so what panics there never finds the data half changed.
+impl<T> core::panic::UnwindSafe for Lock<T> {}
+impl<T> core::panic::RefUnwindSafe for Lock<T> {}
+
 impl<T> Lock<T> {
     pub(crate) const fn new(data: T) -> Self {
         Self { state: AtomicU32::new(0), data: UnsafeCell::new(data) }

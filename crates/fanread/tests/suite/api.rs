@@ -1,5 +1,6 @@
 // Included for each map by `maps/mod.rs`; `../api.rs` says what is tested.
 
+use std::panic::{catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use self::common::Spelling;
@@ -21,6 +22,17 @@ fn a_map_goes_to_any_thread_and_serves_all_of_them() {
     send::<Key<'_>>();
     sync::<Key<'_>>();
     send::<(Options, MemoryUsage, LoadError, InsertError<u64>)>();
+}
+
+#[test]
+fn a_map_and_its_handle_may_be_used_where_panics_are_caught() {
+    let map = Map::new();
+    map.pin().insert(b"a number", 1_u64);
+    let update = || _ = map.pin().update(b"a number", |_| resume_unwind(Box::new(())));
+    assert!(catch_unwind(update).is_err());
+    let pinned = map.pin();
+    assert!(catch_unwind(|| pinned.retain(|_, _| resume_unwind(Box::new(())))).is_err());
+    assert_eq!(pinned.get(b"a number").as_deref(), Some(&1));
 }
 
 #[test]
