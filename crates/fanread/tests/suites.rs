@@ -35,7 +35,7 @@ for_each_map! {
     faults: "faults.rs", strings: "strings/faults.rs", numbers: "numbers/faults.rs", typed: "strings/faults.rs";
     panics: "panics.rs", strings: "strings/panics.rs";
     spelled: "spelled.rs";
-    api: "api.rs", strings: "strings/api.rs";
+    api: "api.rs", strings: "strings/api.rs", numbers: "numbers/api.rs", typed: "typed/api.rs";
 }
 
 for_each_map! {

@@ -102,6 +102,17 @@ macro_rules! ordered_map_methods {
             },
         }
 
+        $crate::api::from_entries! {
+            [K: AsRef<[u8]>, V: Send + Sync] $map<V>, (K, V),
+            |keys, values| keys.iter().map(AsRef::as_ref).zip(values),
+            example: [
+                concat!(" use fanread::", stringify!($map), ";"),
+                "",
+                concat!(" let map: ", stringify!($map), "<_> = [(\"ant\", 1), (\"ant\", 2)].into_iter().collect();"),
+                " assert_eq!(map.pin().get(b\"ant\").as_deref(), Some(&2));"
+            ],
+        }
+
         impl<V> Pinned<'_, V> {
             fn between(&self, start: core::ops::Bound<&[u8]>, end: core::ops::Bound<&[u8]>) -> Range<'_, V> {
                 Range::new(self, $crate::api::Edge::of(start), $crate::api::Edge::of(end), $crate::api::inverted(start, end))
@@ -141,6 +152,17 @@ macro_rules! u64_map_methods {
                     "[`InsertError::OutOfMemory`](crate::InsertError::OutOfMemory) if there was no memory for the entry.",
                 try_insert: " assert_eq!(pinned.try_insert(10, 2)?.as_deref(), Some(&1));",
             },
+        }
+
+        $crate::api::from_entries! {
+            [V: Send + Sync] $map<V>, (u64, V),
+            |keys, values| keys.into_iter().zip(values),
+            example: [
+                concat!(" use fanread::", stringify!($map), ";"),
+                "",
+                concat!(" let map: ", stringify!($map), "<_> = [(10, 1), (10, 2)].into_iter().collect();"),
+                " assert_eq!(map.pin().get(10).as_deref(), Some(&2));"
+            ],
         }
 
         impl<V> Pinned<'_, V> {

@@ -2,12 +2,14 @@
 
 #![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
 
+mod collect;
 mod cursor;
 mod entry;
 mod error;
 mod methods;
 mod options;
 
+pub(crate) use collect::{COLLECTED, from_entries};
 pub(crate) use cursor::{Below, Edge, inverted};
 pub(crate) use entry::SHORT_KEY_BYTES;
 pub use entry::{Key, Ref};

@@ -131,6 +131,17 @@ impl BytesMap {
     }
 }
 
+crate::api::from_entries! {
+    [K: AsRef<[u8]>, W: AsRef<[u8]>] BytesMap, (K, W),
+    |keys, values| keys.iter().map(AsRef::as_ref).zip(values.iter().map(AsRef::as_ref)),
+    example: [
+        " use fanread::BytesMap;",
+        "",
+        " let map: BytesMap = [(\"ant\", \"6\"), (\"ant\", \"six\")].into_iter().collect();",
+        " assert_eq!(map.pin().get(b\"ant\").as_deref(), Some(&b\"six\"[..]));"
+    ],
+}
+
 /// The handle through which a [`BytesMap`] is used; see [`BytesMap::pin`].
 ///
 /// It belongs to its thread. What it hands out lives as long as the handle.

@@ -445,6 +445,17 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
     }
 }
 
+crate::api::from_entries! {
+    [K: SkipKey + Send + Sync, V: Send + Sync] SkipList<K, V>, (K, V),
+    |keys, values| keys.into_iter().zip(values),
+    example: [
+        " use fanread::SkipList;",
+        "",
+        " let map: SkipList<_, _> = [(\"ant\", 1), (\"ant\", 2)].into_iter().collect();",
+        " assert_eq!(map.pin().get(\"ant\").as_deref(), Some(&2));"
+    ],
+}
+
 impl<'g, K: SkipKey, V> IntoIterator for &'g Pinned<'_, K, V> {
     type Item = Entry<'g, K, V>;
     type IntoIter = Iter<'g, K, V>;

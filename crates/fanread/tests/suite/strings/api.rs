@@ -41,3 +41,17 @@ fn errors_say_what_was_wrong_and_hand_the_value_back() {
     let error = Map::from_sorted([(&[][..], 0_u64), (&long, 1)]).unwrap_err();
     assert_eq!(error, LoadError::KeyTooLong { index: 1, key_bytes: 65_536, max_bytes: 65_535 });
 }
+
+#[test]
+fn a_map_is_collected_from_entries_in_any_order() {
+    let keys = |numbers: std::ops::Range<u64>| numbers.map(|n| (n * 7 % 1_000).to_string());
+    let mut map: Map<u64> = keys(0..2_000).zip(0..).collect();
+    map.extend(keys(500..600).zip(5_000..));
+    let pinned = map.pin();
+    for (key, n) in keys(0..1_000).zip(0..) {
+        let last = if (500..600).contains(&n) { n + 4_500 } else { n + 1_000 };
+        assert_eq!(pinned.get(key.as_bytes()).as_deref(), Some(&last));
+    }
+    assert_eq!(pinned.len(), 1_000);
+    pinned.check().unwrap();
+}
