@@ -41,3 +41,39 @@ for_each_map! {
 for_each_map! {
     bytes, [model ["model.rs", "strings/model.rs"] linear ["linear.rs", "strings/linear.rs"]]
 }
+
+#[test]
+fn a_call_that_cannot_be_is_told_by_the_line_of_who_called() {
+    use std::panic::{Location, UnwindSafe, catch_unwind, set_hook, take_hook};
+
+    thread_local! { static PLACE: std::cell::RefCell<String> = std::cell::RefCell::default() }
+    fn assert_here(call: impl FnOnce() + UnwindSafe) {
+        assert!(catch_unwind(call).is_err());
+        let place = PLACE.take();
+        assert!(place.starts_with(Location::caller().file()), "{place}");
+    }
+    let before = take_hook();
+    set_hook(Box::new(move |info| {
+        PLACE.set(info.location().map(ToString::to_string).unwrap_or_default());
+        before(info);
+    }));
+    let long = vec![0; 65_536];
+    let (map, bytes) = (fanread::Wormhole::new(), fanread::BytesMap::new());
+    let (pinned, words) = (map.pin(), bytes.pin());
+    assert_here(|| _ = pinned.insert(&long, 1));
+    assert_here(|| pinned.insert_batch([(&*long, 1)]));
+    assert_here(|| _ = pinned.insert_if_absent(&long, 1));
+    assert_here(|| _ = pinned.get_or_insert_with(&long, || 1));
+    assert_here(|| fanread::Wormhole::new().extend([(&long, 1)]));
+    assert_here(|| pinned.get_batch(&[b"a key"], &mut []));
+    assert_here(|| pinned.contains_batch(&[b"a key"], &mut []));
+    assert_here(|| _ = words.insert(&long, b""));
+    assert_here(|| words.get_batch(&[b"a key"], &mut []));
+    assert_here(|| fanread::U64Map::<u64>::new().pin().get_batch(&[7], &mut []));
+    assert_here(|| fanread::SkipList::<u64, u64>::new().pin().get_batch(&[&7], &mut []));
+    #[cfg(unix)]
+    for file in [fanread::Cceh::in_memory(Default::default()).unwrap()] {
+        assert_here(|| file.get_batch(&[7], &mut []));
+        assert_here(|| file.contains_batch(&[7], &mut []));
+    }
+}

@@ -22,6 +22,7 @@ macro_rules! from_entries {
         ///
         /// As `insert`; entries before the one that panicked are in the map.
         impl<$($generics)*> Extend<($key, $value)> for $map {
+            #[track_caller]
             fn extend<I: IntoIterator<Item = ($key, $value)>>(&mut self, entries: I) {
                 let mut entries = entries.into_iter().fuse();
                 loop {

@@ -401,6 +401,7 @@ macro_rules! map_methods {
             #[doc = concat!(" assert_eq!(pinned.insert(", $a, ", 2).as_deref(), Some(&1));")]
             /// ```
             #[inline]
+            #[track_caller]
             pub fn insert(&self, key: $key, value: V) -> Option<$crate::api::Ref<'_, V>> {
                 match self.try_insert(key, value) {
                     Ok(old) => old,
@@ -456,6 +457,7 @@ macro_rules! map_methods {
             /// pinned.insert_batch([(start, "first"), (start, "last")]);
             /// assert_eq!(pinned.get(start).as_deref(), Some(&"last"));
             /// ```
+            #[track_caller]
             pub fn insert_batch<$($k)?>(&self, entries: impl IntoIterator<Item = ($bound, V)>) {
                 if let Err(error) = self.try_insert_batch(entries) {
                     panic!("{error}");
@@ -490,6 +492,7 @@ macro_rules! map_methods {
             #[doc = concat!(" let (there, back) = pinned.insert_if_absent(", $a, ", 6).unwrap_err();")]
             /// assert_eq!((*there, back), (5, 6));
             /// ```
+            #[track_caller]
             pub fn insert_if_absent(
                 &self,
                 key: $key,
@@ -527,6 +530,7 @@ macro_rules! map_methods {
             #[doc = concat!(" assert_eq!(*pinned.get_or_insert_with(", $a, ", || 5), 5);")]
             #[doc = concat!(" assert_eq!(*pinned.get_or_insert_with(", $a, ", || 6), 5);")]
             /// ```
+            #[track_caller]
             pub fn get_or_insert_with(&self, key: $key, make: impl FnOnce() -> V) -> $crate::api::Ref<'_, V> {
                 if let Some(found) = self.get(key) {
                     return found;
@@ -562,6 +566,7 @@ macro_rules! map_methods {
             #[doc = concat!(" assert_eq!(pinned.update(", $a, ", |count| count + 1).as_deref(), Some(&5));")]
             #[doc = concat!(" assert_eq!(pinned.get(", $a, ").as_deref(), Some(&6));")]
             /// ```
+            #[track_caller]
             pub fn update(&self, key: $key, mut change: impl FnMut(&V) -> V) -> Option<$crate::api::Ref<'_, V>> {
                 loop {
                     let old = self.get(key)?;
@@ -595,6 +600,7 @@ macro_rules! map_methods {
             #[doc = concat!(" let (found, _) = pinned.compare_exchange(", $a, ", &5, 7).unwrap_err();")]
             /// assert_eq!(found.as_deref(), Some(&6));
             /// ```
+            #[track_caller]
             pub fn compare_exchange(
                 &self,
                 key: $key,

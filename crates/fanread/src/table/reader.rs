@@ -315,6 +315,7 @@ impl CuckooTable {
     /// assert_eq!(found, [None, Some(&b"3"[..])]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[track_caller]
     pub fn get_batch<'t, K: AsRef<[u8]>>(&'t self, keys: &[K], found: &mut [Option<&'t [u8]>]) {
         assert_eq!(keys.len(), found.len(), "as many answers as keys");
         for_key_length!(self, get_all, keys, found);

@@ -221,6 +221,7 @@ impl Pinned<'_> {
     /// # Panics
     ///
     /// If the slices differ in length.
+    #[track_caller]
     pub fn get_batch<'g>(&'g self, keys: &[&[u8]], found: &mut [Option<Ref<'g, [u8]>>]) {
         self.any.get_batch(keys, found);
     }
@@ -230,6 +231,7 @@ impl Pinned<'_> {
     /// # Panics
     ///
     /// If the slices differ in length.
+    #[track_caller]
     pub fn contains_batch(&self, keys: &[&[u8]], found: &mut [bool]) {
         self.any.contains_batch(keys, found);
     }
@@ -401,6 +403,7 @@ impl Pinned<'_> {
     /// assert_eq!(pinned.insert(b"kiwi", b"golden").as_deref(), Some(&b"green"[..]));
     /// ```
     #[inline]
+    #[track_caller]
     pub fn insert(&self, key: &[u8], value: &[u8]) -> Option<Ref<'_, [u8]>> {
         match self.try_insert(key, value) {
             Ok(old) => old,
@@ -436,6 +439,7 @@ impl Pinned<'_> {
     /// # Panics
     ///
     /// As `insert`; entries before the one that panicked are in the map.
+    #[track_caller]
     pub fn insert_batch<'k>(&self, entries: impl IntoIterator<Item = (&'k [u8], &'k [u8])>) {
         if let Err(error) = self.try_insert_batch(entries) {
             panic!("{error}");
@@ -494,6 +498,7 @@ impl Pinned<'_> {
     /// let there = pinned.insert_if_absent(b"kiwi", b"golden").unwrap_err();
     /// assert_eq!(*there, *b"green");
     /// ```
+    #[track_caller]
     pub fn insert_if_absent(
         &self,
         key: &[u8],
@@ -518,6 +523,7 @@ impl Pinned<'_> {
     /// # Panics
     ///
     /// As [`insert`](Self::insert), and if `make` does; the map is unchanged then.
+    #[track_caller]
     pub fn get_or_insert_with<W: AsRef<[u8]>>(
         &self,
         key: &[u8],
@@ -556,6 +562,7 @@ impl Pinned<'_> {
     /// pinned.update(b"kiwi", |value| value.repeat(2));
     /// assert_eq!(pinned.get(b"kiwi").as_deref(), Some(&b"greengreen"[..]));
     /// ```
+    #[track_caller]
     pub fn update<W: AsRef<[u8]>>(
         &self,
         key: &[u8],
@@ -580,6 +587,7 @@ impl Pinned<'_> {
     /// # Panics
     ///
     /// If there is no memory; the map is unchanged then.
+    #[track_caller]
     pub fn compare_exchange(
         &self,
         key: &[u8],

@@ -268,6 +268,7 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
     /// assert_eq!(found[0].as_deref(), Some(&1));
     /// assert!(found[1].is_none());
     /// ```
+    #[track_caller]
     pub fn get_batch<'g>(&'g self, keys: &[&[u8]], found: &mut [Option<Ref<'g, V>>]) {
         assert_eq!(keys.len(), found.len(), "as many answers as keys");
         self.find_all(keys, |index, read| found[index] = read.map(Ref::new));
@@ -278,6 +279,7 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
     /// # Panics
     ///
     /// If the slices differ in length.
+    #[track_caller]
     pub fn contains_batch(&self, keys: &[&[u8]], found: &mut [bool]) {
         assert_eq!(keys.len(), found.len(), "as many answers as keys");
         self.find_all(keys, |index, read| found[index] = read.is_some());

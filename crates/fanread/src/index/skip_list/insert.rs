@@ -340,6 +340,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
     /// pinned.insert_batch([(1, "one"), (2, "two")]);
     /// assert_eq!(pinned.len(), 2);
     /// ```
+    #[track_caller]
     pub fn insert_batch(&self, entries: impl IntoIterator<Item = (K, V)>) {
         if let Err(error) = self.try_insert_batch(entries) {
             panic!("{error}");

@@ -182,6 +182,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
     /// assert_eq!(pinned.insert("ant", 2).as_deref(), Some(&1));
     /// ```
     #[inline]
+    #[track_caller]
     pub fn insert(&self, key: K, value: V) -> Option<Ref<'_, V>> {
         match self.try_insert(key, value) {
             Ok(old) => old,
@@ -243,6 +244,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
     /// let (there, back) = pinned.insert_if_absent("ant", 6).unwrap_err();
     /// assert_eq!((*there, back), (5, 6));
     /// ```
+    #[track_caller]
     pub fn insert_if_absent(&self, key: K, value: V) -> Result<Ref<'_, V>, (Ref<'_, V>, V)> {
         match self.map.write(self, key, value, Rule::Absent) {
             Ok(Written::New(new)) => Ok(Ref::new(new)),
@@ -270,6 +272,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
     /// assert_eq!(*pinned.get_or_insert_with("ant", || 5), 5);
     /// assert_eq!(*pinned.get_or_insert_with("ant", || 6), 5);
     /// ```
+    #[track_caller]
     pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> Ref<'_, V> {
         if let Some(found) = self.get::<K>(&key) {
             return found;
@@ -301,6 +304,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
     /// assert_eq!(pinned.update("ant", |count| count + 1).as_deref(), Some(&5));
     /// assert_eq!(pinned.get("ant").as_deref(), Some(&6));
     /// ```
+    #[track_caller]
     pub fn update<Q>(&self, key: &Q, mut change: impl FnMut(&V) -> V) -> Option<Ref<'_, V>>
     where
         K: Borrow<Q>,
@@ -338,6 +342,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
     /// let (found, _) = pinned.compare_exchange("ant", &5, 7).unwrap_err();
     /// assert_eq!(found.as_deref(), Some(&6));
     /// ```
+    #[track_caller]
     pub fn compare_exchange<Q>(
         &self,
         key: &Q,

@@ -653,6 +653,7 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
     /// pinned.get_batch(&[&7, &8], &mut found);
     /// assert_eq!(found.map(|value| value.as_deref().copied()), [Some('b'), None]);
     /// ```
+    #[track_caller]
     pub fn get_batch<'g, Q>(&'g self, keys: &[&Q], found: &mut [Option<Ref<'g, V>>])
     where
         K: Borrow<Q>,
@@ -670,6 +671,7 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
     /// # Panics
     ///
     /// If the slices differ in length.
+    #[track_caller]
     pub fn contains_batch<Q>(&self, keys: &[&Q], found: &mut [bool])
     where
         K: Borrow<Q>,

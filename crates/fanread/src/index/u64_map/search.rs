@@ -110,6 +110,7 @@ impl<V> Pinned<'_, V> {
     /// assert_eq!(found[0].as_deref(), Some(&'a'));
     /// assert!(found[1].is_none());
     /// ```
+    #[track_caller]
     pub fn get_batch<'g>(&'g self, keys: &[u64], found: &mut [Option<Ref<'g, V>>]) {
         assert_eq!(keys.len(), found.len(), "as many answers as keys");
         self.find_all(keys, found, |word| word.map(|word| Ref::new(read_value(word))));
@@ -120,6 +121,7 @@ impl<V> Pinned<'_, V> {
     /// # Panics
     ///
     /// If the slices differ in length.
+    #[track_caller]
     pub fn contains_batch(&self, keys: &[u64], found: &mut [bool]) {
         assert_eq!(keys.len(), found.len(), "as many answers as keys");
         self.find_all(keys, found, |word| word.is_some());

@@ -487,6 +487,7 @@ impl<V> Pinned<'_, V> {
     /// assert_eq!(found[0].as_deref(), Some(&1));
     /// assert!(found[1].is_none());
     /// ```
+    #[track_caller]
     pub fn get_batch<'g>(&'g self, keys: &[&[u8]], found: &mut [Option<Ref<'g, V>>]) {
         assert_eq!(keys.len(), found.len(), "as many answers as keys");
         let (map, guard) = (self.map, &self.guard);
@@ -503,6 +504,7 @@ impl<V> Pinned<'_, V> {
     /// # Panics
     ///
     /// If the slices differ in length.
+    #[track_caller]
     pub fn contains_batch(&self, keys: &[&[u8]], found: &mut [bool]) {
         assert_eq!(keys.len(), found.len(), "as many answers as keys");
         let (map, guard) = (self.map, &self.guard);

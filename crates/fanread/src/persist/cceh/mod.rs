@@ -350,6 +350,7 @@ impl Cceh {
     /// # Panics
     ///
     /// If the slices have different lengths.
+    #[track_caller]
     pub fn get_batch(&self, keys: &[u64], values: &mut [Option<u64>]) {
         self.map.get_batch(keys, values);
     }
@@ -372,6 +373,7 @@ impl Cceh {
     /// assert_eq!(found, [true, false]);
     /// # Ok::<(), fanread::persist::cceh::CcehError>(())
     /// ```
+    #[track_caller]
     pub fn contains_batch(&self, keys: &[u64], found: &mut [bool]) {
         assert_eq!(keys.len(), found.len(), "as many places as keys");
         let mut values = [None; 64];

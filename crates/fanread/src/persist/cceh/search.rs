@@ -205,6 +205,7 @@ impl<M: Medium> Map<M> {
         slot_of(home, hash, &Only).map(|at| home.load(SLOTS + at, Relaxed))
     }
 
+    #[track_caller]
     pub(super) fn get_batch(&self, keys: &[u64], values: &mut [Option<u64>]) {
         assert_eq!(keys.len(), values.len(), "as many places as keys");
         for (keys, values) in keys.chunks(BATCH).zip(values.chunks_mut(BATCH)) {

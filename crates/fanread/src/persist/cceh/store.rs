@@ -138,6 +138,7 @@ impl Store {
     /// # Panics
     ///
     /// If the slices have different lengths.
+    #[track_caller]
     pub fn get_batch(&self, keys: &[&[u8]], values: &mut [Option<Vec<u8>>]) {
         self.strings.get_batch(keys, values);
     }
@@ -147,6 +148,7 @@ impl Store {
     /// # Panics
     ///
     /// If the slices have different lengths.
+    #[track_caller]
     pub fn contains_batch(&self, keys: &[&[u8]], found: &mut [bool]) {
         self.strings.contains_batch(keys, found);
     }

@@ -118,6 +118,7 @@ impl<M: Medium> Strings<M> {
         }
     }
 
+    #[track_caller]
     pub(super) fn get_batch(&self, keys: &[&[u8]], values: &mut [Option<Vec<u8>>]) {
         assert_eq!(keys.len(), values.len(), "as many places as keys");
         self.each_of_batch(keys, |at, record| {
@@ -129,6 +130,7 @@ impl<M: Medium> Strings<M> {
         });
     }
 
+    #[track_caller]
     pub(super) fn contains_batch(&self, keys: &[&[u8]], found: &mut [bool]) {
         assert_eq!(keys.len(), found.len(), "as many places as keys");
         self.each_of_batch(keys, |at, record| found[at] = record.is_some());
