@@ -43,7 +43,9 @@ fn keys_whose_hashes_collide_are_found_and_take_no_more_memory() {
             ordinary.pin().insert(key, n);
         }
         let bytes = [&map, &ordinary].map(|map| map.memory_usage().total_bytes());
-        assert!(bytes[0] <= 2 * bytes[1], "{bytes:?}");
+        // Smaller blocks are closer to what the ordinary one holds.
+        let times = if cfg!(feature = "global-alloc") { 3 } else { 2 };
+        assert!(bytes[0] <= times * bytes[1], "{bytes:?}");
         for key in &flood {
             assert!(pinned.remove(key).is_some());
         }

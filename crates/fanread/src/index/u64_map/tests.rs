@@ -417,6 +417,7 @@ mod copies {
             }
             assert!(segment.counts_right());
         }
-        assert!(large > 0 || cfg!(any(small_leaves, miri)));
+        // With smaller blocks segments of so many entries are smaller.
+        assert!(large > 0 || cfg!(any(small_leaves, miri, feature = "global-alloc")));
     }
 }
