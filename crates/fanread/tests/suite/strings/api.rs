@@ -11,6 +11,10 @@ fn a_key_behaves_as_its_bytes() {
     pinned.insert(&long, 2);
     let keys: Vec<Key<'_>> = pinned.iter().map(|(key, _)| key).collect();
     assert_eq!(keys[0], b"short"[..]);
+    assert_eq!(keys[0], *b"short");
+    assert_eq!(keys[0], b"short");
+    assert_eq!(keys[1], &long[..]);
+    assert_eq!(keys[1], long.to_vec());
     assert_eq!(keys[1].as_ref(), long);
     assert!(keys[0] < keys[1] && keys[0] != keys[1]);
     assert_eq!(keys[0].len(), 5);
