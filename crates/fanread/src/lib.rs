@@ -22,6 +22,15 @@
 //! In memory values of at most 8 bytes, with nothing to drop, lie where the lookup is. Others are in boxes: one wait more. In a
 //! [`BytesMap`] values of up to 1 KB lie behind their keys.
 //!
+//! # Features
+//!
+//! Neither is on unless it is asked for; what maps answer is the same.
+//!
+//! * `global-alloc`: all memory of maps is from the program's global allocator, in small chunks and none of it on huge pages: for
+//!   programs in which that allocator counts memory.
+//! * `compact`: an [`OrderedMap`], a [`BytesMap`] and a [`U64Map`] take one to two bytes an entry less; more entries are a line behind
+//!   the one where a search begins.
+//!
 //! # Example
 //!
 //! ```
