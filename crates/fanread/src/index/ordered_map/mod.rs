@@ -67,7 +67,8 @@ pub const MAX_KEY_BYTES: usize = layout::MAX_KEY_BYTES;
 /// has the records of many entries in flight. Keys have up to [`MAX_KEY_BYTES`] bytes of any kind; there are at most 32 GB of
 /// them and their values. Values of up to 8 bytes without anything to drop are kept beside the key, others in boxes of their own.
 ///
-/// All operations go through [`pin`](Self::pin).
+/// All operations go through [`pin`](Self::pin). `V` is any type whose size is known: each is `Stored`, which is a trait of the crate's
+/// own.
 ///
 /// # Concurrency
 ///
