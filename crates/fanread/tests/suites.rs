@@ -72,7 +72,8 @@ fn a_call_that_cannot_be_is_told_by_the_line_of_who_called() {
     assert_here(|| fanread::U64Map::<u64>::new().pin().get_batch(&[7], &mut []));
     assert_here(|| fanread::SkipList::<u64, u64>::new().pin().get_batch(&[&7], &mut []));
     #[cfg(unix)]
-    for file in [fanread::Cceh::in_memory(Default::default()).unwrap()] {
+    {
+        let file = fanread::Cceh::in_memory(fanread::persist::cceh::CcehOptions::new()).unwrap();
         assert_here(|| file.get_batch(&[7], &mut []));
         assert_here(|| file.contains_batch(&[7], &mut []));
     }
