@@ -49,6 +49,18 @@ pub(crate) struct Shards<F, G> {
     more: OnceLock<Box<[Padded<F, G>]>>,
 }
 
+/// The last thread by which a reader has left something, and one more; 0 if none has since a writer looked. Of maps whose readers do.
+#[derive(Debug, Default)]
+pub(crate) struct LeftBehind(AtomicU64);
+
+impl LeftBehind {
+    /// Whether a reader has left something since a writer looked.
+    #[inline]
+    pub(crate) fn is_any(&self) -> bool {
+        self.0.load(Relaxed) != 0
+    }
+}
+
 impl<F: Default, G> Shards<F, G> {
     pub(crate) fn new() -> Self {
         Self { first: Counted::new(), more: OnceLock::new() }
@@ -152,6 +164,34 @@ impl<F, G> Shards<F, G> {
         self.with_another(shard, free)
     }
 
+    /// Takes what a reader has unlinked, who is given nothing back: values may be dropped with that. A writer sees to it, who
+    /// may have nothing to hand over himself (`take_left`).
+    pub(crate) fn leave(
+        &self,
+        left: &LeftBehind,
+        thread: usize,
+        guard: &Guard,
+        unlinked: impl IntoIterator<Item = G>,
+    ) where
+        G: Unlinked,
+    {
+        let mut shard = self.lock(thread);
+        for item in unlinked {
+            shard.limbo.retire(item, guard);
+        }
+        drop(shard);
+        // Relaxed: who goes there finds it under the lock.
+        left.0.store(thread as u64 + 1, Relaxed);
+    }
+
+    /// Returns a batch of what readers have left, as `exchange` does. A batch has more items than a reader leaves at a time, so
+    /// they do not pile up.
+    pub(crate) fn take_left(&self, left: &LeftBehind) -> Vec<G> {
+        let thread = left.0.swap(0, Relaxed).checked_sub(1);
+        let shard = thread.and_then(|thread| self.of(thread as usize).shard.try_lock());
+        shard.and_then(|mut shard| shard.limbo.collect()).unwrap_or_default()
+    }
+
     /// Adds to what came out of a shard, if anything did, a batch of another one, each in its turn.
     fn with_another(&self, mut shard: Held<'_, Shard<F, G>>, mut free: Vec<G>) -> Vec<G> {
         let Some(more) = self.more.get().filter(|_| !free.is_empty()) else { return free };
@@ -216,6 +256,24 @@ mod tests {
         assert_eq!(shards.exchange(0, &pin(), [Large]).len(), 2);
         assert_eq!(shards.exchange(0, &pin(), [Large, Large]).len(), 4);
         assert_eq!(shards.drain().len(), 17);
+    }
+
+    #[test]
+    fn what_readers_leave_is_for_a_writer() {
+        let shards = Shards::<(), Large>::new();
+        shards.grow();
+        let left = LeftBehind::default();
+        assert!(!left.is_any());
+        shards.leave(&left, 1, &pin(), [Large]);
+        assert!(left.is_any());
+        let mut back = 0;
+        while back == 0 {
+            shards.leave(&left, 1, &pin(), []);
+            back += shards.take_left(&left).len();
+            assert!(!left.is_any(), "once");
+            leave(&shards, 0, 1);
+        }
+        assert_eq!((back, shards.take_left(&left).len()), (1, 0));
     }
 
     /// Retires items in the shard of a thread, and waits until they are free.

@@ -77,6 +77,9 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
             // User code runs here, that panics or not: the write is done.
             self.retire(pinned, garbage);
         }
+        if self.left.is_any() {
+            self.free_left(pinned);
+        }
         outcome
     }
 

@@ -410,12 +410,7 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
         }
         let mut garbage = Vec::new();
         let renewed = map.renew(self, leaf, locked, &mut garbage);
-        let mut shard = map.shards.lock(self.thread);
-        // What is free by now is left to a writer: values are dropped with it.
-        for item in garbage {
-            shard.limbo.retire(item, &self.guard);
-        }
-        drop(shard);
+        map.shards.leave(&map.left, self.thread, &self.guard, garbage);
         renewed.ok()?;
         let next = map.memory.leaf(leaf.header().next()?);
         // Not one of two, of which another would have to be found, and not one that was replaced at once.

@@ -48,7 +48,7 @@ use crate::hash::prefix::Seed;
 use crate::list::{Leaf as _, Leaves as _, List};
 use crate::mem;
 use crate::mem::heap::LINE_UNITS;
-use crate::shards::Shards;
+use crate::shards::{LeftBehind, Shards};
 use crate::sync::epoch::{self, Guard};
 
 pub use iter::Range;
@@ -94,6 +94,8 @@ pub struct OrderedMap<V: ?Sized + Stored> {
     table: Table,
     list: List,
     shards: Shards<FreeLeaves, Garbage<V>>,
+    /// What walks have left for writers to free.
+    left: LeftBehind,
     recent: Recent,
     lengths: Lengths<{ iter::PIECE }, { iter::LONG }>,
     apart: V::Apart,
@@ -171,6 +173,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
             table: Table::new(options.capacity),
             list,
             shards: Shards::new(),
+            left: LeftBehind::default(),
             recent: Recent::default(),
             lengths: Lengths::new(),
             apart: V::Apart::default(),
@@ -213,6 +216,13 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
     fn retire(&self, pinned: &Pinned<'_, V>, garbage: impl IntoIterator<Item = Garbage<V>>) {
         // User code runs here, in `Drop` of values: no lock is held.
         let items = self.shards.exchange(pinned.thread, &pinned.guard, garbage);
+        Recycle { map: self, thread: pinned.thread, items }.run();
+    }
+
+    /// Takes back into use what walks have left.
+    #[cold]
+    fn free_left(&self, pinned: &Pinned<'_, V>) {
+        let items = self.shards.take_left(&self.left);
         Recycle { map: self, thread: pinned.thread, items }.run();
     }
 }

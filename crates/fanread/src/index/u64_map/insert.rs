@@ -38,6 +38,9 @@ impl<V: Send + Sync> U64Map<V> {
             // User code runs here, that panics or not: the write is done.
             self.retire(pinned, garbage);
         }
+        if self.left.is_any() {
+            self.free_left();
+        }
         Outcome::written(outcome, word, read_value)
     }
 

@@ -449,11 +449,7 @@ impl<V> Pinned<'_, V> {
         }
         let mut garbage = Vec::new();
         let _ = self.map.order.settle(run, locked, &self.guard, &mut garbage);
-        let mut shard = self.map.shards.lock(self.thread);
-        // What is free by now is left to a writer: values are dropped with it.
-        for item in garbage {
-            shard.limbo.retire(item, &self.guard);
-        }
+        self.map.shards.leave(&self.map.left, self.thread, &self.guard, garbage);
     }
 }
 

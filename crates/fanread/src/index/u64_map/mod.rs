@@ -48,7 +48,7 @@ use crate::batch::lengths::Lengths;
 use crate::hash::permute::Scrambler;
 use crate::mem;
 use crate::mem::word;
-use crate::shards::Shards;
+use crate::shards::{LeftBehind, Shards};
 use crate::sync::epoch::{self, Guard};
 
 pub use iter::Range;
@@ -86,6 +86,8 @@ pub struct U64Map<V> {
     order: Order,
     lengths: Lengths<1, { iter::LONG }>,
     shards: Shards<(), Garbage<V>>,
+    /// What walks have left for writers to free.
+    left: LeftBehind,
     values: PhantomData<OwnsAndTakes<V>>,
 }
 
@@ -104,6 +106,7 @@ impl<V> U64Map<V> {
             order: Order::new(),
             lengths: Lengths::new(),
             shards: Shards::new(),
+            left: LeftBehind::default(),
             values: PhantomData,
         }
     }
@@ -177,6 +180,13 @@ impl<V> U64Map<V> {
     fn retire(&self, pinned: &Pinned<'_, V>, garbage: impl IntoIterator<Item = Garbage<V>>) {
         // User code runs here, in `Drop` of values: no lock is held.
         self.exchange(pinned, garbage).run();
+    }
+
+    /// Frees what walks have left.
+    #[cold]
+    fn free_left(&self) {
+        let free = self.shards.take_left(&self.left);
+        Recycle { table: &self.table, heap: &self.order.heap, free }.run();
     }
 
     /// Takes what has been unlinked; returns what nobody can be reading any more. The caller drops its locks before it

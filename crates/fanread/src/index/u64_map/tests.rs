@@ -334,6 +334,24 @@ mod walks {
     }
 }
 
+#[test]
+fn runs_that_walks_replace_do_not_pile_up() {
+    let map = super::U64Map::new();
+    let mut pinned = map.pin();
+    let waiting = || map.shards.lock_each().map(|shard| shard.limbo.len()).sum::<usize>();
+    let (least, most) = if cfg!(miri) { (500, 20_000) } else { (100_000, 2_000_000) };
+    for n in 0..most {
+        pinned.insert(n, n);
+        assert_eq!(pinned.range(..=n).rev().take(10).count(), 10.min(n as usize + 1));
+        pinned.repin();
+        // While other tests hold a pin, more may wait.
+        if n > least && waiting() < 100 {
+            return;
+        }
+    }
+    panic!("{} items wait", waiting());
+}
+
 mod copies {
     //! Segments that are copied: what their writers do meanwhile, and by which figures it is decided.
 
