@@ -69,6 +69,14 @@ impl Guard {
 /// one is slow to retire; a large batch keeps memory idle. A leaf is about 1 KB, so a batch is at most 64 KB.
 const BATCH_ITEMS: usize = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 32 };
 
+/// How many batches wait until the next ones have twice as many items, and so on up to `MOST_DOUBLINGS`. So many wait only while
+/// a thread stays pinned, and each takes some 2 KB in the epochs' queue, for which 32 small records are not worth it. With
+/// fewer, what waits in a load with a few hundred operations a pin would wait longer.
+const MANY_BATCHES: usize = if cfg!(any(shuttle, small_leaves, miri)) { 8 } else { 64 };
+
+/// A batch has at most 1,024 items: who is given it frees them all in one call.
+const MOST_DOUBLINGS: usize = 5;
+
 /// What a limbo takes.
 pub(crate) trait Unlinked {
     /// Whether it holds too much memory to wait for others that are to be freed with it.
@@ -108,9 +116,14 @@ impl<T> Limbo<T> {
     {
         let is_large = item.is_large();
         self.open.push(item);
-        if is_large || self.open.len() >= BATCH_ITEMS {
+        if is_large || self.open.len() >= self.batch_items() {
             self.close(guard);
         }
+    }
+
+    /// How many items the open batch is to have.
+    fn batch_items(&self) -> usize {
+        BATCH_ITEMS << (self.closed.len() / MANY_BATCHES).min(MOST_DOUBLINGS)
     }
 
     /// Asks the epochs to report when the items taken so far are free. May run what other limbos have asked for (E3).
@@ -253,6 +266,36 @@ mod tests {
             back += settle(&mut limbo, 1).len();
             std::thread::yield_now();
         }
+    }
+
+    #[test]
+    fn what_waits_for_a_sleeping_reader_takes_few_batches() {
+        let mut limbo = Limbo::new();
+        let (asleep, wait_asleep) = mpsc::channel();
+        let (wake, wait_wake) = mpsc::channel::<()>();
+        let reader = std::thread::spawn(move || {
+            let guard = pin();
+            asleep.send(()).unwrap();
+            wait_wake.recv().unwrap();
+            drop(guard);
+        });
+        wait_asleep.recv().unwrap();
+        let most = BATCH_ITEMS << MOST_DOUBLINGS;
+        let items = 200 * most as u64;
+        for item in 0..items {
+            limbo.retire(item, &pin());
+        }
+        let few = MANY_BATCHES * (MOST_DOUBLINGS + 1) + 200;
+        assert!(limbo.closed.len() <= few, "{} batches of {items} items", limbo.closed.len());
+        wake.send(()).unwrap();
+        reader.join().unwrap();
+        let mut back = 0;
+        while back < items {
+            let all = settle(&mut limbo, 1);
+            back += all.len() as u64;
+            std::thread::yield_now();
+        }
+        assert_eq!((back, limbo.len()), (items, 0));
     }
 
     #[test]
