@@ -94,6 +94,14 @@ impl<B: Bucket> Directory<B> {
         (own, slots)
     }
 
+    /// Bytes of blocks that no segment has, of those that [`bytes`](Self::bytes) counts.
+    pub(crate) fn idle_bytes(&self, guard: &Guard) -> usize {
+        let Some(names) = self.names.get(guard) else { return 0 };
+        let taken: usize = names.all(guard).map(Segment::block_bytes).sum();
+        // Below zero if segments were copied meanwhile.
+        self.blocks.bytes().saturating_sub(taken)
+    }
+
     /// Takes a piece of garbage back that nobody reads any more.
     pub(crate) fn free(&self, mut garbage: Garbage<B>) {
         if let Garbage::Segment(segment) = &mut garbage {

@@ -278,6 +278,11 @@ impl<B: Bucket> Memory<B> {
         own + size_of_val(&*self.blocks) + size_of_val(&*self.units)
     }
 
+    /// Bytes of the blocks.
+    pub(super) fn block_bytes(&self) -> usize {
+        self.units.len() << BLOCK_SHIFT
+    }
+
     /// Gives the blocks back.
     pub(super) fn give_back(&mut self, blocks: &Blocks<B>) {
         self.units.drain(..).for_each(|unit| blocks.give_back(unit));

@@ -344,6 +344,10 @@ impl<B: Bucket> Segment<B> {
     pub(super) fn own_bytes(&self) -> usize {
         size_of::<Self>() + self.memory.own_bytes()
     }
+
+    pub(super) fn block_bytes(&self) -> usize {
+        self.memory.block_bytes()
+    }
 }
 
 /// A segment that nobody else knows, as it is filled.

@@ -193,6 +193,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         let leaf_bytes = usize::try_from(leaf_lines).unwrap_or(0) * mem::LINE_BYTES;
         let apart = V::apart(&self.apart, self.shards.entries()).unwrap_or(0);
         let (directory, _) = self.table.bytes(&guard);
+        idle_bytes += self.table.idle_bytes(&guard);
         MemoryUsage {
             leaf_bytes,
             record_bytes: self.memory.units.resident_bytes().saturating_sub(leaf_bytes) + apart,

@@ -166,12 +166,12 @@ impl<V> U64Map<V> {
         let boxes = if const { word::is_inline::<V>() } { 0 } else { self.len() * size_of::<V>() };
         let (table, slots) = self.table.bytes(&guard);
         let runs: usize = self.order.runs(&guard).map(run::Run::own_bytes).sum();
-        let idle = slots.saturating_sub(self.len() * (mem::LINE_BYTES / SLOTS));
+        let free_slots = slots.saturating_sub(self.len() * (mem::LINE_BYTES / SLOTS));
         MemoryUsage {
             leaf_bytes: runs + self.order.heap.bytes() + self.order.list_bytes(&guard),
             record_bytes: boxes,
             table_bytes: table,
-            idle_bytes: idle,
+            idle_bytes: free_slots + self.table.idle_bytes(&guard) + self.order.heap.idle_bytes(),
             process_huge_page_bytes: mem::pages::huge_bytes_granted(),
         }
     }

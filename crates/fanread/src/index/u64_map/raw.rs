@@ -232,6 +232,12 @@ impl Heap {
     pub(super) fn bytes(&self) -> usize {
         self.arena.used_bytes()
     }
+
+    /// Bytes of the pieces that wait.
+    pub(super) fn idle_bytes(&self) -> usize {
+        let waiting = self.free.iter().map(|free| free.lock().len());
+        waiting.zip(1..).map(|(pieces, units)| (pieces * units) << UNIT_SHIFT).sum()
+    }
 }
 
 impl Place for Top {}

@@ -335,6 +335,33 @@ mod walks {
 }
 
 #[test]
+fn an_emptied_map_says_that_its_memory_is_idle() {
+    let map = super::U64Map::new();
+    let keys: u64 = if cfg!(miri) { 2_000 } else { 200_000 };
+    let key = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    for n in 0..keys {
+        map.pin().insert(key(n), n);
+    }
+    let taken = || {
+        let usage = map.pin().memory_usage();
+        (usage.total_bytes() - usage.idle_bytes, usage.total_bytes())
+    };
+    let (full, _) = taken();
+    for n in 0..keys {
+        map.pin().remove(key(n));
+    }
+    // While other tests hold a pin, more may wait.
+    for n in 0..200_000 {
+        if taken().0 < full / 4 {
+            return;
+        }
+        map.pin().insert(key(0), n);
+        map.pin().remove(key(0));
+    }
+    panic!("{:?} bytes, {full} before", taken());
+}
+
+#[test]
 fn runs_that_walks_replace_do_not_pile_up() {
     let map = super::U64Map::new();
     let mut pinned = map.pin();
