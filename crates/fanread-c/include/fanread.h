@@ -591,7 +591,8 @@ fanread_status fanread_map_len(const fanread_map *map, size_t *len);
 fanread_status fanread_map_clear(const fanread_map *map);
 
 /**
- * Stores what a map takes in memory.
+ * Stores what a map takes in memory. For the huge pages the kernel walks all page tables of the process: some 50 ms for each GB
+ * that lies on small pages.
  *
  * Threads: any.
  */

@@ -4,7 +4,7 @@
 use core::ffi::{CStr, c_char};
 use std::sync::Arc;
 
-use fanread::Options;
+use fanread::{MemoryUsage, Options};
 
 use crate::error::fanread_status::{FANREAD_HANDLE, FANREAD_OK, FANREAD_UNKNOWN_KIND};
 use crate::error::{Fault, fanread_status};
@@ -327,7 +327,8 @@ pub unsafe extern "C" fn fanread_map_clear(map: *const fanread_map) -> fanread_s
     })
 }
 
-/// Stores what a map takes in memory.
+/// Stores what a map takes in memory. For the huge pages the kernel walks all page tables of the process: some 50 ms for each GB
+/// that lies on small pages.
 ///
 /// Threads: any.
 ///
@@ -349,7 +350,7 @@ pub unsafe extern "C" fn fanread_map_memory_usage(
             record_bytes: usage.record_bytes as u64,
             table_bytes: usage.table_bytes as u64,
             idle_bytes: usage.idle_bytes as u64,
-            process_huge_page_bytes: usage.process_huge_page_bytes.unwrap_or(u64::MAX),
+            process_huge_page_bytes: MemoryUsage::process_huge_page_bytes().unwrap_or(u64::MAX),
         });
         Ok(FANREAD_OK)
     })

@@ -68,13 +68,21 @@ pub struct MemoryUsage {
     pub table_bytes: usize,
     /// Bytes of the three above that hold nothing now and will be used again.
     pub idle_bytes: usize,
-    /// Bytes on huge pages in the whole process, as the kernel reports it; `None` where it does not.
-    pub process_huge_page_bytes: Option<u64>,
 }
 
 impl MemoryUsage {
     /// Returns all bytes of the map.
     pub fn total_bytes(&self) -> usize {
         self.leaf_bytes + self.record_bytes + self.table_bytes
+    }
+
+    /// Returns how many bytes lie on huge pages in the whole process, as the kernel reports it; `None` where it does not.
+    ///
+    /// # Cost
+    ///
+    /// The kernel walks all page tables of the process: some 50 ms for each GB that lies on small pages.
+    #[must_use]
+    pub fn process_huge_page_bytes() -> Option<u64> {
+        crate::mem::pages::huge_bytes_granted()
     }
 }

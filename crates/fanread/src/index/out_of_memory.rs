@@ -221,3 +221,14 @@ fn a_write_that_panics_for_want_of_memory_changes_nothing() {
     assert!(panics > 0);
     assert_same(&map.pin(), &model, |n| **n);
 }
+
+#[test]
+fn what_a_map_takes_is_told_without_asking_the_kernel() {
+    use crate::mem::pages::asked;
+    let map = Map::<u64>::new();
+    map.pin().insert(&[1; 8], 1);
+    assert!(map.memory_usage().total_bytes() > 0);
+    assert_eq!(asked::COUNT.get(), 0);
+    let _ = crate::api::MemoryUsage::process_huge_page_bytes();
+    assert_eq!(asked::COUNT.get(), 1);
+}

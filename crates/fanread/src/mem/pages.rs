@@ -200,6 +200,8 @@ fn unmap(base: NonNull<u8>, bytes: usize) {
 
 /// How many of this process's bytes lie on huge pages, as the kernel reports it, or `None` where it does not.
 pub(crate) fn huge_bytes_granted() -> Option<u64> {
+    #[cfg(test)]
+    asked::COUNT.set(asked::COUNT.get() + 1);
     let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").ok()?;
     let mut kib = 0;
     for line in rollup.lines() {
@@ -209,6 +211,17 @@ pub(crate) fn huge_bytes_granted() -> Option<u64> {
         }
     }
     Some(kib * 1024)
+}
+
+#[cfg(test)]
+pub(crate) mod asked {
+    //! How often this thread has asked the kernel for huge pages.
+
+    use std::cell::Cell;
+
+    thread_local! {
+        pub(crate) static COUNT: Cell<u32> = const { Cell::new(0) };
+    }
 }
 
 #[cfg(all(test, not(loom), not(shuttle)))]

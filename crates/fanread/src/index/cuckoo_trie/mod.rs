@@ -51,7 +51,7 @@ use crate::api::{MemoryUsage, Options, OwnsAndTakes};
 use crate::arch::Avx512;
 use crate::batch::lengths::Lengths;
 use crate::hash::prefix::Seed;
-use crate::mem::{self, word};
+use crate::mem::word;
 use crate::prefix::{self, LeafRef, PrefixTable};
 use crate::shards::Shards;
 use crate::sync::epoch::{self, Guard, Unlinked};
@@ -169,7 +169,6 @@ impl<V> CuckooTrie<V> {
             record_bytes: self.memory.records.resident_bytes(),
             table_bytes: self.table.memory_bytes(&epoch::pin()),
             idle_bytes,
-            process_huge_page_bytes: mem::pages::huge_bytes_granted(),
         }
     }
 

@@ -188,7 +188,6 @@ impl<V> MlpIndex<V> {
             record_bytes: boxes,
             table_bytes: self.table_bytes(&guard) + kept,
             idle_bytes: self.free_slots(&guard) * (mem::LINE_BYTES / (SLOTS + 2)) + kept,
-            process_huge_page_bytes: mem::pages::huge_bytes_granted(),
         }
     }
 

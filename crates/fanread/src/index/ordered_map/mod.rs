@@ -199,7 +199,6 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
             record_bytes: self.memory.units.resident_bytes().saturating_sub(leaf_bytes) + apart,
             table_bytes: self.list.table.memory_bytes(&guard) + directory + self.recent.bytes(),
             idle_bytes,
-            process_huge_page_bytes: mem::pages::huge_bytes_granted(),
         }
     }
 

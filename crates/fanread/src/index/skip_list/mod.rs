@@ -53,7 +53,7 @@ use std::hash::{BuildHasher, RandomState};
 
 pub use crate::api::Ref;
 use crate::api::{LoadError, MemoryUsage, Options};
-use crate::mem::{self, AllocError};
+use crate::mem::AllocError;
 use crate::shards::Shards;
 use crate::sync::epoch::{self, Guard, Unlinked};
 use crate::sync::shim::{AtomicU32, Ordering::Relaxed};
@@ -312,7 +312,6 @@ impl<K: SkipKey, V> SkipList<K, V> {
             record_bytes: self.memory.resident_bytes() + self.len() * Memory::<K, V>::box_bytes(),
             table_bytes: self.tall.bytes(&epoch::pin()),
             idle_bytes,
-            process_huge_page_bytes: mem::pages::huge_bytes_granted(),
         }
     }
 

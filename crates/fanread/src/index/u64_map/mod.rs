@@ -172,7 +172,6 @@ impl<V> U64Map<V> {
             record_bytes: boxes,
             table_bytes: table,
             idle_bytes: free_slots + self.table.idle_bytes(&guard) + self.order.heap.idle_bytes(),
-            process_huge_page_bytes: mem::pages::huge_bytes_granted(),
         }
     }
 

@@ -167,7 +167,6 @@ impl<V> Wormhole<V> {
             record_bytes: self.memory.records.resident_bytes(),
             table_bytes: self.list.table.memory_bytes(&epoch::pin()),
             idle_bytes,
-            process_huge_page_bytes: mem::pages::huge_bytes_granted(),
         }
     }
 
