@@ -65,7 +65,7 @@ impl Record {
     pub(super) fn write<M: Medium>(self, medium: &M, key: &[u8], value: &[u8]) {
         let lengths = self.key_bytes as u64 | (self.value_bytes as u64) << KEY_BITS;
         let words = [lengths].into_iter();
-        let words = words.chain(key.chunks(8).map(padded)).chain(value.chunks(8).map(padded));
+        let words = words.chain(words_of(key)).chain(words_of(value));
         let last = self.at.0 + self.words() - 1;
         for (at, word) in (self.at.0..).map(WordAt).zip(words) {
             // Relaxed: named after the next fence.
@@ -79,9 +79,8 @@ impl Record {
     /// Whether this is its key.
     #[inline]
     pub(super) fn has_key<M: Medium>(self, medium: &M, key: &[u8]) -> bool {
-        let words = (self.at.0 + 1..).map(WordAt).zip(key.chunks(8));
-        self.key_bytes == key.len()
-            && words.into_iter().all(|(at, bytes)| medium.load(at, Relaxed) == padded(bytes))
+        let mut words = (self.at.0 + 1..).map(WordAt).zip(words_of(key));
+        self.key_bytes == key.len() && words.all(|(at, word)| medium.load(at, Relaxed) == word)
     }
 
     /// Appends the key to `out`.
@@ -103,11 +102,20 @@ impl Record {
     }
 }
 
+/// Byte strings as words, with zeros behind the last one.
+#[inline]
+fn words_of(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    let (words, rest) = bytes.as_chunks();
+    let rest = (!rest.is_empty()).then(|| padded(rest));
+    words.iter().map(|word| u64::from_le_bytes(*word)).chain(rest)
+}
+
 fn copy<M: Medium>(medium: &M, from: WordAt, bytes: usize, out: &mut Vec<u8>) {
-    let end = out.len() + bytes;
-    out.reserve(bytes.next_multiple_of(8));
-    for at in (from.0..).map(WordAt).take(bytes.div_ceil(8)) {
-        out.extend_from_slice(&medium.load(at, Relaxed).to_le_bytes());
+    let start = out.len();
+    out.resize(start + bytes.next_multiple_of(8), 0);
+    let words = out[start..].as_chunks_mut().0;
+    for (word, at) in words.iter_mut().zip((from.0..).map(WordAt)) {
+        *word = medium.load(at, Relaxed).to_le_bytes();
     }
-    out.truncate(end);
+    out.truncate(start + bytes);
 }
