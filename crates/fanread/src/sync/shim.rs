@@ -183,6 +183,10 @@ mod scheduled {
                     point();
                     self.0.fetch_sub(value, swaps(order))
                 }
+                pub(crate) fn swap(&self, value: $value, order: Ordering) -> $value {
+                    point();
+                    self.0.swap(value, swaps(order))
+                }
                 pub(crate) fn get_mut(&mut self) -> &mut $value {
                     self.0.get_mut()
                 }
