@@ -596,7 +596,8 @@ fanread_status fanread_map_clear(const fanread_map *map);
  *
  * Threads: any.
  */
-fanread_status fanread_map_memory_usage(const fanread_map *map, fanread_memory *usage);
+fanread_status fanread_map_memory_usage(const fanread_map *map,
+                                        fanread_memory *usage);
 
 /**
  * Stores the value of a key in `*value`; NULL if nobody wants it.
