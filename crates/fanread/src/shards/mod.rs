@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use crossbeam_utils::CachePadded;
 
-use crate::mem::heap;
+use crate::mem::{AllocError, heap};
 use crate::sync::epoch::{Guard, Limbo, Unlinked};
 use crate::sync::lock::{Held, Lock};
 use crate::sync::shim::{AtomicU64, Ordering::Relaxed};
@@ -102,6 +102,35 @@ impl<F, G> Shards<F, G> {
     #[inline]
     pub(crate) fn lock(&self, thread: usize) -> Held<'_, Shard<F, G>> {
         self.of(thread).shard.lock()
+    }
+
+    /// Takes units from the heap and has `write` put `what` there; returns the first of them.
+    ///
+    /// # Errors
+    ///
+    /// `what`, if there is no memory for the units or for what `write` needs besides; the units go back then.
+    #[inline]
+    pub(crate) fn fill<T>(
+        &self,
+        thread: usize,
+        records: &heap::Records,
+        units: u64,
+        what: T,
+        write: impl FnOnce(u64, T) -> Result<(), (AllocError, T)>,
+    ) -> Result<u64, (AllocError, T)> {
+        // In a statement of its own, so that the lock is free while `write` runs.
+        let unit = self.lock(thread).heap.allocate(records, units);
+        let unit = match unit {
+            Ok(unit) => unit,
+            Err(error) => return Err((error, what)),
+        };
+        match write(unit, what) {
+            Ok(()) => Ok(unit),
+            Err(failed) => {
+                self.lock(thread).heap.free(records, unit, units);
+                Err(failed)
+            }
+        }
     }
 
     /// Locks each shard in turn.

@@ -190,6 +190,23 @@ mod tests {
         back
     }
 
+    /// Has another thread pin and sleep until the result is called.
+    fn sleeping_reader() -> impl FnOnce() {
+        let (asleep, wait_asleep) = mpsc::channel();
+        let (wake, wait_wake) = mpsc::channel::<()>();
+        let reader = std::thread::spawn(move || {
+            let guard = pin();
+            asleep.send(()).unwrap();
+            wait_wake.recv().unwrap();
+            drop(guard);
+        });
+        wait_asleep.recv().unwrap();
+        move || {
+            wake.send(()).unwrap();
+            reader.join().unwrap();
+        }
+    }
+
     #[test]
     fn an_item_comes_back_once_nobody_is_pinned() {
         let mut limbo = Limbo::new();
@@ -224,21 +241,12 @@ mod tests {
     #[test]
     fn a_sleeping_reader_holds_back_items_but_stops_nobody() {
         let mut limbo = Limbo::new();
-        let (asleep, wait_asleep) = mpsc::channel();
-        let (wake, wait_wake) = mpsc::channel::<()>();
-        let reader = std::thread::spawn(move || {
-            let guard = pin();
-            asleep.send(()).unwrap();
-            wait_wake.recv().unwrap();
-            drop(guard);
-        });
-        wait_asleep.recv().unwrap();
+        let wake = sleeping_reader();
         for item in 0..1000 {
             limbo.retire(item, &pin());
         }
         assert!(settle(&mut limbo, 64).is_empty(), "handed out under a reader's eyes");
-        wake.send(()).unwrap();
-        reader.join().unwrap();
+        wake();
         let mut back = 0;
         while back < 1000 {
             back += settle(&mut limbo, 16).len();
@@ -271,15 +279,7 @@ mod tests {
     #[test]
     fn what_waits_for_a_sleeping_reader_takes_few_batches() {
         let mut limbo = Limbo::new();
-        let (asleep, wait_asleep) = mpsc::channel();
-        let (wake, wait_wake) = mpsc::channel::<()>();
-        let reader = std::thread::spawn(move || {
-            let guard = pin();
-            asleep.send(()).unwrap();
-            wait_wake.recv().unwrap();
-            drop(guard);
-        });
-        wait_asleep.recv().unwrap();
+        let wake = sleeping_reader();
         let most = BATCH_ITEMS << MOST_DOUBLINGS;
         let items = 200 * most as u64;
         for item in 0..items {
@@ -287,8 +287,7 @@ mod tests {
         }
         let few = MANY_BATCHES * (MOST_DOUBLINGS + 1) + 200;
         assert!(limbo.closed.len() <= few, "{} batches of {items} items", limbo.closed.len());
-        wake.send(()).unwrap();
-        reader.join().unwrap();
+        wake();
         let mut back = 0;
         while back < items {
             let all = settle(&mut limbo, 1);

@@ -192,20 +192,9 @@ impl<V> Wormhole<V> {
     /// Makes the record of an entry.
     #[inline]
     fn new_record(&self, thread: usize, key: &[u8], value: V) -> Result<u64, (AllocError, V)> {
-        let units = Record::<V>::units(key.len());
-        // In a statement of its own, so that the lock is free while a value is boxed.
-        let unit = self.shards.lock(thread).heap.allocate(&self.memory.records, units);
-        let unit = match unit {
-            Ok(unit) => unit,
-            Err(error) => return Err((error, value)),
-        };
-        match self.memory.write_record(unit, key, value) {
-            Ok(()) => Ok(unit),
-            Err(failed) => {
-                self.shards.lock(thread).heap.free(&self.memory.records, unit, units);
-                Err(failed)
-            }
-        }
+        let (records, units) = (&self.memory.records, Record::<V>::units(key.len()));
+        let write = |unit, value| self.memory.write_record(unit, key, value);
+        self.shards.fill(thread, records, units, value, write)
     }
 }
 
