@@ -76,8 +76,8 @@ const QUICK_LEVELS: usize = 3;
 
 /// After how many jumps as long as can be, one behind the other, a descent takes it that more of them follow, and how many it has in
 /// flight then.
-const ROW_BEGINS: usize = 2;
-const ROW: usize = 8;
+pub(super) const ROW_BEGINS: usize = 2;
+pub(super) const ROW: usize = 8;
 
 /// Whether a descent asks for both buckets of a node at once, or for the second when the node is not in the first.
 pub(super) const BOTH: bool = true;
@@ -625,6 +625,7 @@ impl<'g> Descent<'g, '_> {
             if parent.is_some_and(|(parent, version)| !Bucket::is_still(parent, version)) {
                 return Err(Disturbed);
             }
+            let jumps = core::mem::take(&mut row);
             let end = match node {
                 Node::Regular(children) => {
                     if children.has(symbols.symbol(level)) {
@@ -638,7 +639,7 @@ impl<'g> Descent<'g, '_> {
                     let matched = label.matched(symbols.window(level), symbols.left(level));
                     if matched == label.len() {
                         passes.jump(level, state, label);
-                        row = if matched == LABEL_SYMBOLS { row + 1 } else { 0 };
+                        row = if matched == LABEL_SYMBOLS { jumps + 1 } else { 0 };
                         if TRUST == QUIET && row == ROW_BEGINS {
                             self.follow_row::<LINES>(secret, lanes, passes, level + matched);
                             Err(true)

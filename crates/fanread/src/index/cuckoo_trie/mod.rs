@@ -10,6 +10,7 @@
 #![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
 #![allow(clippy::missing_errors_doc, reason = "inside, the one error is that there is no memory")]
 
+mod ahead;
 mod away;
 mod borders;
 mod bucket;

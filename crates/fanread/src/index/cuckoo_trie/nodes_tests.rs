@@ -222,3 +222,47 @@ fn a_child_without_room_leaves_its_branch_as_it_was() {
     }
     assert!(refused > 0 && added > 0);
 }
+
+/// A trunk of forty jumps, three keys behind it, and keys that leave it at all symbols, or end there.
+#[test]
+fn a_row_of_jumps_is_followed_to_where_a_key_leaves_it() {
+    let trunk: Vec<u8> = (0..300_u32).map(|i| (i * i / 7 + i) as u8).collect();
+    let behind = [0, 100, 200].map(|last| [&trunk[..], &[last]].concat());
+    // Rows of all lengths, each within the row before it: what leaves the trunk last cuts it first, or the other way round.
+    let step = if cfg!(miri) { 400 } else { 9 };
+    let mut leaving: Vec<Vec<u8>> = (0..8 * trunk.len())
+        .step_by(step)
+        .map(|bit| {
+            let mut key = behind[bit % 3].clone();
+            key[bit / 8] ^= 0x80 >> (bit % 8);
+            key.truncate(key.len().min(bit / 8 + 1 + bit % 120));
+            key
+        })
+        .chain((0..trunk.len()).step_by(step).map(|len| trunk[..len].to_vec()))
+        .collect();
+    for (seed, lines) in [(1, 64), (2, 2 * BLOCK_BUCKETS), (3, 3 * BLOCK_BUCKETS)] {
+        let mut single = Single::new(seed, lines, UNBOUNDED);
+        for key in &behind {
+            single.insert(key, 7);
+        }
+        single.check();
+        single.check_gets(&leaving);
+        for (i, key) in leaving.iter().enumerate() {
+            single.insert(key, i as u64);
+            if i % 16 == 0 {
+                single.check();
+                single.check_gets(&leaving);
+            }
+        }
+        leaving.rotate_left(seed as usize * 50);
+        for (i, key) in leaving.iter().enumerate() {
+            assert!(single.remove(key).is_some());
+            if i % 16 == 0 {
+                single.check();
+                single.check_gets(&leaving);
+            }
+        }
+        single.check();
+        leaving.reverse();
+    }
+}

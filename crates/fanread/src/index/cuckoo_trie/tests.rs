@@ -93,3 +93,52 @@ fn three_keys_that_share_more_than_a_small_table_holds_are_all_found() {
         }
     }
 }
+
+/// Ranges that begin within long labels, beside them, and where they end.
+#[test]
+fn ranges_begin_anywhere_along_a_row_of_jumps() {
+    let mut rng = testkit::Rng::new(5);
+    let trunk: Vec<u8> = (0..260_u32).map(|i| (i * i / 5 + i) as u8).collect();
+    let mut model = std::collections::BTreeMap::new();
+    for n in 0..if cfg!(miri) { 12 } else { 600 } {
+        let family = rng.below(6) as u8;
+        let len = [0, 8, 15, 23, 70, 160, 260][rng.below(7)];
+        let tail: Vec<u8> = (0..rng.below(4)).map(|_| rng.below(256) as u8).collect();
+        model.insert([&[family * 40], &trunk[..len], &tail].concat(), n);
+    }
+    let map = Map::<u64>::new();
+    let pinned = map.pin();
+    for (key, value) in &model {
+        pinned.insert(key, *value);
+    }
+    pinned.check().unwrap();
+    let mut bounds: Vec<Vec<u8>> = model.keys().cloned().collect();
+    for family in 0..6 {
+        for len in (0..=trunk.len()).step_by(if cfg!(miri) { 130 } else { 3 }) {
+            let mut bound = [&[family * 40], &trunk[..len]].concat();
+            bounds.push(bound.clone());
+            if let Some(last) = bound.last_mut() {
+                *last ^= 1 << rng.below(8);
+            }
+            bounds.push(bound);
+        }
+    }
+    for bound in &bounds {
+        assert_eq!(pinned.get(bound).as_deref(), model.get(bound), "{bound:?}");
+        let up = pinned.range(&bound[..]..).take(5).map(|(key, value)| (key.to_vec(), *value));
+        let expected =
+            model.range(bound.clone()..).take(5).map(|(key, value)| (key.clone(), *value));
+        assert!(up.eq(expected), "{bound:?}");
+        let down =
+            pinned.range(..&bound[..]).rev().take(5).map(|(key, value)| (key.to_vec(), *value));
+        let expected =
+            model.range(..bound.clone()).rev().take(5).map(|(key, value)| (key.clone(), *value));
+        assert!(down.eq(expected), "{bound:?}");
+    }
+    let (keys, mut found) = (bounds.iter().map(Vec::as_slice).collect::<Vec<_>>(), Vec::new());
+    found.resize_with(keys.len(), || None);
+    pinned.get_batch(&keys, &mut found);
+    for (key, found) in keys.iter().zip(&found) {
+        assert_eq!(found.as_deref(), model.get(*key), "{key:?}");
+    }
+}

@@ -45,13 +45,14 @@
     reason = "inside, the one error is that a writer was in the way"
 )]
 
+use super::ahead::Ahead;
 use super::bucket::{Bucket, Find, Version};
 use super::chain::{Asked, Chain, Family, Item, LATE, NONE, Part};
-use super::descend::{CAREFUL, QUIET, WIDTH};
+use super::descend::{CAREFUL, QUIET};
 use super::label::{Children, Symbol};
 use super::layout::{Head, Home, Leaf, Node};
 use super::raw::{Memory, Trie};
-use super::state::{Secret, State, Symbols};
+use super::state::{Secret, State};
 use crate::arch::Lanes;
 use crate::sync::version::Seen;
 
@@ -576,26 +577,11 @@ impl Walk {
     ) -> Result<bool, Disturbed> {
         let Ground { secret, trie, memory, reach_bytes } = *ground;
         // Few nodes, so they are confirmed one by one in any case.
-        let symbols = Symbols::new(key, trie.skip_bits());
+        let mut ahead = Ahead::new(ground, key);
+        let symbols = ahead.symbols;
         let (mut level, mut parent) = (0, NONE);
-        // Levels below `known` have been asked for; `next` is the state of that level.
-        let (mut known, mut next, mut states) = (0, ground.root(), [State(0); WIDTH]);
-        let levels = trie.levels();
         let is_leaf = loop {
-            // Behind the last usual level, one more.
-            let usual = u64::BITS as usize - levels.leading_zeros() as usize;
-            let ahead = if usual > level { usual.min(level + WIDTH) } else { level + 2 };
-            while known < ahead.min(symbols.count() + 2).max(level + 1) {
-                if known >= level {
-                    states[known % WIDTH] = next;
-                    if known == level || known >= usual || levels >> known & 1 != 0 {
-                        trie.prefetch(trie.home(next));
-                    }
-                }
-                next = secret.step(next, symbols.symbol(known));
-                known += 1;
-            }
-            let state = states[level % WIDTH];
+            let state = ahead.ask(ground, level);
             let read = ground.read_pair(lanes, trie.home(state));
             if !self.is_still(ground, parent) {
                 return Err(Disturbed);
@@ -635,6 +621,7 @@ impl Walk {
                 Node::Jump(label) => {
                     let matched = label.matched(symbols.window(level), symbols.left(level));
                     parent = self.add_parent::<CAREFUL>(bucket, version);
+                    ahead.pass(level, matched);
                     level += matched;
                     if matched < label.len() {
                         let beyond = label.symbol(matched).rank() > symbols.symbol(level).rank();
@@ -692,7 +679,7 @@ impl Walk {
 
 impl Ground<'_> {
     /// The state of the root.
-    fn root(&self) -> State {
+    pub(super) fn root(&self) -> State {
         self.secret.root(self.trie.round())
     }
 
