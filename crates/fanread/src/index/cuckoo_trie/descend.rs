@@ -18,6 +18,9 @@
 //!
 //! Where most leaves are on two levels, a search looks there before (`leaf_level.rs`).
 //!
+//! What many keys share and others do not is a row of jumps of ten symbols each. Behind two such jumps a search in a quiet trie takes it
+//! that more follow, and asks for eight levels that are ten symbols apart, one more for each that it has read.
+//!
 //! A node is read from both of its buckets at once, without a branch on which of them it is in: one in six nodes is in
 //! its second bucket, and a wrong guess about that would be found out only when the line has come, and the searches
 //! behind this one would wait too. Insertions into tries of long paths ask for first buckets only, as batches do: there the
@@ -114,6 +117,8 @@ pub(super) struct Descent<'g, 'k> {
     late: bool,
     /// Levels that are still to be asked for, a bit for each: those that paths of this trie usually have.
     wanted: u64,
+    /// How many jumps as long as can be lead here, one behind the other.
+    row: usize,
     /// The last level that was asked for.
     last: usize,
     /// The last level whose state is known.
@@ -388,6 +393,7 @@ impl<'g> Descent<'g, '_> {
             // Behind the last symbol there is END's level, and nothing.
             wanted: (trie.levels() >> level << level | 1 << level)
                 & u64::MAX >> 62_usize.saturating_sub(symbols.count()),
+            row: 0,
             last: level,
             known: level,
             states,
@@ -594,8 +600,6 @@ impl<'g> Descent<'g, '_> {
         let trie = self.trie;
         // The parent, and what its bucket's version was when it was read.
         let mut parent: Option<(&Bucket, Version)> = None;
-        // How many jumps as long as can be lead here, one behind the other.
-        let mut row = 0;
         for _ in 0..count {
             let (level, symbols) = (self.level, &self.symbols);
             let (here, state) = (&self.asked[level % RING], self.states[level % RING]);
@@ -625,7 +629,7 @@ impl<'g> Descent<'g, '_> {
             if parent.is_some_and(|(parent, version)| !Bucket::is_still(parent, version)) {
                 return Err(Disturbed);
             }
-            let jumps = core::mem::take(&mut row);
+            let row = core::mem::take(&mut self.row);
             let end = match node {
                 Node::Regular(children) => {
                     if children.has(symbols.symbol(level)) {
@@ -639,8 +643,8 @@ impl<'g> Descent<'g, '_> {
                     let matched = label.matched(symbols.window(level), symbols.left(level));
                     if matched == label.len() {
                         passes.jump(level, state, label);
-                        row = if matched == LABEL_SYMBOLS { jumps + 1 } else { 0 };
-                        if TRUST == QUIET && row == ROW_BEGINS {
+                        self.row = if matched == LABEL_SYMBOLS { row + 1 } else { 0 };
+                        if TRUST == QUIET && self.row == ROW_BEGINS {
                             self.follow_row::<LINES>(secret, lanes, passes, level + matched);
                             Err(true)
                         } else {

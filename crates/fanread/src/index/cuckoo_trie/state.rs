@@ -17,7 +17,7 @@
 
 use super::label::{Label, Symbol};
 
-use super::layout::{STATE_BITS, SYMBOL_BITS, slice_at};
+use super::layout::{LABEL_SYMBOLS, STATE_BITS, SYMBOL_BITS, slice_at};
 use crate::arch;
 use crate::hash::prefix::Seed;
 
@@ -89,7 +89,12 @@ pub(super) struct Secret {
     /// What a symbol is multiplied by; odd, and as far up as a state.
     symbol: u64,
     first: u64,
+    /// What the second product is by, as far up as a state but for the lowest bit.
     second: u64,
+    /// A second product and the next step's first one at once; what is added between them: for each symbol, and [`STEPPED`].
+    both: u64,
+    symbol_first: u64,
+    stepped_first: u64,
     /// What undoes the products by these.
     first_inverse: u64,
     second_inverse: u64,
@@ -114,7 +119,7 @@ impl Parent<'_> {
         if symbol.is_end() {
             return self.secret.step_on(self.state, symbol);
         }
-        let mixed = self.from ^ u64::from(symbol.0).wrapping_mul(self.factor);
+        let mixed = self.from.wrapping_add(u64::from(symbol.0).wrapping_mul(self.factor));
         State(self.secret.mix(mixed) | self.stepped)
     }
 }
@@ -126,10 +131,14 @@ impl Secret {
         let word = |number: u8, fixed: u64| seed.hash(&[number, 0xc7]) ^ fixed;
         let first = word(1, 0xd192_e5f7_4a7c_15b3) | 1;
         let second = word(2, 0xa3b1_9535_4a39_b70d) | 1;
+        let symbol = (word(0, 0x9e6c_63d0_876a_3f6b) | 1) << UNUSED_BITS;
         Self {
-            symbol: (word(0, 0x9e6c_63d0_876a_3f6b) | 1) << UNUSED_BITS,
+            symbol,
             first,
-            second,
+            second: second << ABOVE_NUMBER,
+            both: second.wrapping_mul(first) << ABOVE_NUMBER,
+            symbol_first: symbol.wrapping_mul(first),
+            stepped_first: STEPPED.wrapping_mul(first),
             first_inverse: inverse(first),
             second_inverse: inverse(second),
         }
@@ -170,7 +179,9 @@ impl Secret {
     /// The state of the name that is one symbol longer, and not short.
     #[inline(always)]
     pub(super) fn step_on(&self, state: State, symbol: Symbol) -> State {
-        State(self.mix(state.0 ^ u64::from(symbol.0).wrapping_mul(self.symbol)) | STEPPED)
+        State(
+            self.mix(state.0.wrapping_add(u64::from(symbol.0).wrapping_mul(self.symbol))) | STEPPED,
+        )
     }
 
     /// From the state of a key's first `from` symbols to that of its first `to`, none of them END, which are not short names; tells
@@ -186,10 +197,15 @@ impl Secret {
     ) -> State {
         debug_assert!(from >= SHORT_NAME_SYMBOLS && to <= symbols.count());
         let mut level = from;
+        // Each symbol's step waits for the one before it, so the two products in between are one.
+        let (mut product, mut stepped) = (state.0.wrapping_mul(self.first), 0);
         while level < to {
-            let mut window = symbols.nine(level);
-            for _ in 0..9.min(to - level) {
-                state = self.step_on(state, Symbol((window >> (64 - SYMBOL_BITS)) as u8));
+            let mut window = symbols.window(level);
+            for _ in 0..LABEL_SYMBOLS.min(to - level) {
+                let symbol = (window >> (64 - SYMBOL_BITS)).wrapping_mul(self.symbol_first);
+                let half = halved(product.wrapping_add(symbol.wrapping_add(stepped)));
+                state = State(half.wrapping_mul(self.second) | STEPPED);
+                (product, stepped) = (half.wrapping_mul(self.both), self.stepped_first);
                 window <<= SYMBOL_BITS;
                 level += 1;
                 passed(level, state);
@@ -198,16 +214,17 @@ impl Secret {
         state
     }
 
-    /// A permutation of what is on top of a word, 35 or 36 bits.
+    /// A permutation of the upper 35 bits of a word; others are lost.
     #[inline(always)]
     fn mix(&self, x: u64) -> u64 {
-        upper_into_lower(x.wrapping_mul(self.first)).wrapping_mul(self.second)
+        halved(x.wrapping_mul(self.first)).wrapping_mul(self.second)
     }
 
     /// What [`mix`](Self::mix) made this of.
     #[inline(always)]
     fn unmix(&self, x: u64) -> u64 {
-        upper_into_lower(x.wrapping_mul(self.second_inverse)).wrapping_mul(self.first_inverse)
+        (halved(x.wrapping_mul(self.second_inverse)) << ABOVE_NUMBER)
+            .wrapping_mul(self.first_inverse)
     }
 
     /// The parent of this state.
@@ -236,10 +253,11 @@ impl Secret {
     }
 }
 
-/// Adds the upper half of what is on top of a word to the lower half; twice, it is what it was.
+/// The upper 35 bits of a word as a number, the upper half of it added to the lower one; twice, it is what it was.
 #[inline(always)]
-fn upper_into_lower(x: u64) -> u64 {
-    x ^ x >> (64 - (64 - ABOVE_NUMBER) / 2) << ABOVE_NUMBER
+fn halved(x: u64) -> u64 {
+    let number = x >> ABOVE_NUMBER;
+    number ^ number >> ((64 - ABOVE_NUMBER).div_ceil(2))
 }
 
 /// What undoes a product by this odd number.
@@ -328,7 +346,6 @@ impl<'k> Symbols<'k> {
 #[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
-    use crate::index::cuckoo_trie::layout::LABEL_SYMBOLS;
     use std::collections::HashSet;
 
     /// The symbols of a key, bit by bit.
@@ -423,8 +440,11 @@ mod tests {
                 for symbol in (0..=64).map(Symbol) {
                     let next = secret.step_on(state, symbol);
                     assert_eq!(next.0 % (2 * STEPPED), STEPPED);
-                    let undone = [next.0, next.0 ^ STEPPED].map(|next| {
-                        State(secret.unmix(next) ^ u64::from(symbol.0).wrapping_mul(secret.symbol))
+                    let undone = [0, STEPPED].map(|lost| {
+                        let mixed = secret.unmix(next.0 ^ STEPPED);
+                        let mixed = mixed.wrapping_add(secret.first_inverse.wrapping_mul(lost));
+                        let added = u64::from(symbol.0).wrapping_mul(secret.symbol);
+                        State(mixed.wrapping_sub(added))
                     });
                     assert!(undone.contains(&state));
                     state = next;
@@ -432,6 +452,30 @@ mod tests {
                 let symbols: HashSet<u64> =
                     (0..=64).map(|symbol| secret.step(state, Symbol(symbol)).0).collect();
                 assert!(symbols.len() > 63);
+            }
+        }
+    }
+
+    #[test]
+    fn many_steps_at_once_are_as_many_steps() {
+        for key in keys() {
+            let secret = Secret::new(&Seed::fixed(key.len() as u64));
+            let symbols = Symbols::new(&key, 3);
+            let mut states = vec![secret.root(1)];
+            for level in 0..symbols.count() {
+                states.push(secret.step(states[level], symbols.symbol(level)));
+            }
+            for from in SHORT_NAME_SYMBOLS..states.len() {
+                for to in from..states.len() {
+                    let mut passed = vec![states[from]];
+                    let note = |level, state| {
+                        assert_eq!(level, from + passed.len());
+                        passed.push(state);
+                    };
+                    let last = secret.step_along(states[from], &symbols, from, to, note);
+                    assert_eq!(last, states[to]);
+                    assert_eq!(passed, states[from..=to]);
+                }
             }
         }
     }
