@@ -327,10 +327,6 @@ typedef struct {
    * Bytes of these that hold nothing now and will be used again.
    */
   uint64_t idle_bytes;
-  /**
-   * Bytes on huge pages in the whole process; `UINT64_MAX` if the system does not say.
-   */
-  uint64_t process_huge_page_bytes;
 } fanread_memory;
 
 /**
@@ -591,13 +587,19 @@ fanread_status fanread_map_len(const fanread_map *map, size_t *len);
 fanread_status fanread_map_clear(const fanread_map *map);
 
 /**
- * Stores what a map takes in memory. For the huge pages the kernel walks all page tables of the process: some 50 ms for each GB
- * that lies on small pages.
+ * Stores what a map takes in memory.
  *
  * Threads: any.
  */
-fanread_status fanread_map_memory_usage(const fanread_map *map,
-                                        fanread_memory *usage);
+fanread_status fanread_map_memory_usage(const fanread_map *map, fanread_memory *usage);
+
+/**
+ * Stores how many bytes of the whole process are on huge pages; `UINT64_MAX` if the system does not say. The kernel walks all page
+ * tables of the process for it: some 50 ms for each GB that lies on small pages.
+ *
+ * Threads: any.
+ */
+fanread_status fanread_process_huge_page_bytes(uint64_t *bytes);
 
 /**
  * Stores the value of a key in `*value`; NULL if nobody wants it.

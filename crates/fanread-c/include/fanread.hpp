@@ -860,6 +860,16 @@ inline kind kind_of_name(const std::string &name) {
   return static_cast<kind>(of);
 }
 
+/**
+ * How many bytes of the whole process are on huge pages, if the system says it. The kernel walks all page tables of the process for it: some
+ * 50 ms for each GB that lies on small pages.
+ */
+inline std::optional<std::uint64_t> process_huge_page_bytes() {
+  std::uint64_t bytes = 0;
+  detail::check(fanread_process_huge_page_bytes(&bytes));
+  return bytes == UINT64_MAX ? std::nullopt : std::optional(bytes);
+}
+
 }  // namespace fanread
 
 #endif

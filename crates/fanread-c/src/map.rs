@@ -73,8 +73,6 @@ pub struct fanread_memory {
     pub table_bytes: u64,
     /// Bytes of these that hold nothing now and will be used again.
     pub idle_bytes: u64,
-    /// Bytes on huge pages in the whole process; `UINT64_MAX` if the system does not say.
-    pub process_huge_page_bytes: u64,
 }
 
 /// Where an entry is looked for: at an end of the map, or next to a key.
@@ -327,8 +325,7 @@ pub unsafe extern "C" fn fanread_map_clear(map: *const fanread_map) -> fanread_s
     })
 }
 
-/// Stores what a map takes in memory. For the huge pages the kernel walks all page tables of the process: some 50 ms for each GB
-/// that lies on small pages.
+/// Stores what a map takes in memory.
 ///
 /// Threads: any.
 ///
@@ -350,8 +347,25 @@ pub unsafe extern "C" fn fanread_map_memory_usage(
             record_bytes: usage.record_bytes as u64,
             table_bytes: usage.table_bytes as u64,
             idle_bytes: usage.idle_bytes as u64,
-            process_huge_page_bytes: MemoryUsage::process_huge_page_bytes().unwrap_or(u64::MAX),
         });
+        Ok(FANREAD_OK)
+    })
+}
+
+/// Stores how many bytes of the whole process are on huge pages; `UINT64_MAX` if the system does not say. The kernel walks all page
+/// tables of the process for it: some 50 ms for each GB that lies on small pages.
+///
+/// Threads: any.
+///
+/// # Safety
+///
+/// The pointer is NULL or valid for what it is for.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fanread_process_huge_page_bytes(bytes: *mut u64) -> fanread_status {
+    border(|| {
+        // SAFETY: the caller's promise.
+        let out = unsafe { handle::out(bytes, "bytes")? };
+        out.set(MemoryUsage::process_huge_page_bytes().unwrap_or(u64::MAX));
         Ok(FANREAD_OK)
     })
 }

@@ -13,8 +13,8 @@ int main(void) {
   AT(fanread_options, has_seed, 4);
   AT(fanread_options, seed, 8);
   AT(fanread_options, capacity, 16);
-  EXPECT(sizeof(fanread_memory) == 48);
-  AT(fanread_memory, process_huge_page_bytes, 40);
+  EXPECT(sizeof(fanread_memory) == 40);
+  AT(fanread_memory, idle_bytes, 32);
   EXPECT(sizeof(fanread_table_options) == 40);
   AT(fanread_table_options, memory_limit, 8);
   AT(fanread_table_options, search_depth, 16);

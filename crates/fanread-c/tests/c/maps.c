@@ -101,6 +101,7 @@ static void points_by_bytes(int kind) {
   fanread_memory usage;
   DONE(VALID(fanread_map_memory_usage(map, &usage)));
   EXPECT(usage.total_bytes > MANY * 8);
+  DONE(VALID(fanread_process_huge_page_bytes(&value)));
   DONE(VALID(fanread_map_clear(map)));
   EXPECT(len_of(map) == 0);
   EXPECT(fanread_map_find(map, FANREAD_FIRST, NULL, 0, NULL, NULL) == FANREAD_NOT_FOUND);

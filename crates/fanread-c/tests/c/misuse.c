@@ -52,6 +52,7 @@ static void no_handle_is_null(void) {
   NULLED(fanread_map_len(NULL, &count));
   NULLED(fanread_map_clear(NULL));
   NULLED(fanread_map_memory_usage(NULL, &usage));
+  NULLED(fanread_process_huge_page_bytes(NULL));
   NULLED(fanread_map_get(NULL, "k", 1, &number));
   NULLED(fanread_map_contains(NULL, "k", 1));
   NULLED(fanread_map_insert(NULL, "k", 1, 1, &number));
@@ -345,6 +346,7 @@ static void arguments_are_checked(fanread_map *map, fanread_map *texts, fanread_
   NULLED(fanread_cursor_value_bytes(cursor, NULL));
   void *odd = (char *)numbers + 1;
   MISUSED(fanread_pin(odd), FANREAD_ARGUMENT);
+  MISUSED(fanread_process_huge_page_bytes(odd), FANREAD_ARGUMENT);
   MISUSED(fanread_repin(odd), FANREAD_HANDLE);
   fanread_guard *guard;
   DONE(fanread_pin(&guard));

@@ -149,6 +149,7 @@ TYPED_TEST(MapTest, BatchesAreManyCalls) {
     map.insert_batch(keys, values);
     ASSERT_EQ(map.size(), 500u);
     ASSERT_GT(map.memory_usage().total_bytes, 500u);
+    ASSERT_NE(fanread::process_huge_page_bytes(), UINT64_MAX);
     EXPECT_THROW(map.insert_batch(keys, std::vector<Value>(3)), fanread::error);
     EXPECT_THROW(TypeParam::from_sorted(keys, std::vector<Value>(3), kind), fanread::error);
     EXPECT_THROW(TypeParam::from_sorted(std::vector<Key>{keys[1], keys[0]},
