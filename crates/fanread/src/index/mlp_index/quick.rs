@@ -255,12 +255,15 @@ impl<V: Send + Sync> MlpIndex<V> {
         let (prefix, byte) = (prefix_of(key, level - 1), byte_of(key, level - 1));
         let above = tables.node(self.hash(level - 1, prefix));
         above.pair.into_iter().for_each(|bucket| prefetch(bucket));
+        if self.levels().others != 0 {
+            self.ask_others(tables, key);
+        }
         let is_first = Wide::of(above.pair[0]).has_prefix(prefix);
         let bucket = select_unpredictable(is_first, above.pair[0], above.pair[1]);
         let seen = bucket.version.begin();
         let node = Wide::of(bucket);
         if !(node.is_node(level - 1, prefix) && node.branches_at(level - 1)) {
-            return None;
+            return self.write_below_others(tables, (level, own, above), (key, value), rule);
         }
         if let Some(words) = node.with_child(byte) {
             let parent = Parent { home: &above, bucket, seen };
@@ -272,6 +275,44 @@ impl<V: Send + Sync> MlpIndex<V> {
             return None;
         }
         Some(self.add_to_group(&own, &sight, level, (key, value), rule))
+    }
+
+    /// Asks for the groups of a key on the usual levels beside that of most keys, and for the node two levels above that.
+    #[inline(always)]
+    fn ask_others(&self, tables: Tables<'_>, key: u64) {
+        self.ask_second_above(tables, key);
+        let Levels { first, others } = self.levels();
+        for level in (Levels { first, others }) {
+            if level != first {
+                prefetch(tables.group(self.hash(level, key)).pair[0]);
+            }
+        }
+    }
+
+    /// The same where the node above is of one unit or two, or further up.
+    #[inline(never)]
+    #[expect(clippy::option_option, reason = "as `write_directly`")]
+    fn write_below_others<'g>(
+        &self,
+        tables: Tables<'g>,
+        (level, own, above): (usize, Home<'g>, Home<'g>),
+        leaf: (u64, Word),
+        rule: Rule,
+    ) -> Option<Option<Outcome>> {
+        let (key, _) = leaf;
+        let above = self.node_above(tables, (level - 1, above), key)?;
+        if !above.node.leads_to(key) {
+            let mut homes = [None; LEVELS + 1];
+            homes[level] = Some(own);
+            return Some(self.add_below(tables, &above, &homes, leaf));
+        }
+        let group = above.node.depth() + 1;
+        let home = if group == level { own } else { tables.group(self.hash(group, key)) };
+        let sight = Self::sight(&home, (group, key))?;
+        if sight.keys == 0 {
+            return None;
+        }
+        Some(self.add_to_group(&home, &sight, group, leaf, rule))
     }
 
     /// Adds a key to a group that is there, or changes its value.
