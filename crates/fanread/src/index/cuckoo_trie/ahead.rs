@@ -9,6 +9,8 @@ use super::layout::LABEL_SYMBOLS;
 use super::state::{State, Symbols};
 use super::walk::Ground;
 
+const _: () = assert!(WIDTH < LABEL_SYMBOLS, "a row begins behind all that was asked for");
+
 /// The path of a key.
 pub(super) struct Ahead<'k> {
     pub(super) symbols: Symbols<'k>,
@@ -18,7 +20,7 @@ pub(super) struct Ahead<'k> {
     states: [State; WIDTH],
     /// How many jumps as long as can be, one behind the other, led to which level.
     led: (usize, usize),
-    /// Along a row of such jumps: where it began, the next level to ask for, and the states from the one that is read on.
+    /// Along a row of such jumps: where it began, the last level that was asked for, and the states from the one that is read on.
     row: (usize, usize),
     jumps: [State; ROW],
 }
@@ -67,11 +69,12 @@ impl<'k> Ahead<'k> {
     fn ask_row(&mut self, ground: &Ground<'_>, level: usize) -> State {
         let Self { symbols, .. } = *self;
         if self.led.0 == ROW_BEGINS {
+            // A label is longer than what was asked for before it.
             while self.known < level {
                 self.step(ground);
             }
             self.row = (level, level);
-            self.jumps[0] = if self.known > level { self.states[level % WIDTH] } else { self.next };
+            self.jumps[0] = self.next;
             ground.trie.prefetch(ground.trie.home(self.jumps[0]));
         }
         let (start, last) = &mut self.row;

@@ -558,10 +558,10 @@ impl<'g> Descent<'g, '_> {
             let first = if LINES == FIRST { here.read_first(lanes) } else { None };
             let Some(Node::Jump(label)) = first.or_else(|| here.read_quietly(lanes)) else { break };
             let matched = label.matched(symbols.window(number), symbols.left(number));
-            // Less than a whole label is left of the key behind the last that was asked for.
-            if matched < LABEL_SYMBOLS || number + LABEL_SYMBOLS >= next {
+            if matched < LABEL_SYMBOLS {
                 break;
             }
+            // The key has the symbols of this label, so where it leads to was asked for.
             passes.jump(number, own, label);
         }
         let level = here.number as usize;
