@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! level   above     upper      lower      behind        upper: the leaf level
-//! asked   -         both       both       -
+//! asked   both      both       both       -
 //! path    ------------>xx                               ends here: the new leaf is on the lower level,
 //!                                                       and so is the other key's, if a leaf was here
 //! ```
@@ -52,6 +52,7 @@ struct Spots<'s> {
     round: u32,
     /// The leaf level.
     level: u32,
+    above: Home,
     upper: Home,
     lower: Home,
     /// If a name there is short.
@@ -75,7 +76,7 @@ enum End {
 }
 
 impl Trie<'_> {
-    /// Asks for the nodes of a key on the leaf level and the next. `None` if there is no such level, or the names on it are not
+    /// Asks for the nodes of a key on the leaf level and both beside it. `None` if there is no such level, or the names on it are not
     /// short.
     #[inline(always)]
     fn ask_around(self, secret: &Secret, key: u64) -> Option<Spots<'_>> {
@@ -87,13 +88,15 @@ impl Trie<'_> {
         }
         let (window, round) = (key << skip_bits, self.round());
         let home = |level| self.home(secret.state_of(ShortName::start(round, window, level)));
-        let (upper, lower) = (home(level), home(level + 1));
-        // A line more costs more than a wait for the level behind, where few paths end.
-        for bucket in [upper.first, lower.first, upper.second, lower.second] {
+        let (above, upper, lower) = (home(level - 1), home(level), home(level + 1));
+        // A line more costs more than a wait for the level behind, where few paths end. On the level above half of them do.
+        for bucket in
+            [upper.first, lower.first, above.first, upper.second, above.second, lower.second]
+        {
             self.prefetch_bucket(bucket);
         }
         let behind = (level + 2 <= SHORT_NAME_SYMBOLS as u32).then(|| home(level + 2));
-        Some(Spots { secret, window, round, level, upper, lower, behind })
+        Some(Spots { secret, window, round, level, above, upper, lower, behind })
     }
 }
 
@@ -118,7 +121,7 @@ impl Spots<'_> {
         let mut place = trie.locate(lanes, self.upper);
         if place.is_none() {
             level -= 1;
-            place = trie.locate(lanes, trie.home(self.state(self.window, level)));
+            place = trie.locate(lanes, self.above);
         }
         let mut place = place?;
         let mut node = trie.node(place);
@@ -204,7 +207,7 @@ impl Spots<'_> {
             }
         };
         // What was placed may have moved the node.
-        let there = trie.locate(lanes, self.home_of_stop(trie, level));
+        let there = trie.locate(lanes, self.home_of_stop(level));
         let rewritten = there.is_some_and(|place| trie.exchange(place, Node::Regular(children)));
         debug_assert!(rewritten, "T4: a node of a path is there, and needs no slot more");
         trie.set_filled(trie.keys() + 1, weight);
@@ -217,11 +220,11 @@ impl Spots<'_> {
 
     /// The buckets of the key's node on the level where its path ended.
     #[inline(always)]
-    fn home_of_stop(&self, trie: Trie<'_>, level: u32) -> Home {
+    fn home_of_stop(&self, level: u32) -> Home {
         match level.wrapping_sub(self.level) {
             0 => self.upper,
             1 => self.lower,
-            _ => trie.home(self.state(self.window, level)),
+            _ => self.above,
         }
     }
 }

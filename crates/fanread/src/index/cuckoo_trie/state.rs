@@ -50,19 +50,16 @@ pub(super) struct State(pub(super) u64);
 pub(super) struct ShortName(u64);
 
 impl ShortName {
-    /// The first `count` symbols of a window.
+    /// As [`start`](Self::start).
     #[inline(always)]
     pub(super) fn new(round: u32, window: u64, count: usize) -> Self {
-        debug_assert!(count <= SHORT_NAME_SYMBOLS);
-        let bits = SYMBOL_BITS * count as u32;
-        let symbols = window.checked_shr(64 - bits).unwrap_or(0);
-        Self((1 << bits | symbols) << ROUND_BITS | u64::from(round % (1 << ROUND_BITS)))
+        Self::start(round, window, count as u32)
     }
 
-    /// The same for one symbol or more.
+    /// The first `count` symbols of a window.
     #[inline(always)]
     pub(super) fn start(round: u32, window: u64, count: u32) -> Self {
-        debug_assert!((1..=SHORT_NAME_SYMBOLS as u32).contains(&count));
+        debug_assert!(count <= SHORT_NAME_SYMBOLS as u32);
         // The one before the symbols stands before the window and comes down with it.
         let symbols = (1 << 63 | window >> 1).wrapping_shr(63 - SYMBOL_BITS * count);
         Self(symbols << ROUND_BITS | u64::from(round % (1 << ROUND_BITS)))
