@@ -88,10 +88,6 @@ pub(super) struct Secret {
     first: u64,
     /// What the second product is by, as far up as a state but for the lowest bit.
     second: u64,
-    /// A second product and the next step's first one at once; what is added between them: for each symbol, and [`STEPPED`].
-    both: u64,
-    symbol_first: u64,
-    stepped_first: u64,
     /// What undoes the products by these.
     first_inverse: u64,
     second_inverse: u64,
@@ -128,14 +124,10 @@ impl Secret {
         let word = |number: u8, fixed: u64| seed.hash(&[number, 0xc7]) ^ fixed;
         let first = word(1, 0xd192_e5f7_4a7c_15b3) | 1;
         let second = word(2, 0xa3b1_9535_4a39_b70d) | 1;
-        let symbol = (word(0, 0x9e6c_63d0_876a_3f6b) | 1) << UNUSED_BITS;
         Self {
-            symbol,
+            symbol: (word(0, 0x9e6c_63d0_876a_3f6b) | 1) << UNUSED_BITS,
             first,
             second: second << ABOVE_NUMBER,
-            both: second.wrapping_mul(first) << ABOVE_NUMBER,
-            symbol_first: symbol.wrapping_mul(first),
-            stepped_first: STEPPED.wrapping_mul(first),
             first_inverse: inverse(first),
             second_inverse: inverse(second),
         }
@@ -194,15 +186,18 @@ impl Secret {
     ) -> State {
         debug_assert!(from >= SHORT_NAME_SYMBOLS && to <= symbols.count());
         let mut level = from;
-        // Each symbol's step waits for the one before it, so the two products in between are one.
+        // Each symbol's step waits for the one before it, so the two products in between are one, and what is added there is multiplied
+        // before.
+        let [both, by_symbol, by_step] =
+            [self.second, self.symbol, STEPPED].map(|factor| factor.wrapping_mul(self.first));
         let (mut product, mut stepped) = (state.0.wrapping_mul(self.first), 0);
         while level < to {
             let mut window = symbols.window(level);
             for _ in 0..LABEL_SYMBOLS.min(to - level) {
-                let symbol = (window >> (64 - SYMBOL_BITS)).wrapping_mul(self.symbol_first);
+                let symbol = (window >> (64 - SYMBOL_BITS)).wrapping_mul(by_symbol);
                 let half = halved(product.wrapping_add(symbol.wrapping_add(stepped)));
                 state = State(half.wrapping_mul(self.second) | STEPPED);
-                (product, stepped) = (half.wrapping_mul(self.both), self.stepped_first);
+                (product, stepped) = (half.wrapping_mul(both), by_step);
                 window <<= SYMBOL_BITS;
                 level += 1;
                 passed(level, state);

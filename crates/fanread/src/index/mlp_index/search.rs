@@ -145,6 +145,8 @@ impl<V> MlpIndex<V> {
         let mut asked = [None; USUAL - 1];
         for (asked, level) in asked.iter_mut().zip(Deepest(others)) {
             *asked = Some((level, self.ask(tables, level, key)));
+            // There are many nodes then.
+            self.ask_second_above(tables, key);
         }
         // Who does not find the key needs it, and it is mostly cached.
         let above = self.above(tables, key);
