@@ -137,9 +137,15 @@ fn a_map_of_ten_short_entries_is_small() {
         map.pin().insert(if NUMBERS { &number } else { text.as_bytes() }, n);
     }
     let bytes = map.memory_usage().total_bytes();
-    let own_bytes = size_of::<Whole<u64>>();
-    println!("ten entries take {bytes} bytes, and the map itself {own_bytes}");
-    assert!(bytes <= 1_024 && own_bytes <= 1_280, "{:?}", map.memory_usage());
+    println!("ten entries take {bytes} bytes");
+    assert!(bytes <= 1_024, "{:?}", map.memory_usage());
+}
+
+#[test]
+fn a_map_itself_is_small() {
+    let bytes = size_of::<Whole<u64>>();
+    println!("the map itself takes {bytes} bytes");
+    assert!(bytes <= 1_280);
 }
 
 #[test]
