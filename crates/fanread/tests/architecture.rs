@@ -103,6 +103,7 @@ const EXTRA_FILES: &[&str] = &[
     "index/cuckoo_trie/edit.rs",
     "index/cuckoo_trie/walk.rs",
     "index/cuckoo_trie/chain.rs",
+    "index/cuckoo_trie/ahead.rs",
     "index/cuckoo_trie/build.rs",
     "index/cuckoo_trie/split.rs",
     // Splits of tries of short leaves without a walk, and tables that are filled before anybody sees them.
