@@ -15,8 +15,9 @@
 //! That a group has no other keys is known from its buckets, that there is no group from the node alone (T1, T2). All that
 //! this rests on is locked, so it is so while the words are stored, and nothing else has to be looked at again.
 //!
-//! Where nearly all keys are on one level, the node above that is looked at first, and nothing else is asked for: it is mostly cached, has
-//! a bit for each child, and says by itself that a group is new, while the lines for that are still on the way.
+//! Where nearly all keys are on one level, the node above that is looked at first: it is mostly cached, has
+//! a bit for each child, and says by itself that a group is new, while the lines for that are still on the way. Where it has a list of
+//! its children, or is further up, what has come is read as elsewhere; groups on other usual levels are asked for beside it.
 //!
 //! The invariants are those of `edit.rs` (E1, E2) and `layout.rs` (B3, B4). PAPER: none; its table has one thread.
 
@@ -234,7 +235,7 @@ impl<V: Send + Sync> MlpIndex<V> {
         self.add_below(tables, &above, &homes, leaf)
     }
 
-    /// The same where nearly all keys are on one level, below a node of three units: nothing else is asked for.
+    /// The same where nearly all keys are on one level, most of them below a node of three units.
     ///
     /// The node above is mostly cached, and tells of a new group while the lines for that are on the way. `None` if the key is not
     /// there, `None` inside if it is and that is not simple.
@@ -281,15 +282,12 @@ impl<V: Send + Sync> MlpIndex<V> {
     #[inline(always)]
     fn ask_others(&self, tables: Tables<'_>, key: u64) {
         self.ask_second_above(tables, key);
-        let Levels { first, others } = self.levels();
-        for level in (Levels { first, others }) {
-            if level != first {
-                prefetch(tables.group(self.hash(level, key)).pair[0]);
-            }
+        for level in self.levels().into_iter().skip(1) {
+            prefetch(tables.group(self.hash(level, key)).pair[0]);
         }
     }
 
-    /// The same where the node above is of one unit or two, or further up.
+    /// As [`write_directly`](Self::write_directly), which has asked for the lines, where the node above is of one unit or two, or further up.
     #[inline(never)]
     #[expect(clippy::option_option, reason = "as `write_directly`")]
     fn write_below_others<'g>(
