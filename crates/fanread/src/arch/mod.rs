@@ -143,6 +143,9 @@ pub(crate) trait Eights: Copy {
     /// Counts the words of a line that are below a number.
     fn count_below(self, line: &[AtomicU64; 8], number: u64) -> usize;
 
+    /// The same for the halves of words.
+    fn count_halves_below(self, line: &[AtomicU64; 8], number: u32) -> usize;
+
     /// The least of some numbers: `least`, and how far each of `words` is above `from`, or with `UP` not set, below it. What is on
     /// the other side is further away than all that is on this.
     fn nearest<const UP: bool>(self, words: &[AtomicU64], from: u64, least: u64) -> u64;

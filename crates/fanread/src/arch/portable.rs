@@ -43,6 +43,10 @@ impl super::Eights for Avx512 {
         match self {}
     }
 
+    fn count_halves_below(self, _line: &[AtomicU64; 8], _number: u32) -> usize {
+        match self {}
+    }
+
     fn nearest<const UP: bool>(self, _words: &[AtomicU64], _from: u64, _least: u64) -> u64 {
         match self {}
     }

@@ -278,6 +278,12 @@ mod eights {
             for number in near.chain([0, 1, 1 << 63, u64::MAX]) {
                 let below = line.iter().filter(|word| **word < number).count();
                 assert_eq!(kernel.count_below(&line.map(AtomicU64::new), number), below);
+                let halves = line.iter().flat_map(|word| [*word as u32, (*word >> 32) as u32]);
+                for number in [number as u32, (number >> 32) as u32] {
+                    let below = halves.clone().filter(|half| *half < number).count();
+                    let line = line.map(AtomicU64::new);
+                    assert_eq!(kernel.count_halves_below(&line, number), below);
+                }
             }
         }
     }

@@ -243,6 +243,28 @@ impl super::Eights for Avx512 {
     }
 
     #[inline(always)]
+    fn count_halves_below(self, line: &[AtomicU64; 8], number: u32) -> usize {
+        let below: u64;
+        // SAFETY: as in `match_u16`.
+        unsafe {
+            asm!(
+                "vpbroadcastd zmm16, {number:e}",
+                // As above.
+                "vpcmpnleud k1, zmm16, zmmword ptr [{line}]",
+                "kmovd {below:e}, k1",
+                "popcnt {below:e}, {below:e}",
+                number = in(reg) number,
+                line = in(reg) line.as_ptr(),
+                below = out(reg) below,
+                out("zmm16") _,
+                out("k1") _,
+                options(readonly, nostack),
+            );
+        }
+        below as usize
+    }
+
+    #[inline(always)]
     fn nearest<const UP: bool>(self, words: &[AtomicU64], from: u64, least: u64) -> u64 {
         let (eights, rest) = (words.len() / 8, words.len() % 8);
         let result;

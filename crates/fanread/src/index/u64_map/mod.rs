@@ -24,6 +24,7 @@
 #![allow(clippy::missing_errors_doc, reason = "inside, the error is that there is no memory")]
 
 mod check;
+mod guide;
 mod insert;
 mod iter;
 mod layout;
@@ -99,11 +100,12 @@ impl<V> U64Map<V> {
     )]
     pub fn with_options(options: Options) -> Self {
         let seed = options.seed.unwrap_or_else(|| RandomState::new().hash_one(0_u64));
+        let kernel = Avx512::detect();
         Self {
             table: Table::new(options.capacity),
             spelling: Scrambler::new(seed),
-            kernel: Avx512::detect(),
-            order: Order::new(),
+            kernel,
+            order: Order::new(kernel),
             lengths: Lengths::new(),
             shards: Shards::new(),
             left: LeftBehind::default(),

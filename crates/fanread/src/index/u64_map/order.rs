@@ -20,9 +20,10 @@
 //! * **O1** The intervals of the runs follow each other without a gap, from 0 to the largest number.
 //! * **O2** A run is dead before it is unlocked once it was replaced: no key is added to it then.
 
+use super::guide::{Guide, Hint, Scale};
 use super::raw::{self, Garbage, Heap};
-use super::run::{Hint, MOST_WORDS, Run, Spread};
-use crate::arch::prefetch;
+use super::run::{MOST_WORDS, Run};
+use crate::arch::{Avx512, prefetch};
 use crate::hash::mix::stream;
 use crate::mem::AllocError;
 use crate::sync::epoch::Guard;
@@ -113,18 +114,17 @@ pub(super) struct Chunk {
     /// The base-2 logarithm of how many of the top's parts are one here, where there are few runs.
     joined: u32,
     seats: Box<[Seat]>,
+    /// The guide of each run.
+    guides: Box<[Guide]>,
 }
 
-/// A run, its first key, and where its keys are.
+/// A run, its first key, and what is to be known of it before its first line has come.
 #[derive(Debug)]
-#[repr(C, align(32))]
 struct Seat {
     low: u64,
     run: Shared<Run>,
     hint: Hint,
 }
-
-const _: () = assert!(size_of::<Seat>() == 32);
 
 /// A chunk, and the parts of its interval.
 #[derive(Debug)]
@@ -141,63 +141,73 @@ struct Listed {
 struct Lines {
     /// The address of the parts' first runs, and in the top byte how many parts were joined.
     starts: AtomicU64,
-    /// The address of the seats.
+    /// The addresses of the seats and of the guides.
     seats: AtomicU64,
-    /// The factor of the runs' [`Spread`], whose lowest bits are the number of runs.
-    factor: AtomicU64,
-    knots: AtomicU64,
+    guides: AtomicU64,
+    /// How many runs there are, and the scale of their guide.
+    scale: AtomicU64,
+    /// Where the runs' first keys are.
+    guide: Guide,
 }
 
 impl Lines {
     /// Bits of an address.
     const ADDRESS: u64 = !0 >> 8;
 
-    /// Those of a chunk of an interval.
-    fn of(chunk: &Chunk, interval: (u64, u64)) -> Self {
-        let lows: Vec<_> = chunk.seats.iter().map(|seat| seat.low).collect();
-        let (factor, knots) = Spread::of(interval, &lows).words(lows.len());
+    /// Those of a chunk that begins at a key.
+    fn of(chunk: &Chunk, low: u64) -> Self {
+        let guide = Guide::new();
+        let scale = guide.set(low, chunk.seats.len(), |at| chunk.seats[at].low);
         let starts = chunk.starts.as_ptr().addr() as u64 & Self::ADDRESS;
         Self {
             starts: AtomicU64::new(starts | u64::from(chunk.joined) << 56),
             seats: AtomicU64::new(chunk.seats.as_ptr().addr() as u64),
-            factor: AtomicU64::new(factor),
-            knots: AtomicU64::new(knots),
+            guides: AtomicU64::new(chunk.guides.as_ptr().addr() as u64),
+            scale: AtomicU64::new(scale.word()),
+            guide,
         }
+    }
+
+    fn words(&self) -> [&AtomicU64; 4] {
+        [&self.starts, &self.seats, &self.guides, &self.scale]
     }
 
     /// Describes what another does.
     fn set(&self, other: &Self) {
-        let words = [&self.starts, &self.seats, &self.factor, &self.knots];
-        let others = [&other.starts, &other.seats, &other.factor, &other.knots];
-        for (word, other) in words.into_iter().zip(others) {
+        for (word, other) in self.words().into_iter().zip(other.words()) {
             // Relaxed: a guess.
             word.store(other.load(Relaxed), Relaxed);
         }
+        self.guide.set_to(&other.guide);
     }
 
     fn copy(&self) -> Self {
         // Relaxed: as above.
-        let [starts, seats, factor, knots] = [&self.starts, &self.seats, &self.factor, &self.knots]
-            .map(|word| AtomicU64::new(word.load(Relaxed)));
-        Self { starts, seats, factor, knots }
+        let [starts, seats, guides, scale] =
+            self.words().map(|word| AtomicU64::new(word.load(Relaxed)));
+        Self { starts, seats, guides, scale, guide: self.guide.copy() }
     }
 
     /// Asks for the lines of a chunk that has a key.
     #[inline(always)]
-    fn ask(&self, parts: Parts, key: u64) {
+    fn ask(&self, parts: Parts, key: u64, kernel: Option<Avx512>) {
         // Relaxed: as above.
-        let starts = self.starts.load(Relaxed);
+        let [starts, seats, guides, scale] = self.words().map(|word| word.load(Relaxed));
         let part = parts.joined((starts >> 56) as u32).part(key);
         let at = |address: u64| core::ptr::without_provenance::<u8>(address as usize);
         prefetch(at((starts & Self::ADDRESS) + part as u64));
-        let words = (self.factor.load(Relaxed), self.knots.load(Relaxed));
-        let below = Spread::guess_by(words, key - parts.low);
-        let seats = self.seats.load(Relaxed).wrapping_add(below as u64 * size_of::<Seat>() as u64);
+        let below = self.guide.guess(Scale::of(scale), key - parts.low, kernel);
         // Of the runs that begin below the key the last one has it.
-        prefetch(at(seats.wrapping_sub(2 * size_of::<Seat>() as u64)));
-        prefetch(at(seats));
+        let below = below.saturating_sub(1);
+        let seat = at(seats).cast::<Seat>().wrapping_add(below);
+        prefetch(seat.wrapping_sub(1));
+        prefetch(seat.wrapping_add(1));
+        prefetch(at(guides).cast::<Guide>().wrapping_add(below));
     }
 }
+
+/// A run that a chunk is made of.
+type Guided = (Seat, Guide);
 
 /// A chunk that a top is made of: its first key, itself, and where its lines are.
 type Placed = (u64, Shared<Chunk>, Lines);
@@ -214,37 +224,44 @@ pub(super) struct Top {
 }
 
 impl Seat {
-    fn of(run: Owned<Run>) -> Self {
-        let (low, hint) = (run.get().low(), Hint::of(run.get()));
-        Self { low, run: Shared::new(run), hint }
+    /// That of a run.
+    fn of(run: Owned<Run>) -> Guided {
+        let (hint, guide) = Hint::of(run.get());
+        (Self { low: run.get().low(), run: Shared::new(run), hint }, guide)
     }
 }
 
 impl Chunk {
     /// One of runs up to a last key, and where its lines are.
-    fn of(seats: Vec<Seat>, last: u64) -> (Owned<Self>, Lines) {
+    fn of(runs: Vec<Guided>, last: u64) -> (Owned<Self>, Lines) {
+        let (seats, guides): (Vec<_>, Vec<_>) = runs.into_iter().unzip();
         let most = (2 * seats.len()).next_power_of_two().min(PARTS);
         let parts = Parts::of((seats[0].low, last), PARTS);
         let joined = (PARTS / most).ilog2();
         let starts = parts.joined(joined).starts(most, seats.iter().map(|s| s.low), |at| at as u8);
-        let chunk = Owned::new(Self { starts: starts.into(), joined, seats: seats.into() });
-        let lines = Lines::of(chunk.get(), (parts.low, last));
+        let (starts, seats, guides) = (starts.into(), seats.into(), guides.into());
+        let chunk = Owned::new(Self { starts, joined, seats, guides });
+        let lines = Lines::of(chunk.get(), parts.low);
         (chunk, lines)
     }
 
     /// Which run has a key.
     #[inline(always)]
     fn index(&self, parts: Parts, key: u64) -> usize {
-        let part = parts.joined(self.joined).part(key);
-        let [from, to] = [self.starts[part], self.starts[part + 1]].map(usize::from);
+        let (from, to) = self.between(parts, key);
         belongs(from, to, key, |at| self.seats[at].low)
     }
 
-    fn list(&self) -> impl Iterator<Item = Seat> {
-        self.seats.iter().map(|Seat { low, run, hint }| Seat {
-            low: *low,
-            run: run.alias(),
-            hint: hint.copy(),
+    /// Between which runs the one of a key is, both included.
+    #[inline(always)]
+    fn between(&self, parts: Parts, key: u64) -> (usize, usize) {
+        let part = parts.joined(self.joined).part(key);
+        (self.starts[part].into(), self.starts[part + 1].into())
+    }
+
+    fn list(&self) -> impl Iterator<Item = Guided> {
+        self.seats.iter().zip(&self.guides).map(|(Seat { low, run, hint }, guide)| {
+            (Seat { low: *low, run: run.alias(), hint: hint.copy() }, guide.copy())
         })
     }
 }
@@ -290,11 +307,13 @@ pub(super) struct Order {
     pub(super) heap: Heap,
     /// Held by who replaces runs, chunks or the top.
     structure: Lock<()>,
+    /// For guides.
+    kernel: Option<Avx512>,
 }
 
 impl Order {
-    pub(super) const fn new() -> Self {
-        Self { top: Shared::none(), heap: Heap::new(), structure: Lock::new(()) }
+    pub(super) const fn new(kernel: Option<Avx512>) -> Self {
+        Self { top: Shared::none(), heap: Heap::new(), structure: Lock::new(()), kernel }
     }
 
     /// Makes the first run.
@@ -312,13 +331,19 @@ impl Order {
         Ok(())
     }
 
+    /// The list of the runs where one has a key, and the parts of its interval; `None` in a map that never had an entry.
+    #[inline(always)]
+    fn chunk<'g>(&self, key: u64, guard: &'g Guard) -> Option<(Parts, &'g Chunk)> {
+        let top = self.top.get(guard)?;
+        let Listed { parts, chunk } = &top.chunks[top.index(key)];
+        Some((*parts, chunk.get(guard)?))
+    }
+
     /// Where the run of a key is; `None` in a map that never had an entry.
     #[inline(always)]
     fn seat<'g>(&self, key: u64, guard: &'g Guard) -> Option<&'g Seat> {
-        let top = self.top.get(guard)?;
-        let Listed { parts, chunk } = &top.chunks[top.index(key)];
-        let chunk = chunk.get(guard)?;
-        Some(&chunk.seats[chunk.index(*parts, key)])
+        let (parts, chunk) = self.chunk(key, guard)?;
+        Some(&chunk.seats[chunk.index(parts, key)])
     }
 
     /// The run of a key; `None` in a map that never had an entry.
@@ -339,9 +364,16 @@ impl Order {
     /// The run of a key, and which of its words are to be looked at first. The lines that a search needs are asked for, all at once.
     #[inline(always)]
     pub(super) fn asked<'g>(&self, key: u64, guard: &'g Guard) -> Option<(&'g Run, usize)> {
-        let Seat { low, run, hint } = self.seat(key, guard)?;
+        let (parts, chunk) = self.chunk(key, guard)?;
+        let (from, to) = chunk.between(parts, key);
+        // The guide of one of these two, mostly, is on its way together with their first keys.
+        let guides = chunk.guides.as_ptr().wrapping_add(from);
+        prefetch(guides);
+        prefetch(guides.wrapping_add(1));
+        let at = belongs(from, to, key, |at| chunk.seats[at].low);
+        let (Seat { low, run, hint }, guide) = (&chunk.seats[at], &chunk.guides[at]);
         let run = run.get(guard)?;
-        Some((run, hint.ask(run, key - low)))
+        Some((run, hint.ask(guide, run, key - low, self.kernel)))
     }
 
     /// The same for who has been elsewhere for long: the lines of the list are asked for at once, too.
@@ -349,7 +381,7 @@ impl Order {
     pub(super) fn asked_far<'g>(&self, key: u64, guard: &'g Guard) -> Option<(&'g Run, usize)> {
         let top = self.top.get(guard)?;
         let at = top.index(key);
-        top.lines[at].ask(top.chunks[at].parts, key);
+        top.lines[at].ask(top.chunks[at].parts, key, self.kernel);
         self.asked(key, guard)
     }
 
@@ -533,7 +565,7 @@ impl Order {
         debug_assert!(chunk.seats[at].run.is(run), "a run is replaced by who holds its lock");
         if let (1, None) = (new.len(), next) {
             let new = new.into_iter().next().expect("one");
-            chunk.seats[at].hint.set(new.get());
+            chunk.seats[at].hint.set(&chunk.guides[at], new.get());
             garbage.extend(chunk.seats[at].run.replace(new).map(Garbage::Run));
             return;
         }
@@ -548,7 +580,7 @@ impl Order {
         }
         let old = at..at + 1 + usize::from(next.is_some());
         for old in list.splice(old, new.into_iter().map(Seat::of)) {
-            garbage.extend(old.run.retire().map(Garbage::Run));
+            garbage.extend(old.0.run.retire().map(Garbage::Run));
         }
         let mut pieces = Vec::new();
         while list.len() > MOST_RUNS {
@@ -556,11 +588,11 @@ impl Order {
         }
         pieces.push(list);
         pieces.reverse();
-        let lasts = pieces.iter().skip(1).map(|piece| piece[0].low - 1);
+        let lasts = pieces.iter().skip(1).map(|piece| piece[0].0.low - 1);
         let lasts: Vec<_> = lasts.chain([top.last(chunks.end - 1)]).collect();
         let pieces = pieces.into_iter().zip(lasts);
         let mut new: Vec<_> =
-            pieces.map(|(piece, last)| (piece[0].low, Chunk::of(piece, last))).collect();
+            pieces.map(|(piece, last)| (piece[0].0.low, Chunk::of(piece, last))).collect();
         if new.len() == 1 && chunks.len() == 1 {
             let (_, (new, lines)) = new.swap_remove(0);
             top.lines[at_chunk].set(&lines);
@@ -589,7 +621,8 @@ impl Order {
         let Some(top) = self.top.get(guard) else { return 0 };
         let chunks = top.chunks.iter().filter_map(|listed| listed.chunk.get(guard));
         let lists = chunks.map(|chunk| {
-            size_of::<Chunk>() + size_of_val(&*chunk.starts) + size_of_val(&*chunk.seats)
+            let starts = size_of::<Chunk>() + size_of_val(&*chunk.starts);
+            starts + size_of_val(&*chunk.seats) + size_of_val(&*chunk.guides)
         });
         let list = size_of_val(&*top.chunks) + size_of_val(&*top.starts) + size_of_val(&*top.lines);
         size_of::<Top>() + list + lists.sum::<usize>()
@@ -618,7 +651,7 @@ pub(super) struct Builder<'m> {
     keys: Vec<u64>,
     low: u64,
     chunks: Vec<Placed>,
-    runs: Vec<Seat>,
+    runs: Vec<Guided>,
 }
 
 impl<'m> Builder<'m> {
@@ -654,7 +687,7 @@ impl<'m> Builder<'m> {
 
     fn close_chunk(&mut self) {
         if let Some(first) = self.runs.first() {
-            let low = first.low;
+            let low = first.0.low;
             let (chunk, lines) =
                 Chunk::of(core::mem::take(&mut self.runs), self.low.wrapping_sub(1));
             self.chunks.push((low, Shared::new(chunk), lines));
@@ -678,7 +711,7 @@ impl Drop for Builder<'_> {
     fn drop(&mut self) {
         // What was made for nothing.
         let guard = crate::sync::epoch::pin();
-        for seat in &self.runs {
+        for (seat, _) in &self.runs {
             drop(seat.run.retire());
         }
         for (_, place, _) in &self.chunks {

@@ -1,7 +1,7 @@
 //! A run: the keys of an interval, sorted ones and those that came since.
 //!
 //! ```text
-//! line 0   low, last, capacity, mixed, count, removed, merged, spread, version
+//! line 0   low, last, capacity, mixed, count, removed, merged, version
 //! words    | sorted keys, ascending | fresh keys as they came | free |
 //!          0                     sorted                      len   capacity
 //! ```
@@ -48,159 +48,10 @@ const MUCH_MERGED: usize = if cfg!(any(shuttle, small_leaves, miri)) { 4 } else 
 ///
 /// A guess is off by two keys on average if they are random, and of 32 keys one is not in its two lines. Three lines would have
 /// all but one of 200, and are a line more to wait for.
-const WINDOW: usize = 2 * LINE;
+pub(super) const WINDOW: usize = 2 * LINE;
 
 /// Words of a line.
-const LINE: usize = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 8 };
-
-/// Where a key is among others, nearly, if they are spread evenly in each eighth of an interval.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Spread {
-    /// What makes a place in the interval a fraction of it, without a division.
-    factor: u64,
-    /// Half of how many keys are below each eighth, a byte for each.
-    knots: u64,
-}
-
-impl Spread {
-    /// That of ascending keys in an interval.
-    pub(super) fn of((low, last): (u64, u64), keys: &[u64]) -> Self {
-        // 2^64 / (last + 1), but for ten bits; small intervals are taken for larger ones.
-        let eighth = ((last - low) >> 10) / 8 + 1;
-        let factor = (1 << 61) / eighth;
-        let (mut knots, mut from) = (0, 0);
-        for knot in 1..8 {
-            let low = low.saturating_add(eighth.saturating_mul(knot << 10));
-            from += keys[from..].partition_point(|key| *key < low);
-            knots |= (from as u64 / 2) << (8 * knot);
-        }
-        Self { factor, knots }
-    }
-
-    /// Where a place in the interval is among `count` keys.
-    #[inline(always)]
-    fn guess(self, place: u64, count: usize) -> usize {
-        // As a fraction of 2^64.
-        let fraction = (place >> 10).wrapping_mul(self.factor);
-        let eighth = fraction >> 61;
-        let knots = self.knots >> (8 * eighth);
-        let below = (knots & 255) * 2;
-        let up_to = if eighth == 7 { count as u64 } else { (knots >> 8 & 255) * 2 };
-        let inside = (u128::from(fraction << 3) * u128::from(up_to.saturating_sub(below))) >> 64;
-        (below + inside as u64) as usize
-    }
-
-    /// It and the number of keys in two words: the number takes bits of the factor, whose lowest ones do not matter.
-    pub(super) fn words(self, count: usize) -> (u64, u64) {
-        (self.factor & !Hint::COUNT | count as u64, self.knots)
-    }
-
-    /// Where a place in the interval is, by these words.
-    #[inline(always)]
-    pub(super) fn guess_by((factor, knots): (u64, u64), place: u64) -> usize {
-        Self { factor, knots }.guess(place, (factor & Hint::COUNT) as usize)
-    }
-
-    /// The first of the words that are looked at for a key.
-    #[inline(always)]
-    fn window(self, place: u64, count: usize) -> usize {
-        self.guess(place, count).saturating_sub(LINE / 2) / LINE * LINE
-    }
-}
-
-/// Where the keys of a run are, as the list of runs remembers it: what there is to say before the run's first line has come.
-///
-/// It may be that of the run that was there before, or of both. Lines are asked for by it, and nothing else.
-#[derive(Debug)]
-pub(super) struct Hint {
-    /// The number of sorted keys in the bits of `COUNT`; the others are the factor's, whose lowest ones do not matter.
-    factor: AtomicU64,
-    /// The line where the next key goes in the bits of `END`, and `FRESH`; the others are the knots', of which the first is
-    /// always 0.
-    knots: AtomicU64,
-}
-
-impl Hint {
-    /// Bits of the number of sorted keys.
-    const COUNT: u64 = 511;
-
-    /// Bits of the line where the next key goes.
-    const END: u64 = 127;
-
-    /// The bit that says that there are fresh keys.
-    const FRESH: u64 = 128;
-
-    /// What `knots` has instead of the first knot.
-    #[inline(always)]
-    fn end(Count { sorted, len }: Count) -> u64 {
-        (len / LINE) as u64 | if len > sorted { Self::FRESH } else { 0 }
-    }
-
-    pub(super) fn of(run: &Run) -> Self {
-        let hint = Self { factor: AtomicU64::new(0), knots: AtomicU64::new(0) };
-        hint.set(run);
-        hint
-    }
-
-    /// Describes another run.
-    pub(super) fn set(&self, run: &Run) {
-        // Relaxed: a guess.
-        let count = run.count();
-        self.factor.store(run.spread.factor & !Self::COUNT | count.sorted as u64, Relaxed);
-        self.knots.store(run.spread.knots | Self::end(count), Relaxed);
-    }
-
-    /// Takes notice that keys of the run go to another line from now on. The caller holds its lock.
-    #[inline(always)]
-    pub(super) fn set_end(&self, run: &Run) {
-        let count = run.count();
-        if count.len.is_multiple_of(LINE) || count.len == count.sorted + 1 {
-            // Relaxed: as above. Nobody else describes this run meanwhile.
-            let knots = self.knots.load(Relaxed) & !(Self::END | Self::FRESH);
-            self.knots.store(knots | Self::end(count), Relaxed);
-        }
-    }
-
-    /// Asks for the lines of a run that an insertion needs: the first, and that where the key goes.
-    #[inline(always)]
-    pub(super) fn ask_for_end(&self, run: &Run) {
-        prefetch(run);
-        // Relaxed: as above.
-        let line = (self.knots.load(Relaxed) & Self::END) as usize;
-        prefetch(core::ptr::from_ref(run).wrapping_add(1 + line));
-    }
-
-    pub(super) fn copy(&self) -> Self {
-        // Relaxed: as above.
-        let [factor, knots] =
-            [&self.factor, &self.knots].map(|word| AtomicU64::new(word.load(Relaxed)));
-        Self { factor, knots }
-    }
-
-    /// Asks for the lines of a run of which a search for a key needs some: the first, those where the key should be, and those
-    /// of fresh keys. Returns where the key should be: the first of the words that are looked at for it.
-    #[inline(always)]
-    pub(super) fn ask(&self, run: &Run, place: u64) -> usize {
-        prefetch(run);
-        // Relaxed: as above.
-        let (factor, knots) = (self.factor.load(Relaxed), self.knots.load(Relaxed));
-        let words = core::ptr::from_ref(run).wrapping_add(1).cast::<u64>();
-        let (sorted, end) = ((factor & Self::COUNT) as usize, (knots & Self::END) as usize);
-        let spread = Spread { factor, knots: knots & !(Self::END | Self::FRESH) };
-        let from = spread.window(place, sorted);
-        for line in 0..WINDOW / LINE {
-            prefetch(words.wrapping_add(from + line * LINE));
-        }
-        if knots & Self::FRESH != 0 {
-            for line in sorted / LINE..=end {
-                prefetch(words.wrapping_add(line * LINE));
-            }
-        }
-        from
-    }
-}
-
-const _: () = assert!(MOST_WORDS as u64 <= Hint::COUNT && (MOST_WORDS / LINE) as u64 <= Hint::END);
+pub(super) const LINE: usize = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 8 };
 
 /// Keys of an interval; see the module.
 #[derive(Debug)]
@@ -217,7 +68,6 @@ pub(super) struct Run {
     removed: AtomicU32,
     /// How many fresh keys walks have sorted since.
     merged: AtomicU32,
-    spread: Spread,
     pub(super) version: Version,
 }
 
@@ -225,9 +75,9 @@ const _: () = assert!(size_of::<Run>() == 64);
 
 /// How many keys of a run there are: sorted ones, and all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Count {
-    sorted: usize,
-    len: usize,
+pub(super) struct Count {
+    pub(super) sorted: usize,
+    pub(super) len: usize,
 }
 
 impl Count {
@@ -263,7 +113,6 @@ impl Run {
             count: AtomicU64::new(Count { sorted: keys.len(), len: keys.len() }.word()),
             removed: AtomicU32::new(0),
             merged: AtomicU32::new(0),
-            spread: Spread::of((low, last), keys),
             version: Version::default(),
         };
         let run = run.put(heap)?;
@@ -291,7 +140,7 @@ impl Run {
     }
 
     #[inline(always)]
-    fn count(&self) -> Count {
+    pub(super) fn count(&self) -> Count {
         // ORDER: Acquire, pairs with the Release store in `push`: the keys are there.
         Count::of(self.count.load(Acquire))
     }
@@ -403,7 +252,7 @@ impl Run {
 
     /// How many of the sorted keys are below `key`.
     ///
-    /// Keys are mostly spread evenly enough to guess where one is, within a line or two: `guess` is what [`Hint::ask`] said.
+    /// Keys are mostly spread evenly enough to guess where one is, within a line or two: `guess` is what `Hint::ask` said.
     #[inline(always)]
     pub(super) fn rank(
         words: &[AtomicU64],
