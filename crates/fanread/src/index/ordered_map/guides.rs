@@ -67,6 +67,15 @@ impl Group {
         let behind = slice.saturating_sub(self.low).min(self.reach);
         (behind << self.unused >> (u64::BITS - u8::BITS)) as u8
     }
+
+    /// The lowest and the highest slice of this code that a key of the group can have.
+    #[inline(always)]
+    fn slices(self, code: u8) -> (u64, u64) {
+        let bits = u64::BITS - u8::BITS - self.unused;
+        let least = u64::from(code) << bits;
+        let [least, most] = [least, least | ((1 << bits) - 1)].map(|behind| behind.min(self.reach));
+        (self.low + least, self.low + most)
+    }
 }
 
 /// What a leaf with guides says of its sorted keys.
@@ -133,6 +142,12 @@ impl Guided<'_> {
         edge(below, |other, code| other < code)..edge(up_to, |other, code| other <= code)
     }
 
+    /// Between which slices that of a sorted key is, both included.
+    #[inline(always)]
+    pub(super) fn slices(&self, at: usize) -> (u64, u64) {
+        self.guides.group(at / step(self.codes.len()), self.limits).slices(self.codes[at])
+    }
+
     /// The places of the sorted keys and codes that [`around`](Self::around) looks at, nearly.
     #[inline(always)]
     pub(super) fn near(&self, slice: u64) -> Range<usize> {
@@ -166,6 +181,11 @@ mod tests {
                         slices.iter().flat_map(|key| [key.saturating_sub(1), *key, key + 1]);
                     for slice in asked.chain([0, u64::MAX]) {
                         test(&slices, slice, guided.around(slice));
+                    }
+                    for (at, key) in slices.iter().enumerate() {
+                        let (least, most) = guided.slices(at);
+                        let key = (*key).clamp(limits.0, limits.1);
+                        assert!(least <= key && key <= most, "{key}: {least} to {most}");
                     }
                 }
             }

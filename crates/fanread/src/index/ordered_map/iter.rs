@@ -33,9 +33,9 @@ pub(super) const PIECE: usize = 4;
 /// So many times as many are a walk without an end.
 pub(super) const LONG: u32 = 64;
 
-/// Of so many bounds in a leaf with more than a few fresh entries, one brings them into order for all, as every walk does. That takes
-/// some twenty times as long as what a bound saves by it.
-const PATIENCE: u64 = 16;
+/// A bound in a leaf with more than a few fresh entries brings them into order for all, as every walk does, in as many of so many
+/// cases as there are fresh entries: one in 25 if they are forty. That takes as long as some forty bounds save by it.
+const PATIENCE: u64 = if cfg!(any(shuttle, small_leaves, miri)) { 8 } else { 1024 };
 
 /// Sorted entries before the end of a leaf at which a walk asks for the first lines of the next one.
 const NEAR_END: usize = 2 * AHEAD.2;
@@ -337,7 +337,7 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
         let leaf = self.leaf_at(below.edge)?;
         let count = leaf.fresh();
         let slice = slice_at(below.edge, leaf.header().prefix_bytes());
-        if count > FEW_FRESH && stream(slice, 0).is_multiple_of(PATIENCE) {
+        if count > FEW_FRESH && stream(slice, 0) % PATIENCE < count as u64 {
             return None;
         }
         leaf.ask_fresh(count);
@@ -347,46 +347,26 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
         if let Some(record) = sorted {
             record.ask(below.edge.len().max(1));
         }
-        let fresh = self.fresh_beside::<UP>(leaf, count, below);
+        // What the leaf says of both mostly tells that no fresh one comes before the sorted one, unread.
+        let header = leaf.header();
+        let (mut least, mut most) =
+            if UP { (slice, header.high_slice) } else { (header.low_slice, slice) };
+        if let (Some(guided), Some(at)) = (leaf.guided(), place) {
+            let sorted = guided.slices(at);
+            if UP { most = sorted.1 } else { least = sorted.0 }
+        }
+        let places = leaf.fresh_between(count, (least, most));
+        let fresh = places.iter().map(|at| map.record(leaf.fresh_at(*at)));
+        fresh.clone().for_each(|record| record.ask(below.edge.len().max(1)));
+        let fresh = fresh.filter(|record| below.has(record.key()) != UP).reduce(|first, later| {
+            if comes_first::<UP>(later.key(), first.key()) { later } else { first }
+        });
         let record = match (sorted, fresh) {
             (Some(sorted), Some(fresh)) if comes_first::<UP>(fresh.key(), sorted.key()) => fresh,
             (Some(record), _) | (None, Some(record)) => record,
             (None, None) => return None,
         };
         (record.state() == State::Live).then_some(record)
-    }
-
-    /// Of the first `count` fresh records of a leaf, the one next to a bound.
-    #[inline]
-    fn fresh_beside<'g, const UP: bool>(
-        &'g self,
-        leaf: Leaf<'g>,
-        count: usize,
-        below: Below<'_>,
-    ) -> Option<Record<'g, V>> {
-        let map = self.map;
-        let code = leaf.group().code(slice_at(below.edge, leaf.header().prefix_bytes()));
-        // Those of the bound's code can be on either side of it; of the others on its side, those with the next code come first.
-        let is_beyond = |other: u8| if UP { other > code } else { other < code };
-        let beyond = leaf.fresh_codes(count).filter(|other| is_beyond(*other));
-        let next = if UP { beyond.min() } else { beyond.max() };
-        let mut first: Option<Record<'g, V>> = None;
-        for wanted in [Some(code), next] {
-            let codes = leaf.fresh_codes(count).enumerate();
-            for (at, _) in codes.filter(|(_, code)| Some(*code) == wanted) {
-                let record = map.record(leaf.fresh_at(at));
-                let is_to_come = below.has(record.key()) != UP;
-                if is_to_come
-                    && first.is_none_or(|first| comes_first::<UP>(record.key(), first.key()))
-                {
-                    first = Some(record);
-                }
-            }
-            if first.is_some() {
-                break;
-            }
-        }
-        first
     }
 
     /// The first entry from a bound on.

@@ -2,6 +2,8 @@
 
 #![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
 
+use smallvec::SmallVec;
+
 use super::guides::Group;
 use super::layout::{FIXED_LINES, GUIDED_FRESH_AT, LINE_FRESH, LINE_NUMBERS};
 use super::raw::{Leaf, Number};
@@ -54,6 +56,32 @@ impl Leaf<'_> {
         let codes = self.fresh_lines().iter().flat_map(|line| &line.codes);
         // Relaxed: as in `fresh_at`.
         codes.take(count).map(|code| code.load(Relaxed))
+    }
+
+    /// Of the first `count` fresh keys, the places of those that may have a slice between two, both included.
+    #[inline(always)]
+    pub(super) fn fresh_between(
+        self,
+        count: usize,
+        (least, most): (u64, u64),
+    ) -> SmallVec<[usize; 8]> {
+        let [least, most] = [least, most].map(|slice| self.group().code(slice));
+        let width = most.saturating_sub(least);
+        let mut places = SmallVec::new();
+        for (line, from) in self.fresh_lines().iter().zip((0..count).step_by(LINE_FRESH)) {
+            // No branch on a code, as most lines have none of them.
+            let is_near = |at: usize| {
+                // Relaxed: as in `fresh_at`.
+                u32::from(line.codes[at].load(Relaxed).wrapping_sub(least) <= width)
+            };
+            let near = (0..LINE_FRESH).fold(0, |near, at| near | is_near(at) << at);
+            let mut near = near & ((1 << (count - from).min(LINE_FRESH)) - 1);
+            while near != 0 {
+                places.push(from + near.trailing_zeros() as usize);
+                near &= near - 1;
+            }
+        }
+        places
     }
 
     /// All keys of the leaf as a group.

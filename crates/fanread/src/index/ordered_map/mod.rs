@@ -340,7 +340,7 @@ crate::api::ordered_map_methods! {
     range: "The fetches of [`lower_bound`](Self::lower_bound) to begin; then a record for each entry, those of the next 18 asked for \
             ahead, and a line for 16 entries.",
     bound: "Four waits: a node of the prefix table, mostly cached; three lines of a leaf; two to four lines of its numbers and codes, and \
-            those of keys that were added lately; the entry's record and seldom another. Where many keys of a leaf share the eight \
-            bytes behind what all share, one or two waits more, for up to eight records each. One bound of 16 in a leaf to which \
-            more than a few keys were added brings them into order.",
+            those of keys that were added lately; the entry's record, and with it those of such keys that may come before it. Where \
+            many keys of a leaf share the eight bytes behind what all share, one or two waits more, for up to eight records each. \
+            One bound of 25 or so in a leaf to which some forty keys were added brings them into order.",
 }
