@@ -252,7 +252,7 @@ mod tests {
             ((0..400).map(|i| u64::MAX - 3 * i).rev().collect(), 0),
             ((0..300).map(|_| rng.next_u64()).collect(), 3),
             // Clusters far from each other: beside each gap there are some keys that a guide cannot tell from those behind it.
-            ((0..300).map(|i| i / 70 << 33 | rng.next_u64() % 65_536).collect(), 70),
+            ((0..300).map(|i| ((i / 70) << 33) | (rng.next_u64() % 65_536)).collect(), 70),
         ];
         for (keys, most) in &mut sets {
             keys.sort_unstable();

@@ -194,16 +194,20 @@ impl Lines {
         // Relaxed: as above.
         let [starts, seats, guides, scale] = self.words().map(|word| word.load(Relaxed));
         let part = parts.joined((starts >> 56) as u32).part(key);
-        let at = |address: u64| core::ptr::without_provenance::<u8>(address as usize);
-        prefetch(at((starts & Self::ADDRESS) + part as u64));
+        prefetch(at::<u8>((starts & Self::ADDRESS) + part as u64));
         let below = self.guide.guess(Scale::of(scale), key - parts.low, kernel);
         // Of the runs that begin below the key the last one has it.
         let below = below.saturating_sub(1);
-        let seat = at(seats).cast::<Seat>().wrapping_add(below);
+        let seat = at::<Seat>(seats).wrapping_add(below);
         prefetch(seat.wrapping_sub(1));
         prefetch(seat.wrapping_add(1));
-        prefetch(at(guides).cast::<Guide>().wrapping_add(below));
+        prefetch(at::<Guide>(guides).wrapping_add(below));
     }
+}
+
+/// What is at an address, to be asked for and nothing else.
+fn at<T>(address: u64) -> *const T {
+    core::ptr::without_provenance(address as usize)
 }
 
 /// A run that a chunk is made of.
