@@ -46,7 +46,7 @@ use crate::sync::epoch::Guard;
 use crate::sync::version::{Seen, Version};
 
 /// Keys that take a step together: enough for the first of them to have its line when the last has asked for its own, and few enough
-/// for their 32 first buckets to be on their way at once. The design page has what was tried.
+/// for their 32 first buckets to be on their way at once. `docs/design/tried/cuckoo-trie.md` has what was tried.
 const GROUP: usize = if cfg!(any(loom, shuttle, miri)) { 2 } else { 16 };
 
 /// Keys of a row: as many as a word has bits.
