@@ -11,7 +11,8 @@
 //! ```
 //!
 //! A key without a value is passed over. Which piece is the last one a walk is not told, but most are as long as others before it:
-//! up to there it asks, and behind that only when it comes there.
+//! up to there it asks, and behind that only when it comes there. If those were asked for one entry only, the first one is found as
+//! a bound is, and the walk begins behind it.
 
 use core::ops::Bound;
 use core::sync::atomic::Ordering::Relaxed;
@@ -207,7 +208,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         }
         let Some(pieces) = self.pieces.as_mut_array::<RING>() else { return };
         let kernel = map.kernel;
-        let expected = map.lengths.expected();
+        let expected = pieces_of(map.lengths.expected());
         while self.found.len == 0 {
             let is_first = self.next == 0;
             // A walk that begins asks for more once it has looked at the first pieces, while second lines are on their way.
@@ -475,25 +476,80 @@ pub struct Range<'g, V> {
     front: Walk<'g, true>,
     /// Made when it is first needed, which is seldom.
     back: Option<Box<Walk<'g, false>>>,
+    /// Where the walk from the back is to go.
     interval: Option<(u64, u64)>,
     /// The last key from the back: the ends do not go past each other.
     from_back: Option<u64>,
+    /// Whether one entry is all that is expected, and whether it was found, as a bound is.
+    is_lone: bool,
+    was_found: bool,
+}
+
+/// What [`Lengths`](crate::batch::lengths::Lengths) has for a range that was asked for one entry. One of some pieces is a number more.
+const LONE: usize = 1;
+
+/// How many pieces a walk is likely to take; 0 if nothing is known.
+#[inline(always)]
+fn pieces_of(length: usize) -> usize {
+    if length == LONE { 1 } else { length.saturating_sub(LONE) }
 }
 
 impl<'g, V> Range<'g, V> {
+    #[inline]
     pub(super) fn new(pinned: &'g Pinned<'_, V>, start: Bound<u64>, end: Bound<u64>) -> Self {
+        let mut range = Self::by_walks(pinned, start, end);
+        range.is_lone = pinned.map.lengths.expected() == LONE;
+        range
+    }
+
+    /// One that finds no entry as a bound is found.
+    #[inline]
+    pub(super) fn by_walks(pinned: &'g Pinned<'_, V>, start: Bound<u64>, end: Bound<u64>) -> Self {
         let interval = interval(start, end);
         let front = Walk::new(interval);
-        Self { pinned, front, back: None, interval, from_back: None }
+        let (is_lone, was_found) = (false, false);
+        Self { pinned, front, back: None, interval, from_back: None, is_lone, was_found }
+    }
+
+    /// Whether this is the first call of a range of which one entry is expected. If it is the second, walks go on.
+    #[inline(never)]
+    fn is_first_of_lone(&mut self) -> bool {
+        self.is_lone = !self.was_found;
+        self.is_lone
+    }
+
+    /// Finds the first entry, or the last one, as a bound is found. A walk from there goes on behind it.
+    #[inline(never)]
+    fn find_lone<const UP: bool>(&mut self) -> Option<(u64, Ref<'g, V>)> {
+        self.was_found = true;
+        let (first, last) = self.interval?;
+        let found = self.pinned.nearest::<UP>(if UP { first } else { last });
+        let found = found.filter(|(key, _)| (first..=last).contains(key));
+        let key = found.as_ref().map(|(key, _)| *key);
+        // Without an entry nothing is left.
+        let rest = key.and_then(|key| if UP { key.checked_add(1) } else { key.checked_sub(1) });
+        let rest = rest.filter(|rest| (first..=last).contains(rest));
+        if UP {
+            (self.front.keys.from, self.front.last) = (rest, key);
+        } else {
+            (self.interval, self.from_back) = (rest.map(|rest| (first, rest)), key);
+        }
+        found
     }
 }
 
 impl<V> Drop for Range<'_, V> {
     #[inline]
     fn drop(&mut self) {
-        let back = self.back.as_ref().map_or(0, |back| back.next);
+        let back = self.back.as_ref().map_or((0, 0), |back| (back.next, back.found.at));
         // Its walks are counted in pieces themselves.
-        self.pinned.map.lengths.note(self.front.next.max(back));
+        let length = match (self.front.next, self.front.found.at).max(back) {
+            (0, _) if !self.was_found => 0,
+            (0, _) if self.is_lone => LONE,
+            (1, 1) if !self.was_found => LONE,
+            (pieces, _) => pieces.max(1) + LONE,
+        };
+        self.pinned.map.lengths.note(length);
     }
 }
 
@@ -502,6 +558,9 @@ impl<'g, V> Iterator for Range<'g, V> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
+        if self.is_lone && self.is_first_of_lone() {
+            return self.find_lone::<true>();
+        }
         let (key, word) = self.front.next(self.pinned)?;
         if self.from_back.is_some_and(|back| key >= back) {
             return None;
@@ -513,6 +572,9 @@ impl<'g, V> Iterator for Range<'g, V> {
 impl<V> DoubleEndedIterator for Range<'_, V> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
+        if self.is_lone && self.is_first_of_lone() {
+            return self.find_lone::<false>();
+        }
         let interval = self.interval;
         let back = self.back.get_or_insert_with(|| Box::new(Walk::new(interval)));
         let (key, word) = back.next(self.pinned)?;

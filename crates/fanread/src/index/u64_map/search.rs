@@ -193,7 +193,7 @@ impl<V> Pinned<'_, V> {
     }
 
     /// The entry of a key, or the one nearest to it, above or below.
-    fn nearest<const UP: bool>(&self, from: u64) -> Option<(u64, Ref<'_, V>)> {
+    pub(super) fn nearest<const UP: bool>(&self, from: u64) -> Option<(u64, Ref<'_, V>)> {
         let (map, guard) = (self.map, &self.guard);
         let names = map.table.names(guard)?;
         let home = names.home(map.spelling.hash(from), guard);
@@ -215,9 +215,9 @@ impl<V> Pinned<'_, V> {
     #[cold]
     fn far<const UP: bool>(&self, from: u64) -> Option<(u64, Ref<'_, V>)> {
         if UP {
-            Range::new(self, Bound::Included(from), Bound::Unbounded).next()
+            Range::by_walks(self, Bound::Included(from), Bound::Unbounded).next()
         } else {
-            Range::new(self, Bound::Unbounded, Bound::Included(from)).next_back()
+            Range::by_walks(self, Bound::Unbounded, Bound::Included(from)).next_back()
         }
     }
 }
