@@ -28,6 +28,7 @@ use super::{MlpIndex, Pinned, Ref};
 use crate::arch::Avx512;
 use crate::arch::tagged::{Tagged as _, Wanted};
 use crate::batch::Bits;
+use crate::batch::lengths::Lone;
 use crate::mem::word::Word;
 use crate::sync::backoff::Backoff;
 use crate::sync::shim::AtomicU32;
@@ -564,11 +565,31 @@ pub struct Range<'g, V> {
     /// What is still to come lies between these.
     start: Bound<u64>,
     end: Bound<u64>,
+    lone: Lone,
 }
 
 impl<'g, V> Range<'g, V> {
+    #[inline]
     pub(super) fn new(pinned: &'g Pinned<'_, V>, start: Bound<u64>, end: Bound<u64>) -> Self {
-        Self { pinned, front: Walk::new(start), back: None, start, end }
+        let lone = Lone::new(pinned.map.lengths.expected());
+        Self { pinned, front: Walk::new(start), back: None, start, end, lone }
+    }
+
+    /// Finds the first entry, or the last one, as a bound is found. A walk from there goes on behind it.
+    #[inline(never)]
+    fn find_lone<const UP: bool>(&mut self) -> Option<(u64, Ref<'g, V>)> {
+        let pinned = self.pinned;
+        let found = if UP { pinned.first_from(self.start) } else { pinned.last_up_to(self.end) };
+        let found = found.filter(|(key, _)| self.is_behind_start(*key) && self.is_before_end(*key));
+        let key = found.as_ref().map(|(key, _)| *key);
+        if UP {
+            // Without an entry nothing is left.
+            self.start = Bound::Excluded(key.unwrap_or(u64::MAX));
+            self.front.from = (key.unwrap_or(u64::MAX), false);
+        } else {
+            self.end = Bound::Excluded(key.unwrap_or(0));
+        }
+        found
     }
 
     /// Whether a key is not before what is still to come. What the walk from there finds never is.
@@ -597,7 +618,7 @@ impl<V> Drop for Range<'_, V> {
     fn drop(&mut self) {
         let (map, front) = (self.pinned.map, &self.front);
         let back = self.back.as_ref().map_or(0, |back| back.length());
-        map.lengths.note(front.length().max(back));
+        map.lengths.note(self.lone.length(front.length().max(back)));
         map.rate.note(front.groups, front.before + front.len);
     }
 }
@@ -607,6 +628,9 @@ impl<'g, V> Iterator for Range<'g, V> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
+        if self.lone.is_next() {
+            return self.find_lone::<true>();
+        }
         let (key, word) = self.front.next(self.pinned)?;
         if !self.is_before_end(key) {
             return None;
@@ -619,6 +643,9 @@ impl<'g, V> Iterator for Range<'g, V> {
 impl<V> DoubleEndedIterator for Range<'_, V> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
+        if self.lone.is_next() {
+            return self.find_lone::<false>();
+        }
         let back = self.back.get_or_insert_with(|| Box::new(Walk::new(self.end)));
         let (key, word) = back.next(self.pinned)?;
         if !self.is_behind_start(key) {

@@ -25,6 +25,7 @@ use super::run::{FEW_FRESH, Run};
 use super::table::Names;
 use super::{Pinned, Ref};
 use crate::arch::{Avx512, Eights, prefetch};
+use crate::batch::lengths::Lone;
 use crate::mem::word::Word;
 use crate::sync::epoch::Guard;
 use crate::sync::shim::{self, AtomicU64};
@@ -41,7 +42,7 @@ const FIRST: usize = 3;
 /// Of these, how many are looked at before the one that is handed out next, so that second lines have time to come.
 const LOOKED: usize = 1;
 
-/// Pieces of a walk that is taken for one without an end: what it asks for in vain is little beside what it takes.
+/// Pieces of [`ROW`] entries of a walk that is taken for one without an end: what it asks for in vain is little beside what it takes.
 pub(super) const LONG: u32 = 32;
 
 /// Places of pieces: a power of two.
@@ -188,6 +189,12 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         Some((self.found.keys[at], self.found.values[at]))
     }
 
+    /// How many entries were handed out, nearly: whole pieces, less what is left of the last one.
+    #[inline(always)]
+    fn length(&self) -> usize {
+        self.next * ROW - (self.found.len - self.found.at)
+    }
+
     /// The key of the entry that was handed out last.
     fn last(&self) -> Option<u64> {
         let at = self.found.at.checked_sub(1);
@@ -208,7 +215,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         }
         let Some(pieces) = self.pieces.as_mut_array::<RING>() else { return };
         let kernel = map.kernel;
-        let expected = pieces_of(map.lengths.expected());
+        let expected = map.lengths.expected().div_ceil(ROW);
         while self.found.len == 0 {
             let is_first = self.next == 0;
             // A walk that begins asks for more once it has looked at the first pieces, while second lines are on their way.
@@ -480,48 +487,30 @@ pub struct Range<'g, V> {
     interval: Option<(u64, u64)>,
     /// The last key from the back: the ends do not go past each other.
     from_back: Option<u64>,
-    /// Whether one entry is all that is expected, and whether it was found, as a bound is.
-    is_lone: bool,
-    was_found: bool,
-}
-
-/// What [`Lengths`](crate::batch::lengths::Lengths) has for a range that was asked for one entry. One of some pieces is a number more.
-const LONE: usize = 1;
-
-/// How many pieces a walk is likely to take; 0 if nothing is known.
-#[inline(always)]
-fn pieces_of(length: usize) -> usize {
-    if length == LONE { 1 } else { length.saturating_sub(LONE) }
+    lone: Lone,
 }
 
 impl<'g, V> Range<'g, V> {
     #[inline]
     pub(super) fn new(pinned: &'g Pinned<'_, V>, start: Bound<u64>, end: Bound<u64>) -> Self {
-        let mut range = Self::by_walks(pinned, start, end);
-        range.is_lone = pinned.map.lengths.expected() == LONE;
-        range
+        Self::of(pinned, start, end, Lone::new(pinned.map.lengths.expected()))
     }
 
     /// One that finds no entry as a bound is found.
-    #[inline]
     pub(super) fn by_walks(pinned: &'g Pinned<'_, V>, start: Bound<u64>, end: Bound<u64>) -> Self {
-        let interval = interval(start, end);
-        let front = Walk::new(interval);
-        let (is_lone, was_found) = (false, false);
-        Self { pinned, front, back: None, interval, from_back: None, is_lone, was_found }
+        Self::of(pinned, start, end, Lone::new(0))
     }
 
-    /// Whether this is the first call of a range of which one entry is expected. If it is the second, walks go on.
-    #[inline(never)]
-    fn is_first_of_lone(&mut self) -> bool {
-        self.is_lone = !self.was_found;
-        self.is_lone
+    #[inline]
+    fn of(pinned: &'g Pinned<'_, V>, start: Bound<u64>, end: Bound<u64>, lone: Lone) -> Self {
+        let interval = interval(start, end);
+        let front = Walk::new(interval);
+        Self { pinned, front, back: None, interval, from_back: None, lone }
     }
 
     /// Finds the first entry, or the last one, as a bound is found. A walk from there goes on behind it.
     #[inline(never)]
     fn find_lone<const UP: bool>(&mut self) -> Option<(u64, Ref<'g, V>)> {
-        self.was_found = true;
         let (first, last) = self.interval?;
         let found = self.pinned.nearest::<UP>(if UP { first } else { last });
         let found = found.filter(|(key, _)| (first..=last).contains(key));
@@ -541,15 +530,8 @@ impl<'g, V> Range<'g, V> {
 impl<V> Drop for Range<'_, V> {
     #[inline]
     fn drop(&mut self) {
-        let back = self.back.as_ref().map_or((0, 0), |back| (back.next, back.found.at));
-        // Its walks are counted in pieces themselves.
-        let length = match (self.front.next, self.front.found.at).max(back) {
-            (0, _) if !self.was_found => 0,
-            (0, _) if self.is_lone => LONE,
-            (1, 1) if !self.was_found => LONE,
-            (pieces, _) => pieces.max(1) + LONE,
-        };
-        self.pinned.map.lengths.note(length);
+        let back = self.back.as_ref().map_or(0, |back| back.length());
+        self.pinned.map.lengths.note(self.lone.length(self.front.length().max(back)));
     }
 }
 
@@ -558,7 +540,7 @@ impl<'g, V> Iterator for Range<'g, V> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.is_lone && self.is_first_of_lone() {
+        if self.lone.is_next() {
             return self.find_lone::<true>();
         }
         let (key, word) = self.front.next(self.pinned)?;
@@ -572,7 +554,7 @@ impl<'g, V> Iterator for Range<'g, V> {
 impl<V> DoubleEndedIterator for Range<'_, V> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
-        if self.is_lone && self.is_first_of_lone() {
+        if self.lone.is_next() {
             return self.find_lone::<false>();
         }
         let interval = self.interval;

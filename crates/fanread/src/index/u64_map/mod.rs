@@ -85,7 +85,7 @@ pub struct U64Map<V> {
     spelling: Scrambler,
     kernel: Option<Avx512>,
     order: Order,
-    lengths: Lengths<1, { iter::LONG + 1 }>,
+    lengths: Lengths<{ row::ROW }, { iter::LONG }>,
     shards: Shards<(), Garbage<V>>,
     /// What walks have left for writers to free.
     left: LeftBehind,
