@@ -321,7 +321,7 @@ crate::api::ordered_map_methods! {
              1,000 makes a trie larger, and one in some 8,000 splits it, in one to four milliseconds: keys of that trie \
              stay readable meanwhile, all others writable.",
     range: "A `get`'s fetches to find the first key; then two lines for each node, all children of a node at once, and one \
-            to three for each record, ahead of its turn.",
+            to three for each record, ahead of its turn, and mostly no further than the ranges before it went.",
     bound: "The usual levels of the key's path, two lines each, all at once; then a line for each node between the path and the \
             entry, one wait each, and the entry's record, if it has one.",
 }

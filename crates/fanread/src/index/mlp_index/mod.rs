@@ -314,7 +314,8 @@ crate::api::u64_map_methods! {
     insert: "The line fetches of [`get`](Self::get) for an absent key. A full bucket moves another entry to its other bucket, \
              which is one more wait; one insertion in many copies a segment of the table to make room.",
     range: "The fetches of [`lower_bound`](Self::lower_bound) to begin; then a line, seldom two, for each group of keys that \
-            share a prefix, those of the next 24 groups asked for ahead. Each group is seen as it was at one instant.",
+            share a prefix, those of the next 24 groups asked for ahead, and as far as the longest of the ranges before it went. Each \
+            group is seen as it was at one instant.",
     bound: "The nodes above the key, mostly cached; then the lines of the keys that share its longest prefix, and of the next \
             ones, asked for at once: one wait, seldom two. Takes effect at one instant.",
 }
