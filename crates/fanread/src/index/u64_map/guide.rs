@@ -26,14 +26,18 @@ const LAST: u32 = (1 << 23) - 1;
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct Guide {
-    /// Two in a word, ascending, the first one below.
+    /// Two in a word, ascending, the first one below; none above `LAST`.
     marks: [AtomicU64; MARKS / IN_WORD],
 }
 
 impl Guide {
     /// One that knows of no keys.
     pub(super) fn new() -> Self {
-        Self { marks: core::array::from_fn(|_| AtomicU64::new(u64::MAX)) }
+        Self {
+            marks: core::array::from_fn(|_| {
+                AtomicU64::new(u64::from(LAST) << 32 | u64::from(LAST))
+            }),
+        }
     }
 
     /// Describes ascending keys, of which `key` tells any; returns what a reader has to know beside the marks.
@@ -281,7 +285,9 @@ mod tests {
         for _ in 0..1000 {
             let guide = Guide::new();
             for word in &guide.marks {
-                word.store(rng.next_u64() >> (rng.next_u64() % 64), Relaxed);
+                let mut mark = || (rng.next_u64() >> (rng.next_u64() % 64)) & u64::from(LAST);
+                let [low, high] = [mark(), mark()];
+                word.store(high << 32 | low, Relaxed);
             }
             let scale =
                 Scale { count: (rng.next_u64() % 512) as usize, shift: rng.next_u64() as u32 % 64 };
