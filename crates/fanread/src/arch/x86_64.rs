@@ -219,49 +219,39 @@ impl Avx512 {
     }
 }
 
-impl super::Eights for Avx512 {
-    #[inline(always)]
-    fn count_below(self, line: &[AtomicU64; 8], number: u64) -> usize {
-        let below: u64;
+/// Counts the lanes of a line for which a comparison of a number with them holds.
+macro_rules! count {
+    ($line:expr, $number:expr, $broadcast:literal, $compare:literal) => {{
+        let count: u64;
         // SAFETY: as in `match_u16`.
         unsafe {
             asm!(
-                "vpbroadcastq zmm16, {number}",
-                // Not below or the same, from the other side.
-                "vpcmpnleuq k1, zmm16, zmmword ptr [{line}]",
-                "kmovd {below:e}, k1",
-                "popcnt {below:e}, {below:e}",
-                number = in(reg) number,
-                line = in(reg) line.as_ptr(),
-                below = out(reg) below,
+                $broadcast,
+                concat!($compare, " k1, zmm16, zmmword ptr [{line}]"),
+                "kmovd {count:e}, k1",
+                "popcnt {count:e}, {count:e}",
+                number = in(reg) $number,
+                line = in(reg) $line.as_ptr(),
+                count = out(reg) count,
                 out("zmm16") _,
                 out("k1") _,
                 options(readonly, nostack),
             );
         }
-        below as usize
+        count as usize
+    }};
+}
+
+impl super::Eights for Avx512 {
+    #[inline(always)]
+    fn count_below(self, line: &[AtomicU64; 8], number: u64) -> usize {
+        // Not below or the same, from the other side.
+        count!(line, number, "vpbroadcastq zmm16, {number}", "vpcmpnleuq")
     }
 
     #[inline(always)]
     fn count_halves_below(self, line: &[AtomicU64; 8], number: u32) -> usize {
-        let below: u64;
-        // SAFETY: as in `match_u16`.
-        unsafe {
-            asm!(
-                "vpbroadcastd zmm16, {number:e}",
-                // As above.
-                "vpcmpnleud k1, zmm16, zmmword ptr [{line}]",
-                "kmovd {below:e}, k1",
-                "popcnt {below:e}, {below:e}",
-                number = in(reg) number,
-                line = in(reg) line.as_ptr(),
-                below = out(reg) below,
-                out("zmm16") _,
-                out("k1") _,
-                options(readonly, nostack),
-            );
-        }
-        below as usize
+        count!(line, u64::from(number), "vpbroadcastd zmm16, {number:e}", "vpcmpnleud")
     }
 
     #[inline(always)]
