@@ -77,6 +77,7 @@ impl Lone {
         self.is_expected && self.is_first()
     }
 
+    /// Out of line, as most ranges have more entries.
     #[inline(never)]
     fn is_first(&mut self) -> bool {
         self.is_expected = !self.was_found;

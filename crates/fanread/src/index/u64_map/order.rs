@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! top     parts, then first key of each chunk      a few hundred, in L1 and L2
-//! chunk   parts, then first key of each run        up to 256, in L2 and L3
+//! chunk   parts, then first key of each run        up to 256, in L2 and L3; and a guide of each, see `guide.rs`
 //! run     some 300 keys                            see `run.rs`
 //! ```
 //!
@@ -13,7 +13,7 @@
 //! asks it. So an insertion only has to leave its key at the end of a run, and a removal only to count, until half of a
 //! run's keys are gone, or 64.
 //!
-//! Tops and chunks never change but for the pointers in them; more or fewer runs make a new chunk.
+//! Tops and chunks never change but for pointers, and what is guessed by, in them; more or fewer runs make a new chunk.
 //!
 //! # Invariants
 //!

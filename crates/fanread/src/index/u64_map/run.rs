@@ -46,8 +46,8 @@ const MUCH_MERGED: usize = if cfg!(any(shuttle, small_leaves, miri)) { 4 } else 
 
 /// Words that are looked at for the rank of a key: two lines, around its guess.
 ///
-/// A guess is off by two keys on average if they are random, and of 32 keys one is not in its two lines. Three lines would have
-/// all but one of 200, and are a line more to wait for.
+/// A guide is off by two keys on average, and of a hundred random keys one is not in these two lines, of clustered ones four. Three lines
+/// would be a line more to wait for.
 pub(super) const WINDOW: usize = 2 * LINE;
 
 /// Words of a line.
