@@ -251,10 +251,17 @@ impl Stream {
         self.queries[i]
     }
 
+    /// Returns all queries, spare ones included.
+    #[inline]
+    pub fn queries(&self) -> &[Query] {
+        &self.queries
+    }
+
     /// Returns the key of a query.
     #[inline]
     pub fn key(&self, query: &Query) -> &[u8] {
-        &self.keys.bytes()[query.at as usize * 8..][..query.length as usize]
+        let start = query.at as usize * 8;
+        &self.keys.bytes()[start..start + query.length as usize]
     }
 
     /// Returns the index in the key set of the key of query `i`.

@@ -40,6 +40,12 @@ impl Latency {
         Some(Instant::now())
     }
 
+    /// The number of the next call that is timed, if there is one.
+    #[inline]
+    pub(crate) fn next(&self) -> usize {
+        self.next
+    }
+
     /// Records the call that began at `start`, and returns how many nanoseconds it took.
     #[inline]
     pub(crate) fn stop(&mut self, start: Option<Instant>) -> Option<u64> {

@@ -2,8 +2,9 @@
 
 use crate::maps::for_our_maps;
 
-/// Answers that a batched lookup takes room for at once.
-const BATCH: usize = 64;
+/// For how many answers a batched lookup makes room at once. Room for many is not made for few: each place is written before.
+const FEW: usize = 16;
+const MANY: usize = 64;
 
 /// Puts ordered maps behind the traits.
 macro_rules! subjects {
@@ -30,7 +31,7 @@ macro_rules! subjects {
                 $name, $module, $map,
                 longest: 8,
                 given: |key, u64| u64::from_be_bytes(key.try_into().expect("keys of eight bytes")),
-                room: [0; BATCH],
+                room: [0; MOST],
                 all_given: |keys, room| {
                     room.iter_mut().zip(keys).for_each(|(number, key)| *number = given(key));
                     &room[..keys.len()]
@@ -53,7 +54,7 @@ macro_rules! subjects {
             use fanread::Options;
             use workload::subject::{Handle, Subject};
 
-            use super::BATCH;
+            use super::{FEW, MANY};
 
             #[doc = concat!("A [`fanread::", stringify!($map), "`] with numbers as values, which has room for all keys from the beginning or grows.")]
             pub(crate) struct Measured<const WITH_ROOM: bool = false>(fanread::$map<u64>);
@@ -95,6 +96,21 @@ macro_rules! subjects {
                 $from_bytes
             }
 
+            impl Pinned<'_> {
+                /// Looks up at most `MOST` keys, for whose answers there is room.
+                #[inline]
+                fn get_some<const MOST: usize>(&self, $keys: &[&[u8]], out: &mut [Option<u64>]) {
+                    #[allow(unused_mut, reason = "not every kind of keys needs the room")]
+                    let mut $room = $empty;
+                    let mut found = [None; MOST];
+                    let found = &mut found[..$keys.len()];
+                    self.0.get_batch($all_from_bytes, found);
+                    for (out, found) in out.iter_mut().zip(found) {
+                        *out = found.map(|value| *value);
+                    }
+                }
+            }
+
             impl Handle for Pinned<'_> {
                 #[inline]
                 fn repin(&mut self) {
@@ -123,15 +139,12 @@ macro_rules! subjects {
 
                 #[inline]
                 fn get_batch(&mut self, keys: &[&[u8]], out: &mut [Option<u64>]) {
-                    #[allow(unused_mut, reason = "not every kind of keys needs the room")]
-                    let mut $room = $empty;
-                    let mut found = [None; BATCH];
-                    for ($keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
-                        let found = &mut found[..$keys.len()];
-                        self.0.get_batch($all_from_bytes, found);
-                        for (out, found) in out.iter_mut().zip(found) {
-                            *out = found.map(|value| *value);
-                        }
+                    if keys.len() <= FEW {
+                        self.get_some::<FEW>(keys, out);
+                    } else {
+                        keys.chunks(MANY)
+                            .zip(out.chunks_mut(MANY))
+                            .for_each(|(keys, out)| self.get_some::<MANY>(keys, out));
                     }
                 }
 
