@@ -4,8 +4,8 @@
 //! pieces, and asks for the lines of the values of some pieces before it looks at the first:
 //!
 //! ```text
-//! piece    0                   1                 2           3
-//!          is handed out       was looked at,    its lines are on their way
+//! piece    0                   1, 2              3, 4, 5
+//!          is handed out       were looked at,   their lines are on their way
 //!                              second lines
 //!                              are on their way
 //! ```
@@ -33,14 +33,14 @@ use crate::sync::shim::{self, AtomicU64};
 /// Pieces that are on their way at most, with the one that is handed out next.
 ///
 /// Fewer leave a long walk waiting, more fetch for nothing at its end.
-const AHEAD: usize = 4;
+const AHEAD: usize = 6;
 
-/// Pieces that are asked for at first: a walk that has just begun may be a short one. With one less a scan of twenty waits once more,
-/// with one more it is no faster.
-const FIRST: usize = 3;
+/// Pieces that are asked for at first: a walk that has just begun may be a short one.
+const FIRST: usize = 4;
 
-/// Of these, how many are looked at before the one that is handed out next, so that second lines have time to come.
-const LOOKED: usize = 1;
+/// Of these, how many are looked at before the one that is handed out next, so that second lines have time to come: while so many
+/// others are on their way, that is longer than a piece takes.
+const LOOKED: usize = 2;
 
 /// Pieces of [`ROW`] entries of a walk that is taken for one without an end: what it asks for in vain is little beside what it takes.
 pub(super) const LONG: u32 = 32;
@@ -59,7 +59,14 @@ struct Piece<'g> {
     late: u64,
 }
 
-impl Piece<'_> {
+impl<'g> Piece<'g> {
+    /// One of no keys.
+    #[inline(always)]
+    fn new(names: &'g Names, guard: &'g Guard) -> Self {
+        let (row, values) = (Row::new(names, guard), [core::ptr::null_mut(); ROW]);
+        Self { keys: [0; ROW], row, values, ready: 0, late: 0 }
+    }
+
     /// Looks at the lines that were asked for, and asks for the next ones where they do not tell.
     #[inline(always)]
     fn look(&mut self, kernel: Option<Avx512>) {
@@ -149,7 +156,7 @@ struct Keys<'g, const UP: bool> {
 #[derive(Debug)]
 struct Walk<'g, const UP: bool> {
     keys: Keys<'g, UP>,
-    /// Pieces by their numbers, as places are used again: those before `looked` were looked at, those before `asked` asked
+    /// Pieces by their numbers, made when a place is first used: those before `looked` were looked at, those before `asked` asked
     /// for.
     pieces: SmallVec<[Piece<'g>; RING]>,
     asked: usize,
@@ -208,12 +215,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         (self.found.at, self.found.len) = (0, 0);
         let (map, guard) = (pinned.map, &pinned.guard);
         let Some(names) = map.table.names(guard) else { return };
-        if self.pieces.is_empty() {
-            let (row, values) = (Row::new(names, guard), [core::ptr::null_mut(); ROW]);
-            let piece = Piece { keys: [0; ROW], row, values, ready: 0, late: 0 };
-            self.pieces = SmallVec::from_buf([piece; RING]);
-        }
-        let Some(pieces) = self.pieces.as_mut_array::<RING>() else { return };
+        let pieces = &mut self.pieces;
         let kernel = map.kernel;
         let expected = map.lengths.expected().div_ceil(ROW);
         while self.found.len == 0 {
@@ -227,6 +229,9 @@ impl<'g, const UP: bool> Walk<'g, UP> {
                     until = until.min(expected);
                 }
                 while self.asked < until {
+                    if pieces.len() == self.asked && self.asked < RING {
+                        pieces.push(Piece::new(names, guard));
+                    }
                     let piece = &mut pieces[self.asked % RING];
                     let len = self.keys.next(pinned, &mut piece.keys);
                     if len == 0 {

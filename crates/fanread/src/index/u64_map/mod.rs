@@ -254,7 +254,7 @@ crate::api::u64_map_methods! {
     U64Map,
     insert: "The line of the key's hash, and the lines of the end of a run of keys, which are mostly cached: one wait. One \
              insertion in some hundreds copies a run, and one in many a segment of the table.",
-    range: "The lines of a run of keys to begin; then a line for each entry, those of the next 16 to 32 entries asked for \
+    range: "The lines of a run of keys to begin; then a line for each entry, those of the next 32 to 48 entries asked for \
             ahead, and one for eight keys. If the ranges before it were asked for one entry each, that of a bound for the first.",
     bound: "The line of the key itself and some lines of a run of keys, all at once, and if the key is not there, the line of \
             its neighbour's value: one wait or two.",

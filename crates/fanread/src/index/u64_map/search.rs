@@ -59,9 +59,9 @@ impl<V> Pinned<'_, V> {
     ///
     /// # Cost
     ///
-    /// One line, or two neighbouring ones for some keys: one wait. A key that is not there costs the same in a large map, and
-    /// one to four neighbouring lines in a small one. A value of more than 8 bytes, or with anything to drop, is in a box of its
-    /// own: a wait more.
+    /// One line: one wait. For one key of nine a line next to it as well, which is another, shorter wait. A key that is not there costs
+    /// one line in a large map, and one to four neighbouring lines in a small one. A value of more than 8 bytes, or with anything to
+    /// drop, is in a box of its own: a wait more.
     ///
     /// # Concurrency
     ///
