@@ -82,6 +82,8 @@ const EXTRA_FILES: &[&str] = &[
     "index/mlp_index/bound.rs",
     // What a walk has asked for and reads next, apart from how it finds its way.
     "index/mlp_index/children.rs",
+    // Several keys at once, by fewer lines than each by itself.
+    "index/mlp_index/batch.rs",
     // Keys of any type, versions and snapshots, which no other index has; a scan along towers, a directory of tall nodes,
     // and the methods that other maps get from a macro for their kind of keys.
     "index/skip_list/key.rs",

@@ -1,7 +1,7 @@
 //! The children of a node that a walk reads next: which they are, and where they were asked for.
 //!
 //! ```text
-//! places   0 .. 3              4 .. 11                       12 .. 23
+//! places   0 .. 3              4 .. 13                       14 .. 27
 //!          are read next;      second buckets, and nodes,    first buckets
 //!          from nodes on,      are on their way              are on their way
 //!          children of theirs
@@ -22,7 +22,7 @@ use crate::arch::{Avx512, prefetch, prefetch_many};
 /// How many children of a node are asked for ahead.
 ///
 /// A line each. Fewer leave the walk waiting, more fetch for nothing where a walk is short.
-pub(super) const AHEAD: usize = 24;
+pub(super) const AHEAD: usize = 28;
 /// How many of them are asked for, read and looked at in a row.
 pub(super) const ROW: usize = 4;
 /// How far ahead the second bucket of a child is asked for, if one of its keys is away.

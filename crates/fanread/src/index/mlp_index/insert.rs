@@ -11,12 +11,13 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use smallvec::SmallVec;
 
+use super::batch::INSERTS;
 use super::edit::{Again, Edit, Pages};
 use super::layout::{
     Children, Entry, GROUP, LEVELS, Node, SLOTS, byte_of, prefix_of, same_prefix, shared_bytes,
 };
 use super::raw::{self, Bucket, Home, Table, Tables, read_value};
-use super::search::{BATCH, Found, What};
+use super::search::{Found, What};
 use super::words::Member;
 use super::{MlpIndex, Pinned, Recycle};
 use crate::api::{InsertError, Rule, Written};
@@ -570,7 +571,7 @@ impl<V: Send + Sync> Pinned<'_, V> {
         let map = self.map;
         let mut entries = entries.into_iter().fuse();
         loop {
-            let mut batch: [Option<(u64, V)>; BATCH] = core::array::from_fn(|_| entries.next());
+            let mut batch: [Option<(u64, V)>; INSERTS] = core::array::from_fn(|_| entries.next());
             if let Some(tables) = map.tables(&self.guard) {
                 batch.iter().flatten().for_each(|(key, _)| map.ask_usual(tables, *key));
             }

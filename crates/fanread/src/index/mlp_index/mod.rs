@@ -10,6 +10,7 @@
 //! | `raw.rs` | shared memory: buckets, segments, the directory, boxes |
 //! | `edit.rs` | several buckets at one instant: trails of readers, edits of writers |
 //! | `search.rs` | a key, its place, its neighbours |
+//! | `batch.rs` | several keys |
 //! | `insert.rs`, `remove.rs` | writes |
 //! | `quick.rs` | the simple ones of them |
 //! | `bound.rs` | the next key |
@@ -25,6 +26,7 @@
 #![allow(clippy::inline_always, reason = "steps of a few instructions on the path of every lookup")]
 #![allow(clippy::missing_errors_doc, reason = "inside, the errors are: begin again, and no room")]
 
+mod batch;
 mod bound;
 mod check;
 mod children;

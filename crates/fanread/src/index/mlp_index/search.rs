@@ -18,8 +18,7 @@ use super::layout::{LEVELS, Node, SLOTS, UNITS, Way, byte_of, child_of, prefix_o
 use super::raw::{Bucket, Home, Tables, read_value};
 use super::words::{Group, Member, Packed};
 use super::{MlpIndex, Pinned, Ref};
-use crate::arch::{prefetch, prefetch_many};
-use crate::batch::Bits;
+use crate::arch::prefetch;
 use crate::hash::mix::{fold, stream};
 use crate::mem::word::{Read, Word, is_inline};
 use crate::sync::backoff::Backoff;
@@ -130,7 +129,7 @@ impl<V> MlpIndex<V> {
 
     /// Asks for the buckets of a group.
     #[inline(always)]
-    fn ask<'g>(&self, tables: Tables<'g>, level: usize, key: u64) -> Home<'g> {
+    pub(super) fn ask<'g>(&self, tables: Tables<'g>, level: usize, key: u64) -> Home<'g> {
         let home = tables.group(self.hash(level, key));
         home.pair.into_iter().for_each(|bucket| prefetch(bucket));
         home
@@ -162,7 +161,7 @@ impl<V> MlpIndex<V> {
 
     /// Goes on for a key that was not found on the level where most are, and has been asked for on others.
     #[inline(always)]
-    fn find_beyond<'g>(
+    pub(super) fn find_beyond<'g>(
         &'g self,
         tables: Tables<'g>,
         key: u64,
@@ -228,7 +227,7 @@ impl<V> MlpIndex<V> {
     ///
     /// There is no branch on which bucket has it: that comes late, and cannot be guessed.
     #[inline(always)]
-    fn find_in<const N: usize>(buckets: [&Bucket; N], key: u64) -> Option<Word> {
+    pub(super) fn find_in<const N: usize>(buckets: [&Bucket; N], key: u64) -> Option<Word> {
         let (first, second) = (buckets[0], buckets[N - 1]);
         let seen = [first.version.begin(), second.version.begin()];
         let slots = const { if Self::HAS_VALUES { UNITS } else { SLOTS } };
@@ -644,7 +643,7 @@ pub(super) struct Levels {
 
 /// The levels of a set of levels, the deepest first.
 #[derive(Debug)]
-pub(super) struct Deepest(u32);
+pub(super) struct Deepest(pub(super) u32);
 
 impl Iterator for Deepest {
     type Item = usize;
@@ -700,95 +699,4 @@ impl<V> Pinned<'_, V> {
     pub fn get(&self, key: u64) -> Option<Ref<'_, V>> {
         self.map.find(key, &self.guard).map(Ref::new)
     }
-
-    /// Looks up all `keys` and stores the answer for `keys[i]` in `found[i]`.
-    ///
-    /// # Cost
-    ///
-    /// Less than the line fetches of as many [`get`](Self::get)s, those of 32 keys at once: one line where most keys are, the
-    /// others only for keys that are not found in it. Allocates nothing.
-    ///
-    /// # Concurrency
-    ///
-    /// Each key's lookup takes effect by itself, as a `get` at some instant of the call.
-    ///
-    /// # Panics
-    ///
-    /// If the slices differ in length.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use fanread::MlpIndex;
-    ///
-    /// let map = MlpIndex::new();
-    /// let pinned = map.pin();
-    /// pinned.insert(1, 'a');
-    /// let mut found = [None; 2];
-    /// pinned.get_batch(&[1, 2], &mut found);
-    /// assert_eq!(found[0].as_deref(), Some(&'a'));
-    /// assert!(found[1].is_none());
-    /// ```
-    #[track_caller]
-    pub fn get_batch<'g>(&'g self, keys: &[u64], found: &mut [Option<Ref<'g, V>>]) {
-        assert_eq!(keys.len(), found.len(), "as many answers as keys");
-        self.find_all(keys, |index, read| found[index] = read.map(Ref::new));
-    }
-
-    /// Looks up all `keys` and stores in `found[i]` whether `keys[i]` has a value; as [`get_batch`](Self::get_batch).
-    ///
-    /// # Panics
-    ///
-    /// If the slices differ in length.
-    #[track_caller]
-    pub fn contains_batch(&self, keys: &[u64], found: &mut [bool]) {
-        assert_eq!(keys.len(), found.len(), "as many answers as keys");
-        self.find_all(keys, |index, read| found[index] = read.is_some());
-    }
-
-    /// Looks up keys, a few at a time.
-    fn find_all<'g>(&'g self, keys: &[u64], mut found: impl FnMut(usize, Option<Read<'g, V>>)) {
-        let map = self.map;
-        let Some(tables) = map.tables(&self.guard) else {
-            (0..keys.len()).for_each(|index| found(index, None));
-            return;
-        };
-        for (at, keys) in keys.chunks(BATCH).enumerate() {
-            let Levels { first: most, others } = map.levels();
-            let mut found = |i: usize, read| found(at * BATCH + i, read);
-            let mut firsts = [None; BATCH];
-            for (first, key) in firsts.iter_mut().zip(keys) {
-                let home = tables.group(map.hash(most, *key));
-                prefetch_many(home.pair[0]);
-                *first = Some(home);
-            }
-            // All other lines only for those who need them: the lines are what bounds a batch.
-            let (mut left, mut asked) = (0_u32, [[None; USUAL - 1]; BATCH]);
-            for (i, (first, key)) in firsts.iter().zip(keys).enumerate() {
-                let Some(home) = first else { continue };
-                if let Some(word) = MlpIndex::<V>::find_in([home.pair[0]], *key) {
-                    found(i, Some(read_value(word)));
-                    continue;
-                }
-                left |= 1 << i;
-                prefetch_many(home.pair[1]);
-                for (asked, level) in asked[i].iter_mut().zip(Deepest(others)) {
-                    *asked = Some((level, map.ask(tables, level, *key)));
-                }
-            }
-            for i in Bits(left.into()) {
-                let (Some(first), key) = (firsts[i], keys[i]) else { continue };
-                let read = match MlpIndex::<V>::find_in([first.pair[1]], key) {
-                    Some(word) => Some(read_value(word)),
-                    None => map.find_beyond(tables, key, (most, first), &asked[i], &self.guard),
-                };
-                found(i, read);
-            }
-        }
-    }
 }
-
-/// How many keys of a batch are looked for at once.
-///
-/// One line each at first, into the second-level cache: 16 do not keep as many on their way as a core can.
-pub(super) const BATCH: usize = if cfg!(miri) { 2 } else { 32 };

@@ -216,7 +216,7 @@ impl Pinned<'_> {
     ///
     /// # Cost
     ///
-    /// The line fetches of as many [`get`](Self::get)s, those of 32 keys at once. Allocates nothing.
+    /// The line fetches of as many [`get`](Self::get)s, those of 64 keys at once. Allocates nothing.
     ///
     /// # Panics
     ///
@@ -280,7 +280,7 @@ impl Pinned<'_> {
     ///
     /// # Cost
     ///
-    /// The fetches of [`lower_bound`](Self::lower_bound) to begin; then a record for each entry, those of the next 18 asked for
+    /// The fetches of [`lower_bound`](Self::lower_bound) to begin; then a record for each entry, those of the next 32 asked for
     /// ahead, and a line for 16 entries. A value of more than 1 KB is a wait of its own.
     ///
     /// # Concurrency

@@ -26,7 +26,7 @@ use crate::sync::shim::AtomicU32;
 
 /// Records asked for ahead where nobody knows how long a walk is: at first, more with each entry; and at most, in all walks. Whoever wants one
 /// entry is not to pay for many.
-const AHEAD: (usize, usize, usize) = (2, 3, 18);
+const AHEAD: (usize, usize, usize) = (2, 3, 32);
 
 /// Entries by which lengths of walks are counted. As many at most are asked for behind the last one.
 pub(super) const PIECE: usize = 4;
@@ -160,7 +160,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         // Relaxed: published with the leaf.
         let place = if UP { self.at + ahead } else { self.at.wrapping_sub(1 + ahead) };
         match self.sorted.get(place) {
-            Some(number) => map.record(number.load(Relaxed)).ask(self.key_bytes),
+            Some(number) => map.record(number.load(Relaxed)).ask_many(self.key_bytes),
             None => self.ask_beyond(map, ahead),
         }
     }
@@ -179,7 +179,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         let place = if UP { there } else { self.ahead.len().wrapping_sub(1 + there) };
         if let Some(number) = self.ahead.get(place) {
             // Relaxed: as above.
-            map.record(number.load(Relaxed)).ask(self.key_bytes);
+            map.record(number.load(Relaxed)).ask_many(self.key_bytes);
         }
     }
 

@@ -337,7 +337,7 @@ crate::api::ordered_map_methods! {
     insert: "The line of the key's bucket; of the key's leaf, which waits for a node of the prefix table that is mostly cached, \
              four lines, at the same time: one to two waits. One insertion in some dozens copies a leaf, and reads its \
              records.",
-    range: "The fetches of [`lower_bound`](Self::lower_bound) to begin; then a record for each entry, those of the next 18 asked for \
+    range: "The fetches of [`lower_bound`](Self::lower_bound) to begin; then a record for each entry, those of the next 32 asked for \
             ahead, and a line for 16 entries.",
     bound: "Four waits: a node of the prefix table, mostly cached; three lines of a leaf; two to four lines of its numbers and codes, and \
             those of keys that were added lately; the entry's record, and with it those of such keys that may come before it. Where \

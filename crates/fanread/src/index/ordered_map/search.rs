@@ -20,7 +20,10 @@ pub(super) type Table = directory::Directory<Bucket>;
 pub(super) type Segment = directory::Segment<Bucket>;
 
 /// How many keys of a batch are looked for at once: their lines come into the second-level cache.
-const BATCH: usize = if cfg!(miri) { 2 } else { 32 };
+const BATCH: usize = if cfg!(miri) { 2 } else { 64 };
+
+/// Up to how many have room of their own: to make that for many takes longer than a few searches.
+const FEW: usize = if cfg!(miri) { 1 } else { 32 };
 
 /// How many entries of a batch are inserted at once.
 pub(super) const INSERTS: usize = if cfg!(miri) { 2 } else { 16 };
@@ -244,7 +247,7 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
     ///
     /// # Cost
     ///
-    /// The line fetches of as many [`get`](Self::get)s, those of 32 keys at once. Allocates nothing.
+    /// The line fetches of as many [`get`](Self::get)s, those of 64 keys at once. Allocates nothing.
     ///
     /// # Concurrency
     ///
@@ -314,15 +317,29 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
         })
     }
 
-    /// Looks up keys, a few at a time: their buckets are asked for, then the records that have the right tags.
-    fn find_all<'g>(&'g self, keys: &[&[u8]], mut found: impl FnMut(usize, Option<Read<'g, V>>)) {
+    /// Looks up keys, as many at a time as there are, up to some.
+    #[inline(always)]
+    fn find_all<'g>(&'g self, keys: &[&[u8]], found: impl FnMut(usize, Option<Read<'g, V>>)) {
+        if keys.len() <= FEW {
+            self.find_some::<FEW>(keys, found);
+        } else {
+            self.find_some::<BATCH>(keys, found);
+        }
+    }
+
+    /// Looks up keys, `MOST` at a time: their buckets are asked for, then the records that have the right tags.
+    fn find_some<'g, const MOST: usize>(
+        &'g self,
+        keys: &[&[u8]],
+        mut found: impl FnMut(usize, Option<Read<'g, V>>),
+    ) {
         let map = self.map;
         let Some(names) = map.table.names(&self.guard) else {
             (0..keys.len()).for_each(|index| found(index, None));
             return;
         };
         let ask = |keys: &[&[u8]]| {
-            let mut asked = [const { None::<(u64, &Segment)> }; BATCH];
+            let mut asked = [const { None::<(u64, &Segment)> }; MOST];
             for (place, key) in asked.iter_mut().zip(keys) {
                 let hash = map.hash(key);
                 let segment = names.segment(hash, &self.guard);
@@ -331,12 +348,12 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
             }
             asked
         };
-        let mut chunks = keys.chunks(BATCH);
+        let mut chunks = keys.chunks(MOST);
         let mut next = chunks.next().map(|keys| (keys, ask(keys)));
         let mut at = 0;
         while let Some((keys, asked)) = next {
             // The record that has the right tag, most likely the key's; 0 if there is none, and so no entry.
-            let mut likely = [0; BATCH];
+            let mut likely = [0; MOST];
             for ((likely, asked), key) in likely.iter_mut().zip(&asked).zip(keys) {
                 let Some((hash, segment)) = asked else { break };
                 let bucket = segment.bucket(segment.geometry.home(*hash));
