@@ -259,6 +259,7 @@ impl Run {
             match self.fill::<V>(memory, secret, trie, part.clone()) {
                 Ok(weight) => {
                     trie.start();
+                    trie.note_likely();
                     trie.set_filled(part.len(), weight);
                     return Ok(trie);
                 }
@@ -652,6 +653,7 @@ pub(super) fn copy<'g>(
         return Err(error.into());
     }
     new.copy_hints(old);
+    new.note_likely();
     new.copy_uneven(old);
     new.set_filled(old.keys(), old.weight());
     Ok(new)

@@ -43,6 +43,9 @@ pub(super) const HINTED: u8 = UNEVEN << 1;
 /// A bucket's version has come near its end (`layout::WORN`).
 pub(super) const WORN_OUT: u8 = UNEVEN << 2;
 
+/// What a header says of hints is a level below, and marks of hints above.
+pub(super) const LEVEL: u32 = 0xffff;
+
 /// Lines of a header, and one more if it lists blocks.
 pub(super) const HEADER_LINES: usize = 3;
 pub(super) const LIST_LINES: usize = 1;
@@ -81,8 +84,9 @@ pub(super) struct Header {
     pub(super) marks: AtomicU8,
     /// The level where, and on the next, most leaves are; 0: there is none.
     pub(super) leaf_level: u8,
-    /// The first level that half a byte names; 0: hints are bytes, or not there.
-    pub(super) hinted: u32,
+    /// The first level that half a byte names; 0: hints are bytes, or not there. In the upper half those of the named levels where
+    /// many leaves are, a bit for each hint.
+    pub(super) hinted: AtomicU32,
     /// Where the first pairs are.
     pub(super) pairs: [*mut u8; FIRST_PAIRS],
 }

@@ -14,7 +14,8 @@
 //!               255      leaves further down, or more of them than four hints can name
 //! ```
 //!
-//! Half a byte does where few levels are usual, and takes half the memory. A trie has hints for one and a half to three times the keys
+//! Half a byte does where few levels are usual, and takes half the memory. Most leaves are on some five of these levels then, which the header
+//! marks: the key's first buckets there are asked for together with its hints, so that most searches wait once for both. A trie has hints for one and a half to three times the keys
 //! that it has. Once there were too many for four hints, a search finds those that are still named, and for others it goes down
 //! the path; until the trie is split.
 //!
@@ -41,7 +42,7 @@ impl Hinting {
     /// Bits of a hint.
     #[inline(always)]
     fn bits(self) -> u32 {
-        if self == Self::Byte { 8 } else { 4 }
+        if self == Self::Byte { 8 } else { HALF_BITS }
     }
 
     /// The hint that names no level: all its bits.
@@ -102,6 +103,12 @@ pub(super) enum Hinted {
     /// Nothing is known.
     Unknown,
 }
+
+/// Bits of a small hint.
+const HALF_BITS: u32 = 4;
+
+/// Levels where one of so many leaves is are asked for together with the hints.
+const LIKELY: u32 = 16;
 
 /// Hints of a hash.
 const PLACES: usize = 4;
@@ -284,6 +291,26 @@ impl<'g> Trie<'g> {
         }
     }
 
+    /// Notes which hints of half a byte name levels where many leaves are. The caller has not published the trie.
+    pub(super) fn note_likely(self) {
+        if !matches!(self.hinting(), Hinting::Half(_)) {
+            return;
+        }
+        let mut leaves = [0_u32; 1 << HALF_BITS];
+        for word in self.hints() {
+            // Relaxed: as in `Places::change`.
+            let mut left = word.load(Relaxed);
+            while left != 0 {
+                leaves[left as usize % leaves.len()] += 1;
+                left >>= HALF_BITS;
+            }
+        }
+        let levels = 1..leaves.len() - 1;
+        let all: u32 = leaves[levels.clone()].iter().sum();
+        let is_likely = |hint: &usize| leaves[*hint] > 0 && leaves[*hint] * LIKELY >= all;
+        self.set_likely(levels.filter(is_likely).fold(0, |likely, hint| likely | 1 << hint));
+    }
+
     /// Whether a key may be found by a hint, or found to be missing. Eight bytes with an inline value are in a short leaf, which
     /// knows no hash.
     #[inline(always)]
@@ -318,9 +345,20 @@ impl<'g> Trie<'g> {
         let symbols = Symbols::new(key, self.skip_bits());
         let deepest = self.levels().ilog2() as usize;
         let names = Names::<LEVELS>::note(self, secret, &symbols, deepest);
+        self.ask_likely(&names);
         match self.named(seen, hash, &symbols) {
             Ok(named) => Hint::At(self.ask_named::<BOTH, _>(&named, &names), seen),
             Err(hint) => hint,
+        }
+    }
+
+    /// Asks for first buckets on the levels where many leaves are, if hints are half bytes: most hints name one of them.
+    #[inline(always)]
+    fn ask_likely<const LEVELS: usize>(self, names: &Names<'_, LEVELS>) {
+        let Hinting::Half(above) = self.hinting() else { return };
+        let noted = u64::MAX << names.first & u64::MAX >> (63 - names.last);
+        for level in Bits((u64::from(self.likely()) << above) & noted) {
+            self.prefetch_bucket(self.home(names.states[level]).first);
         }
     }
 

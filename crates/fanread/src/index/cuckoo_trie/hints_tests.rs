@@ -1,7 +1,9 @@
 //! Hints of a single trie: how often they say something, and what removals leave of them.
 
 use super::*;
+use crate::index::cuckoo_trie::build::for_each_node;
 use crate::index::cuckoo_trie::hints::{Hint, Leads};
+use crate::index::cuckoo_trie::layout::Hinting;
 
 #[test]
 fn a_hint_finds_most_keys_and_tells_that_most_others_are_not_there() {
@@ -85,6 +87,37 @@ fn more_leaves_than_four_hints_can_name_are_found() {
         single.check();
         single.check_gets(&keys);
     }
+}
+
+#[test]
+fn levels_where_many_leaves_are_are_asked_for_with_the_hints() {
+    if cfg!(small_leaves) {
+        return;
+    }
+    let mut rng = Rng::new(11);
+    // A third each on three levels or so, and a few much further down.
+    let mut keys: Vec<_> = (0..3000_u64)
+        .map(|i| [&vec![7; i as usize % 3][..], &rng.bytes(9)].concat())
+        .chain((0..20).map(|i| [&[9; 8][..], &[i]].concat()))
+        .collect();
+    let mut single = Single::new(3, 17 * BLOCK_BUCKETS, (b"", None));
+    keys.retain(|key| single.insert(key, 1));
+    let (trie, view) = (single.trie(), single.view());
+    let Hinting::Half(above) = trie.hinting() else { panic!("hints of half a byte") };
+    trie.note_likely();
+    let (mut leaves, mut all) = ([0; 16], 0);
+    for_each_node(Baseline, view.secret, trie, |level, _, node| {
+        let hint = (level - above) as usize;
+        if (1..15).contains(&hint) {
+            let count = node.leaves().count();
+            leaves[hint] += count;
+            all += count;
+        }
+    });
+    let many = (1..15).filter(|hint| leaves[*hint] > 0 && leaves[*hint] * 16 >= all);
+    assert_eq!(trie.likely(), many.fold(0, |likely, hint| likely | 1 << hint), "{leaves:?}");
+    assert!((2..=6).contains(&trie.likely().count_ones()), "{leaves:?}");
+    single.check_gets(&keys);
 }
 
 #[test]

@@ -22,8 +22,8 @@ use core::marker::PhantomData;
 use super::bucket::{self, Bucket, Hit, find_in_pair};
 use super::free::{FreeLines, Parts};
 use super::header::{
-    Border, Filled, HEADER_LINES, HINTED, Header, KEPT_PREFIX_BYTES, Lines, NAME_AT_LINE, PAIRS_AT,
-    ROUND, Rest, WORN_OUT,
+    Border, Filled, HEADER_LINES, HINTED, Header, KEPT_PREFIX_BYTES, LEVEL, Lines, NAME_AT_LINE,
+    PAIRS_AT, ROUND, Rest, WORN_OUT,
 };
 use super::layout::{
     BLOCK_BUCKETS, Head, Hinting, Home, Leaf, Node, Place, SHORT_BYTES, STATE_BITS, TAG_BITS, WORN,
@@ -389,7 +389,7 @@ impl<'g> Trie<'g> {
             // Rounds count modulo 16 (`state.rs`).
             marks: AtomicU8::new(shape.round as u8 & ROUND | hinted),
             leaf_level: shape.leaf_level as u8,
-            hinted: level,
+            hinted: AtomicU32::new(level),
             pairs: [core::ptr::null_mut(); _],
         };
         let border = Border {
@@ -542,11 +542,26 @@ impl<'g> Trie<'g> {
     /// What hints there are.
     #[inline(always)]
     pub(super) fn hinting(self) -> Hinting {
-        match (self.is_hinted(), self.header().hinted) {
+        // Relaxed: this half of it does not change.
+        match (self.is_hinted(), self.header().hinted.load(Relaxed) & LEVEL) {
             (false, _) => Hinting::None,
             (true, 0) => Hinting::Byte,
             (true, level) => Hinting::Half(level - 1),
         }
+    }
+
+    /// The hints, a bit for each, that name levels where many leaves are.
+    #[inline(always)]
+    pub(super) fn likely(self) -> u32 {
+        // Relaxed: it is for requests only.
+        self.header().hinted.load(Relaxed) >> LEVEL.trailing_ones()
+    }
+
+    /// Sets them. The caller has not published the trie.
+    pub(super) fn set_likely(self, likely: u32) {
+        let hinted = &self.header().hinted;
+        // Relaxed, both: whoever publishes the trie stores its name by Release.
+        hinted.store(hinted.load(Relaxed) & LEVEL | likely << LEVEL.trailing_ones(), Relaxed);
     }
 
     /// The words of the hints.

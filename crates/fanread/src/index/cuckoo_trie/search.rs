@@ -484,8 +484,9 @@ impl<V> Pinned<'_, V> {
     /// Two waits: two lines for each of the last levels of the key's path, 8 at a time, two on random numbers, of which one
     /// each is asked for first; then the record. A wait more for each 8 levels beyond that where other keys near this one have nodes too, for a node on
     /// a level where few have, and for each 80 symbols of six bits that many keys share and others do not. There is no record for keys that are not there, and none for keys of eight bytes with
-    /// values of at most eight that need no dropping. Where six levels or more are usual, three waits: hints that say on
-    /// which levels leaves of the key's hash are, two lines for each, four on average, and the record; without that if there is no such leaf.
+    /// values of at most eight that need no dropping. Where six levels or more are usual, two waits or three: hints that say on
+    /// which levels leaves of the key's hash are, and with them a line on each of the five or so levels where most leaves are; the others of two lines for each
+    /// that the hints name; and the record. Without that if there is no such leaf.
     ///
     /// # Concurrency
     ///

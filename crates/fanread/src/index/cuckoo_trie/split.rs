@@ -388,6 +388,7 @@ impl<'n> Half<'n> {
             let trie = memory.allocate(free, &plan.shape(lines, levels))?;
             let Err(error) = self.fill(trie) else {
                 trie.start();
+                trie.note_likely();
                 trie.set_filled(self.leaves, self.weight);
                 return Ok(trie);
             };
