@@ -34,11 +34,13 @@ pub(super) const COUNTED: usize = if cfg!(any(shuttle, small_leaves)) { 2 } else
 /// So many times as many entries are a long range.
 pub(super) const LONG: u32 = 32;
 
-/// Entries of the pieces after that.
+/// Entries of the pieces after that, at least and at most: half of what was taken before, since a long range will go on for longer.
 const PIECE: usize = if cfg!(any(shuttle, small_leaves)) { 2 } else { 16 };
+const MOST_PIECE: usize = if cfg!(any(shuttle, small_leaves)) { 4 } else { 96 };
 
-/// How many entries are left when the next piece is collected: they are read while its lines come.
+/// How many entries are left when the next piece is collected, at least, and as a part of that piece: they are read while its lines come.
 const LEFT: usize = if cfg!(any(shuttle, small_leaves)) { 1 } else { 8 };
+const LEFT_PART: usize = 4;
 
 /// One end of a range.
 struct Side<'g> {
@@ -46,6 +48,8 @@ struct Side<'g> {
     /// Entries that are expected to be taken; 0: nobody knows.
     expected: usize,
     taken: usize,
+    /// With how many left the next piece is collected.
+    left: usize,
     /// The next entries, from `at` on.
     ahead: Vec<Leaf>,
     at: usize,
@@ -67,6 +71,7 @@ impl<'g> Side<'g> {
             walk: Walk::default(),
             expected,
             taken: 0,
+            left: LEFT,
             ahead: Vec::new(),
             at: 0,
             last: None,
@@ -88,7 +93,7 @@ impl<'g> Side<'g> {
     ) -> Option<Leaf> {
         let left = self.ahead.len() - self.at;
         let is_expected = self.expected == 0 || self.taken + left < self.expected;
-        if left <= LEFT && !self.is_done && (left == 0 || is_expected) {
+        if left <= self.left && !self.is_done && (left == 0 || is_expected) {
             self.refill(map, guard, direction, edge);
         }
         let leaf = self.ahead.get(self.at).copied()?;
@@ -173,8 +178,10 @@ impl<'g> Side<'g> {
             return walk.collect::<V>(&ground, lanes, direction, start, limit, ahead);
         }
         // A range that goes on will most likely go on again.
-        walk.look_ahead(PIECE);
-        walk.collect_on(&ground, lanes, direction, PIECE, ahead)
+        let piece = (self.taken / 2).clamp(PIECE, MOST_PIECE);
+        self.left = (piece / LEFT_PART).max(LEFT);
+        walk.look_ahead(piece);
+        walk.collect_on(&ground, lanes, direction, piece, ahead)
     }
 
     /// Where the next piece begins, if the walk does not go on.
