@@ -14,10 +14,11 @@
 //!               255      leaves further down, or more of them than four hints can name
 //! ```
 //!
-//! Half a byte does where few levels are usual, and takes half the memory. Most leaves are on some five of these levels then, which the header
-//! marks: the key's first buckets there are asked for together with its hints, so that most searches wait once for both. A trie has hints for one and a half to three times the keys
-//! that it has. Once there were too many for four hints, a search finds those that are still named, and for others it goes down
-//! the path; until the trie is split.
+//! Half a byte does where few levels are usual, and takes half the memory. Most leaves are on some five of these levels then, which
+//! the header marks: a key's first buckets there are asked for together with its hints, so that most searches wait once for both.
+//!
+//! A trie has hints for one and a half to three times the keys that it has. Once there were too many for four hints, a search finds
+//! those that are still named, and for others it goes down the path; until the trie is split.
 //!
 //! # Invariants
 //!
