@@ -81,6 +81,23 @@ pub(crate) fn prefetch_many<T>(at: *const T) {
     prefetch(at);
 }
 
+/// The same for a line that is to be written, which another core may have: it comes once, not to be read and then again to be written.
+#[inline(always)]
+pub(crate) fn prefetch_to_write<T>(at: *const T) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: as above. A processor of the first years that has no such hint does nothing.
+    unsafe {
+        core::arch::asm!("prefetchw [{0}]", in(reg) at, options(readonly, nostack, preserves_flags));
+    }
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    // SAFETY: as above.
+    unsafe {
+        core::arch::asm!("prfm pstl1keep, [{0}]", in(reg) at, options(readonly, nostack, preserves_flags));
+    }
+    #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    let _ = at;
+}
+
 /// Kernels whose twins are picked at run time, once per search: its probes are most of what a search does.
 ///
 /// The value is proof that the processor can run it.

@@ -187,27 +187,16 @@ impl<B: Bucket> Table<B> {
     }
 }
 
-/// Where [`BLOCK_BUCKETS`] buckets are, and what their writers lock: beside each other, since a search needs both.
-#[derive(Debug)]
-struct Block<B> {
-    /// Where the segment's first bucket would be if all were in one piece with these. The address of memory that is not ours,
-    /// but for what is in this block.
-    first: *const B,
-    version: Version,
-}
-
-impl<B> Block<B> {
-    fn at(buckets: NonNull<B>, number: usize) -> Self {
-        let first = buckets.as_ptr().cast_const().wrapping_sub(number * BLOCK_BUCKETS);
-        Self { first, version: Version::default() }
-    }
-}
-
 /// The memory of a segment.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Memory<B> {
-    blocks: Box<[Block<B>]>,
+    /// For each block of [`BLOCK_BUCKETS`] buckets, where the segment's first bucket would be if all were in one piece with these: the
+    /// address of memory that is not ours, but for what is in this block.
+    firsts: Box<[*const B]>,
+    /// What a block's writers lock. Not beside its address, which every search waits for: a line that another core has just written
+    /// comes from there, which takes as long as one from memory.
+    versions: Box<[Version]>,
     /// The blocks' units, or the one piece of a small segment.
     units: Vec<u64>,
     own: Option<Pages>,
@@ -228,8 +217,9 @@ impl<B: Bucket> Memory<B> {
     pub(super) fn new(blocks: &Blocks<B>, buckets: usize) -> Result<Self, AllocError> {
         if buckets <= BLOCK_BUCKETS {
             let own = Pages::zeroed(buckets * LINE_BYTES)?;
-            let blocks = Box::new([Block::at(own.base().cast(), 0)]);
-            return Ok(Self { blocks, units: Vec::new(), own: Some(own), buckets });
+            let firsts = Box::new([own.base().as_ptr().cast::<B>().cast_const()]);
+            let versions = Box::new([Version::default()]);
+            return Ok(Self { firsts, versions, units: Vec::new(), own: Some(own), buckets });
         }
         let mut units = Vec::with_capacity(buckets.div_ceil(BLOCK_BUCKETS));
         for _ in 0..units.capacity() {
@@ -243,30 +233,36 @@ impl<B: Bucket> Memory<B> {
                 }
             }
         }
-        let places = units.iter().enumerate();
-        let places = places.map(|(i, unit)| Block::at(blocks.first_bucket(*unit), i)).collect();
-        Ok(Self { blocks: places, units, own: None, buckets })
+        let first = |(number, unit): (usize, &u64)| {
+            let buckets = blocks.first_bucket(*unit).as_ptr().cast_const();
+            buckets.wrapping_sub(number * BLOCK_BUCKETS)
+        };
+        let firsts = units.iter().enumerate().map(first).collect();
+        let versions = units.iter().map(|_| Version::default()).collect();
+        Ok(Self { firsts, versions, units, own: None, buckets })
     }
 
-    /// A bucket, and the version that it shares with others.
+    /// A bucket.
     #[inline(always)]
-    pub(super) fn bucket(&self, at: usize) -> (&B, &Version) {
+    pub(super) fn bucket(&self, at: usize) -> &B {
         debug_assert!(at < self.buckets);
         // SAFETY: `at` is below `buckets`, for which there are as many blocks as it takes.
-        let block = unsafe { self.blocks.get_unchecked(at / BLOCK_BUCKETS) };
+        let first = unsafe { *self.firsts.get_unchecked(at / BLOCK_BUCKETS) };
         // SAFETY: `at` is in this block, so this is a bucket of it, initialised, shared as buckets only (M1).
-        (unsafe { &*block.first.wrapping_add(at) }, &block.version)
+        unsafe { &*first.wrapping_add(at) }
+    }
+
+    /// The version that a bucket shares with others.
+    #[inline(always)]
+    pub(super) fn version_of(&self, at: usize) -> &Version {
+        debug_assert!(at < self.buckets);
+        // SAFETY: as in `bucket`; there is a version for each block.
+        unsafe { self.versions.get_unchecked(at / BLOCK_BUCKETS) }
     }
 
     /// All versions, by the numbers of their blocks.
-    pub(super) fn versions(&self) -> impl Iterator<Item = &Version> {
-        self.blocks.iter().map(|block| &block.version)
-    }
-
-    /// The version of a block.
-    #[inline(always)]
-    pub(super) fn version(&self, block: usize) -> &Version {
-        &self.blocks[block].version
+    pub(super) fn versions(&self) -> &[Version] {
+        &self.versions
     }
 
     pub(super) fn buckets(&self) -> usize {
@@ -275,7 +271,7 @@ impl<B: Bucket> Memory<B> {
 
     pub(super) fn own_bytes(&self) -> usize {
         let own = self.own.as_ref().map_or(0, |_| self.buckets * LINE_BYTES);
-        own + size_of_val(&*self.blocks) + size_of_val(&*self.units)
+        own + size_of_val(&*self.firsts) + size_of_val(&*self.versions) + size_of_val(&*self.units)
     }
 
     /// Bytes of the blocks.

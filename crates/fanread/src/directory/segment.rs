@@ -96,14 +96,14 @@ impl<B: Bucket> Segment<B> {
     /// A bucket.
     #[inline(always)]
     pub(crate) fn bucket(&self, at: usize) -> &B {
-        self.memory.bucket(at).0
+        self.memory.bucket(at)
     }
 
     /// The bucket of a home, and the version that covers the entries of that home: it changes before a slot of theirs is used
     /// again.
     #[inline(always)]
     pub(crate) fn home_of(&self, home: usize) -> (&B, &Version) {
-        self.memory.bucket(home)
+        (self.memory.bucket(home), self.memory.version_of(home))
     }
 
     pub(crate) fn buckets(&self) -> usize {
@@ -120,6 +120,12 @@ impl<B: Bucket> Segment<B> {
     #[inline(always)]
     pub(crate) fn ask_many(&self, hash: u64) {
         prefetch_many(self.bucket(self.geometry.home(hash)));
+    }
+
+    /// Asks for what writers of a hash lock.
+    #[inline(always)]
+    pub(crate) fn ask_to_lock(&self, hash: u64) {
+        self.memory.version_of(self.geometry.home(hash)).ask_to_lock();
     }
 
     /// Asks for the line of a hash, and the one behind it in its window.
@@ -139,7 +145,7 @@ impl<B: Bucket> Segment<B> {
     #[inline]
     pub(crate) fn lock(&self, hash: u64) -> Result<Held<'_>, Again> {
         let region = self.geometry.home(hash) / BLOCK_BUCKETS;
-        let first = self.memory.version(region).lock();
+        let first = self.memory.versions()[region].lock();
         self.held(first, region)
     }
 
@@ -150,7 +156,7 @@ impl<B: Bucket> Segment<B> {
     /// If another writer is at work there, too.
     pub(crate) fn try_lock(&self, hash: u64) -> Result<Held<'_>, Again> {
         let region = self.geometry.home(hash) / BLOCK_BUCKETS;
-        let first = self.memory.version(region).try_lock().ok_or(Again)?;
+        let first = self.memory.versions()[region].try_lock().ok_or(Again)?;
         self.held(first, region)
     }
 
@@ -166,7 +172,7 @@ impl<B: Bucket> Segment<B> {
         held.region = region;
         // The last region may be smaller than a window, and the first one comes behind it.
         if region != held.first_region {
-            held.more.push(self.memory.version(region).try_lock().ok_or(Again)?);
+            held.more.push(self.memory.versions()[region].try_lock().ok_or(Again)?);
         }
         Ok(())
     }

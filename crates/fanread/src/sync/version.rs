@@ -37,6 +37,7 @@ use super::shim::{
     Ordering::{Acquire, Relaxed, Release},
     Word,
 };
+use crate::arch::prefetch_to_write;
 
 const LOCKED: u64 = 1;
 const DEAD: u64 = 2;
@@ -133,9 +134,16 @@ impl<W: Word> Version<W> {
         self.0.load(Acquire) & DEAD != 0
     }
 
+    /// Asks for the line of the word, for who will lock it.
+    #[inline(always)]
+    pub(crate) fn ask_to_lock(&self) {
+        prefetch_to_write(self);
+    }
+
     /// Locks the word for writing. Locks a dead leaf too: the caller looks.
     #[inline]
     pub(crate) fn lock(&self) -> Locked<'_, W> {
+        self.ask_to_lock();
         let mut backoff = Backoff::new();
         loop {
             if let Some(locked) = self.try_lock() {
@@ -148,6 +156,7 @@ impl<W: Word> Version<W> {
     /// Locks the word for writing, unless somebody holds it for longer than most do.
     #[inline]
     pub(crate) fn lock_soon(&self) -> Option<Locked<'_, W>> {
+        self.ask_to_lock();
         let mut backoff = Backoff::new();
         loop {
             if let Some(locked) = self.try_lock() {

@@ -175,6 +175,7 @@ impl<V> CuckooTrie<V> {
 
     /// Locks the live trie of `key`.
     pub(super) fn lock_trie<'g>(&'g self, key: &[u8], hint: Trie<'g>) -> (Trie<'g>, Locked<'g>) {
+        hint.version().ask_to_lock();
         let mut trie = self.trie_of(key, hint);
         loop {
             let locked = trie.version().lock();
@@ -195,6 +196,7 @@ impl<V> CuckooTrie<V> {
         key: &[u8],
         hint: Trie<'g>,
     ) -> (Trie<'g>, Locked<'g>) {
+        hint.version().ask_to_lock();
         let mut trie = self.trie_of(key, hint);
         let (mut backoff, mut may_help) = (Backoff::new(), true);
         loop {

@@ -455,10 +455,11 @@ impl<'g> Trie<'g> {
         arch::prefetch(self.at.wrapping_add(LINE_BYTES));
     }
 
-    /// The same, and the line of the borders, which a writer needs besides.
+    /// The same, and the line of the borders, for who will lock the trie.
     #[inline(always)]
     pub(super) fn prefetch_with_borders(self) {
-        self.prefetch_header();
+        self.version().ask_to_lock();
+        arch::prefetch(self.at.wrapping_add(LINE_BYTES));
         arch::prefetch(self.at.wrapping_sub(LINE_BYTES));
     }
 

@@ -107,6 +107,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
                 continue;
             };
             segment.ask(hash);
+            segment.ask_to_lock(hash);
             if hint.is_none() && !matches!(rule, Rule::Same(_)) {
                 // While the line of the bucket is on its way.
                 hint = self.hint(key, probe);

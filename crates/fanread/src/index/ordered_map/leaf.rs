@@ -123,8 +123,8 @@ impl Leaf<'_> {
     /// Asks for the lines that an insertion needs: the header, and most of those of fresh numbers.
     #[inline(always)]
     pub(super) fn ask(self) {
-        self.ask_lines([0, GUIDED_FRESH_AT]);
-        self.ask_lines([1, 2, 3].map(|line| GUIDED_FRESH_AT + line));
+        self.header().version.ask_to_lock();
+        self.ask_lines([0, 1, 2, 3].map(|line| GUIDED_FRESH_AT + line));
     }
 
     /// Asks for the lines that a walk needs first: the header, guides, and the first of the fresh numbers.

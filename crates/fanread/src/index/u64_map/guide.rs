@@ -10,7 +10,7 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::run::{Count, LINE, MOST_WORDS, Run, WINDOW};
-use crate::arch::{Avx512, Eights, prefetch};
+use crate::arch::{Avx512, Eights, prefetch, prefetch_to_write};
 use crate::sync::shim::{self, AtomicU64};
 
 /// Marks of a guide: a line of them.
@@ -187,10 +187,10 @@ impl Hint {
     /// Asks for the lines of a run that an insertion needs: the first, and that where the key goes.
     #[inline(always)]
     pub(super) fn ask_for_end(&self, run: &Run) {
-        prefetch(run);
+        run.version.ask_to_lock();
         // Relaxed: as above.
         let line = (self.0.load(Relaxed) >> Self::END) as u8;
-        prefetch(core::ptr::from_ref(run).wrapping_add(1 + usize::from(line)));
+        prefetch_to_write(core::ptr::from_ref(run).wrapping_add(1 + usize::from(line)));
     }
 
     pub(super) fn copy(&self) -> Self {

@@ -66,6 +66,7 @@ impl<V: Send + Sync> U64Map<V> {
                 continue;
             };
             segment.ask_wide(hash);
+            segment.ask_to_lock(hash);
             // While the line of the table is on its way.
             let run = if ordered { self.order.run_to_add(key, guard) } else { None };
             let Ok(mut held) = segment.lock(hash) else {

@@ -33,7 +33,7 @@ impl<V: Send + Sync> Wormhole<V> {
         value: V,
         rule: Rule,
     ) -> Result<Written<'g, V>, InsertError<V>> {
-        let hint = self.hint(key, &pinned.guard);
+        let hint = self.hint_to_write(key, &pinned.guard);
         self.write_from(pinned, hint, key, value, rule)
     }
 
@@ -53,7 +53,7 @@ impl<V: Send + Sync> Wormhole<V> {
         let failed =
             |error: AllocError, value| InsertError::OutOfMemory { bytes: error.bytes, value };
         loop {
-            let found = start.take().or_else(|| self.hint(key, &pinned.guard));
+            let found = start.take().or_else(|| self.hint_to_write(key, &pinned.guard));
             let Some((tag, hint)) = found else {
                 if let Rule::Same(_) = rule {
                     return Ok(Written::Refused(None, value));

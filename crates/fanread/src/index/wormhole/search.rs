@@ -77,6 +77,13 @@ impl<V> Wormhole<V> {
         self.route_by(arch::prefetch_many, key, tag, probe)
     }
 
+    /// The same for who is going to write there.
+    #[inline(always)]
+    pub(super) fn hint_to_write(&self, key: &[u8], guard: &Guard) -> Option<(Tag, Hint<'_>)> {
+        let (tag, probe) = self.probe(key, guard);
+        Some((tag, self.route_by(arch::prefetch_to_write, key, tag, probe)?))
+    }
+
     #[inline(always)]
     fn route_by(
         &self,

@@ -77,6 +77,7 @@ impl<M: Medium> Map<M> {
         home.prefetch();
         let shadow = self.shadows.get(block);
         let stripe = self.stripe_of(bucket);
+        shadow.version(stripe).ask_to_lock();
         if let Some(mut locked) = shadow.version(stripe).try_lock() {
             let name = shadow.name();
             if name.covers(hash)
