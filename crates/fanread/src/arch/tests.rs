@@ -3,7 +3,7 @@
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::{Words, common_prefix, freeze, portable, prefetch};
+use super::{Words, common_prefix, freeze, portable, prefetch, prefetch_many, prefetch_to_write};
 
 /// One implementation of all kernels.
 struct Twin {
@@ -184,9 +184,11 @@ fn freezing_keeps_the_bits() {
 
 #[test]
 fn any_address_can_be_prefetched() {
-    prefetch(core::ptr::null::<u8>());
-    prefetch(core::ptr::without_provenance::<u64>(usize::MAX));
-    prefetch(&raw const *b"here");
+    for prefetch in [prefetch::<u8>, prefetch_many, prefetch_to_write] {
+        prefetch(core::ptr::null());
+        prefetch(core::ptr::without_provenance(usize::MAX));
+        prefetch(b"here".as_ptr());
+    }
 }
 
 #[test]

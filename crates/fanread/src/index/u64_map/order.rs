@@ -114,16 +114,18 @@ pub(super) struct Chunk {
     /// The base-2 logarithm of how many of the top's parts are one here, where there are few runs.
     joined: u32,
     seats: Box<[Seat]>,
+    /// What is to be known of each run before its first line has come. Every eighth insertion changes its hint, and every one looks at
+    /// some seats at first, which other cores are to have as well: so hints are no part of these.
+    hints: Box<[Hint]>,
     /// The guide of each run.
     guides: Box<[Guide]>,
 }
 
-/// A run, its first key, and what is to be known of it before its first line has come.
+/// A run, and its first key.
 #[derive(Debug)]
 struct Seat {
     low: u64,
     run: Shared<Run>,
-    hint: Hint,
 }
 
 /// A chunk, and the parts of its interval.
@@ -141,8 +143,9 @@ struct Listed {
 struct Lines {
     /// The address of the parts' first runs, and in the top byte how many parts were joined.
     starts: AtomicU64,
-    /// The addresses of the seats and of the guides.
+    /// The addresses of the seats, the hints and the guides.
     seats: AtomicU64,
+    hints: AtomicU64,
     guides: AtomicU64,
     /// How many runs there are, and the scale of their guide.
     scale: AtomicU64,
@@ -162,14 +165,15 @@ impl Lines {
         Self {
             starts: AtomicU64::new(starts | u64::from(chunk.joined) << 56),
             seats: AtomicU64::new(chunk.seats.as_ptr().addr() as u64),
+            hints: AtomicU64::new(chunk.hints.as_ptr().addr() as u64),
             guides: AtomicU64::new(chunk.guides.as_ptr().addr() as u64),
             scale: AtomicU64::new(scale.word()),
             guide,
         }
     }
 
-    fn words(&self) -> [&AtomicU64; 4] {
-        [&self.starts, &self.seats, &self.guides, &self.scale]
+    fn words(&self) -> [&AtomicU64; 5] {
+        [&self.starts, &self.seats, &self.hints, &self.guides, &self.scale]
     }
 
     /// Describes what another does.
@@ -183,16 +187,16 @@ impl Lines {
 
     fn copy(&self) -> Self {
         // Relaxed: as above.
-        let [starts, seats, guides, scale] =
+        let [starts, seats, hints, guides, scale] =
             self.words().map(|word| AtomicU64::new(word.load(Relaxed)));
-        Self { starts, seats, guides, scale, guide: self.guide.copy() }
+        Self { starts, seats, hints, guides, scale, guide: self.guide.copy() }
     }
 
     /// Asks for the lines of a chunk that has a key.
     #[inline(always)]
     fn ask(&self, parts: Parts, key: u64, kernel: Option<Avx512>) {
         // Relaxed: as above.
-        let [starts, seats, guides, scale] = self.words().map(|word| word.load(Relaxed));
+        let [starts, seats, hints, guides, scale] = self.words().map(|word| word.load(Relaxed));
         let part = parts.joined((starts >> 56) as u32).part(key);
         prefetch(at::<u8>((starts & Self::ADDRESS) + part as u64));
         let below = self.guide.guess(Scale::of(scale), key - parts.low, kernel);
@@ -201,6 +205,7 @@ impl Lines {
         let seat = at::<Seat>(seats).wrapping_add(below);
         prefetch(seat.wrapping_sub(1));
         prefetch(seat.wrapping_add(1));
+        prefetch(at::<Hint>(hints).wrapping_add(below));
         prefetch(at::<Guide>(guides).wrapping_add(below));
     }
 }
@@ -211,7 +216,7 @@ fn at<T>(address: u64) -> *const T {
 }
 
 /// A run that a chunk is made of.
-type Guided = (Seat, Guide);
+type Guided = (Seat, (Hint, Guide));
 
 /// A chunk that a top is made of: its first key, itself, and where its lines are.
 type Placed = (u64, Shared<Chunk>, Lines);
@@ -230,21 +235,22 @@ pub(super) struct Top {
 impl Seat {
     /// That of a run.
     fn of(run: Owned<Run>) -> Guided {
-        let (hint, guide) = Hint::of(run.get());
-        (Self { low: run.get().low(), run: Shared::new(run), hint }, guide)
+        let known = Hint::of(run.get());
+        (Self { low: run.get().low(), run: Shared::new(run) }, known)
     }
 }
 
 impl Chunk {
     /// One of runs up to a last key, and where its lines are.
     fn of(runs: Vec<Guided>, last: u64) -> (Owned<Self>, Lines) {
-        let (seats, guides): (Vec<_>, Vec<_>) = runs.into_iter().unzip();
+        let (seats, (hints, guides)): (Vec<_>, (Vec<_>, Vec<_>)) = runs.into_iter().unzip();
         let most = (2 * seats.len()).next_power_of_two().min(PARTS);
         let parts = Parts::of((seats[0].low, last), PARTS);
         let joined = (PARTS / most).ilog2();
         let starts = parts.joined(joined).starts(most, seats.iter().map(|s| s.low), |at| at as u8);
-        let (starts, seats, guides) = (starts.into(), seats.into(), guides.into());
-        let chunk = Owned::new(Self { starts, joined, seats, guides });
+        let (starts, seats) = (starts.into(), seats.into());
+        let (hints, guides) = (hints.into(), guides.into());
+        let chunk = Owned::new(Self { starts, joined, seats, hints, guides });
         let lines = Lines::of(chunk.get(), parts.low);
         (chunk, lines)
     }
@@ -264,8 +270,9 @@ impl Chunk {
     }
 
     fn list(&self) -> impl Iterator<Item = Guided> {
-        self.seats.iter().zip(&self.guides).map(|(Seat { low, run, hint }, guide)| {
-            (Seat { low: *low, run: run.alias(), hint: hint.copy() }, guide.copy())
+        let known = self.hints.iter().zip(&self.guides);
+        self.seats.iter().zip(known).map(|(Seat { low, run }, (hint, guide))| {
+            (Seat { low: *low, run: run.alias() }, (hint.copy(), guide.copy()))
         })
     }
 }
@@ -343,24 +350,19 @@ impl Order {
         Some((*parts, chunk.get(guard)?))
     }
 
-    /// Where the run of a key is; `None` in a map that never had an entry.
-    #[inline(always)]
-    fn seat<'g>(&self, key: u64, guard: &'g Guard) -> Option<&'g Seat> {
-        let (parts, chunk) = self.chunk(key, guard)?;
-        Some(&chunk.seats[chunk.index(parts, key)])
-    }
-
     /// The run of a key; `None` in a map that never had an entry.
     #[inline(always)]
     pub(super) fn run<'g>(&self, key: u64, guard: &'g Guard) -> Option<&'g Run> {
-        self.seat(key, guard)?.run.get(guard)
+        let (parts, chunk) = self.chunk(key, guard)?;
+        chunk.seats[chunk.index(parts, key)].run.get(guard)
     }
 
     /// The same, and what the list knows of it. The lines that an insertion needs are asked for, all at once.
     #[inline(always)]
     pub(super) fn run_to_add<'g>(&self, key: u64, guard: &'g Guard) -> Option<(&'g Run, &'g Hint)> {
-        let Seat { run, hint, .. } = self.seat(key, guard)?;
-        let run = run.get(guard)?;
+        let (parts, chunk) = self.chunk(key, guard)?;
+        let at = chunk.index(parts, key);
+        let (run, hint) = (chunk.seats[at].run.get(guard)?, &chunk.hints[at]);
         hint.ask_for_end(run);
         Some((run, hint))
     }
@@ -375,7 +377,8 @@ impl Order {
         prefetch(guides);
         prefetch(guides.wrapping_add(1));
         let at = belongs(from, to, key, |at| chunk.seats[at].low);
-        let (Seat { low, run, hint }, guide) = (&chunk.seats[at], &chunk.guides[at]);
+        let (Seat { low, run }, hint, guide) =
+            (&chunk.seats[at], &chunk.hints[at], &chunk.guides[at]);
         let run = run.get(guard)?;
         Some((run, hint.ask(guide, run, key - low, self.kernel)))
     }
@@ -569,7 +572,7 @@ impl Order {
         debug_assert!(chunk.seats[at].run.is(run), "a run is replaced by who holds its lock");
         if let (1, None) = (new.len(), next) {
             let new = new.into_iter().next().expect("one");
-            chunk.seats[at].hint.set(&chunk.guides[at], new.get());
+            chunk.hints[at].set(&chunk.guides[at], new.get());
             garbage.extend(chunk.seats[at].run.replace(new).map(Garbage::Run));
             return;
         }
@@ -626,7 +629,8 @@ impl Order {
         let chunks = top.chunks.iter().filter_map(|listed| listed.chunk.get(guard));
         let lists = chunks.map(|chunk| {
             let starts = size_of::<Chunk>() + size_of_val(&*chunk.starts);
-            starts + size_of_val(&*chunk.seats) + size_of_val(&*chunk.guides)
+            let known = size_of_val(&*chunk.hints) + size_of_val(&*chunk.guides);
+            starts + size_of_val(&*chunk.seats) + known
         });
         let list = size_of_val(&*top.chunks) + size_of_val(&*top.starts) + size_of_val(&*top.lines);
         size_of::<Top>() + list + lists.sum::<usize>()
