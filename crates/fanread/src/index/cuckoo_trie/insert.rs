@@ -8,6 +8,7 @@
 use super::build::{Plan, Run};
 use super::edit::Edit;
 use super::layout::{FULL_WEIGHT, Leaf, MAX_KEY_BYTES};
+use super::quick::Done;
 use super::raw::{Memory, Trie};
 use super::search::{Hint, leaf_hash};
 use super::{CuckooTrie, Garbage, Pinned};
@@ -30,8 +31,12 @@ impl<V: Send + Sync> CuckooTrie<V> {
         rule: Rule,
     ) -> Result<Written<'g, V>, InsertError<V>> {
         let (guard, thread) = (&pinned.guard, pinned.thread);
-        if let Some(inserted) = self.insert_quickly(guard, thread, key, &value, rule) {
-            return Ok(Written::New(inserted));
+        if let Some((done, new)) = self.write_quickly(guard, thread, key, &value, rule) {
+            return Ok(match done {
+                Done::New => Written::New(new),
+                Done::Replaced(old) => Written::Replaced(old),
+                Done::Refused(there) => Written::Refused(Some(there), value),
+            });
         }
         let hint = self.hint(key, &pinned.guard);
         self.write_from(pinned, hint, key, value, rule)
@@ -409,7 +414,7 @@ impl<V: Send + Sync> Pinned<'_, V> {
                 });
             for ((entry, asked), hint) in batch.into_iter().zip(asked).zip(hints) {
                 let Some((key, value)) = entry else { return Ok(()) };
-                if asked.is_some_and(|asked| map.insert_asked(self.thread, asked)) {
+                if asked.is_some_and(|asked| map.write_asked(self.thread, asked)) {
                     // Its bits are the leaf's now, and an inline value has nothing to drop.
                     continue;
                 }

@@ -1,4 +1,4 @@
-//! The quick way to insert a key of eight bytes whose value is kept in its leaf.
+//! The quick way to insert a key of eight bytes whose value is kept in its leaf, or to replace the value.
 //!
 //! Where most leaves are on two levels (`leaf_level.rs`), the paths of nearly all new keys end on those or on the level above: at a
 //! regular node that has no child for the key, or at the short leaf of a key that parts from this one right behind it. The names of
@@ -18,7 +18,7 @@
 //!
 //! # Why readers see one trie or the other
 //!
-//! As in `edit.rs`: the leaves are placed first, under names to which nothing leads; then the node where the path ends is rewritten, by
+//! As in `edit.rs`: a leaf that takes the place of the key's own is one change of its bucket. Else the leaves are placed first, under names to which nothing leads; then the node where the path ends is rewritten, by
 //! one change of its bucket. All of it is one change of the trie's version (T9).
 //!
 //! # What the writer may believe
@@ -31,7 +31,7 @@ use core::cmp::Ordering as Order;
 
 use super::CuckooTrie;
 use super::label::{Children, Symbol};
-use super::layout::{BUCKET_WEIGHT, Home, INNER_WEIGHT, Leaf, Node, SYMBOL_BITS};
+use super::layout::{BUCKET_WEIGHT, Home, INNER_WEIGHT, Leaf, Node, Place, SYMBOL_BITS};
 use super::place;
 use super::raw::{Memory, Trie};
 use super::state::{SHORT_NAME_SYMBOLS, Secret, ShortName, State};
@@ -73,6 +73,29 @@ enum End {
     NoChild(Children),
     /// At a short leaf of another key, which has another symbol next.
     Leaf(Leaf, Symbol),
+    /// At the key's own leaf: where it is, and the bits of its value.
+    Own(Place, u64),
+}
+
+/// What became of a write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Done<T> {
+    /// There is a new entry.
+    New,
+    /// This value was replaced.
+    Replaced(T),
+    /// This value is there, and the rule does not allow another one.
+    Refused(T),
+}
+
+impl<T> Done<T> {
+    fn map<U>(self, f: impl FnOnce(T) -> U) -> Done<U> {
+        match self {
+            Self::New => Done::New,
+            Self::Replaced(old) => Done::Replaced(f(old)),
+            Self::Refused(there) => Done::Refused(f(there)),
+        }
+    }
 }
 
 impl Trie<'_> {
@@ -113,8 +136,7 @@ impl Spots<'_> {
         Symbol((window << (SYMBOL_BITS * level) >> (u64::BITS - SYMBOL_BITS)) as u8)
     }
 
-    /// Where the path of the key ends; `None` if it is not one of those ends that are usual, or the key is there. It counts if the
-    /// caller holds the lock.
+    /// Where the path of the key ends; `None` if it is not one of those ends that are usual. It counts if the caller holds the lock.
     #[inline(always)]
     fn stop(&self, trie: Trie<'_>, lanes: impl Lanes) -> Option<Stop> {
         let mut level = self.level;
@@ -136,6 +158,10 @@ impl Spots<'_> {
         let symbol = Self::symbol(self.window, level);
         let end = match node {
             Node::Regular(children) if !children.has(symbol) => End::NoChild(children),
+            // All keys of a trie have the bits before its window in common.
+            Node::Leaf(Leaf::Short { key, value }) if key << trie.skip_bits() == self.window => {
+                End::Own(place, value)
+            }
             Node::Leaf(leaf @ Leaf::Short { key, .. }) => {
                 let other = Self::symbol(key << trie.skip_bits(), level);
                 (other != symbol).then_some(End::Leaf(leaf, other))?
@@ -205,6 +231,7 @@ impl Spots<'_> {
                 }
                 Children::pair(symbol, other_symbol)
             }
+            End::Own(..) => return false,
         };
         // What was placed may have moved the node.
         let there = trie.locate(lanes, self.home_of_stop(level));
@@ -230,73 +257,82 @@ impl Spots<'_> {
 }
 
 impl<V> CuckooTrie<V> {
-    /// Inserts a key of eight bytes whose path ends as most do; returns its value. `None` if it is there, or for whatever is seldom:
-    /// then nothing has changed.
+    /// Writes a key of eight bytes whose path ends as most do, if the rule allows it. `None` for whatever is seldom: then nothing has
+    /// changed.
     #[inline(always)]
-    pub(super) fn insert_quickly<'g>(
+    pub(super) fn write_quickly<'g>(
         &'g self,
         guard: &'g Guard,
         thread: usize,
         key: &[u8],
         value: &V,
         rule: Rule,
-    ) -> Option<Read<'g, V>> {
+    ) -> Option<(Done<Read<'g, V>>, Read<'g, V>)> {
         if !const { word::is_inline::<V>() } || matches!(rule, Rule::Same(_)) {
             return None;
         }
         let leaf = Memory::short_leaf(key, value)?;
-        match self.avx512 {
-            Some(kernel) => self.insert_quickly_with(kernel, guard, thread, leaf),
-            None => self.insert_quickly_with(Baseline, guard, thread, leaf),
-        }
+        let Leaf::Short { value, .. } = leaf else { return None };
+        let done = match self.avx512 {
+            Some(kernel) => self.write_quickly_with(kernel, guard, thread, leaf, rule),
+            None => self.write_quickly_with(Baseline, guard, thread, leaf, rule),
+        };
+        Some((done?.map(Memory::short_value), Memory::short_value(value)))
     }
 
     #[inline(always)]
-    fn insert_quickly_with<'g>(
-        &'g self,
+    fn write_quickly_with(
+        &self,
         kernel: impl Lanes,
-        guard: &'g Guard,
+        guard: &Guard,
         thread: usize,
         leaf: Leaf,
-    ) -> Option<Read<'g, V>> {
-        let Leaf::Short { key, value } = leaf else { return None };
+        rule: Rule,
+    ) -> Option<Done<u64>> {
+        let Leaf::Short { key, .. } = leaf else { return None };
         let trie = self.trie_of_eight(kernel, guard, key)?;
         trie.prefetch_with_borders();
         let spots = trie.ask_around(&self.secret, key)?;
-        let inserted = self.insert_at(kernel, thread, trie, spots, leaf);
-        inserted.then(|| Memory::short_value(value))
+        self.write_at(kernel, thread, Asked { trie, spots, leaf }, rule)
     }
 
-    /// Inserts a key whose lines were asked for. Returns whether it did.
+    /// Writes a key whose lines were asked for.
     #[inline(always)]
-    fn insert_at(
+    fn write_at(
         &self,
         kernel: impl Lanes,
         thread: usize,
-        trie: Trie<'_>,
-        spots: Spots<'_>,
-        leaf: Leaf,
-    ) -> bool {
-        let Leaf::Short { key, .. } = leaf else { return false };
+        Asked { trie, spots, leaf }: Asked<'_>,
+        rule: Rule,
+    ) -> Option<Done<u64>> {
+        let Leaf::Short { key, .. } = leaf else { return None };
         if trie.place_of(&key.to_be_bytes(), &self.memory) != Order::Equal {
-            return false;
+            return None;
         }
         // Whoever holds it for long replaces it, and there is more to do then than to wait.
-        let Some(mut locked) = trie.version().lock_soon() else { return false };
-        if locked.is_dead() || Self::is_full(trie) {
-            return false;
+        let mut locked = trie.version().lock_soon()?;
+        if locked.is_dead() {
+            return None;
         }
-        let Some(stop) = spots.stop(trie, kernel) else { return false };
-        if !locked.change(|| spots.insert(trie, kernel, stop, leaf)) {
-            return false;
+        let stop = spots.stop(trie, kernel)?;
+        if let End::Own(place, old) = stop.end {
+            if let Rule::Absent = rule {
+                return Some(Done::Refused(old));
+            }
+            let replaced =
+                !trie.is_worn() && locked.change(|| trie.exchange(place, Node::Leaf(leaf)));
+            return replaced.then_some(Done::Replaced(old));
+        }
+        if Self::is_full(trie) || !locked.change(|| spots.insert(trie, kernel, stop, leaf)) {
+            return None;
         }
         drop(locked);
         self.shards.added(thread, 1);
-        true
+        Some(Done::New)
     }
 }
 
-/// An insertion whose lines were asked for.
+/// A write whose lines were asked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked<'g> {
     trie: Trie<'g>,
@@ -305,7 +341,7 @@ pub(super) struct Asked<'g> {
 }
 
 impl<V> CuckooTrie<V> {
-    /// Asks for the lines of those of some keys that may be inserted quickly: for all headers first, then for all buckets, then for
+    /// Asks for the lines of those of some keys that may be written quickly: for all headers first, then for all buckets, then for
     /// where the other keys of forks go.
     pub(super) fn ask_quickly<'g, const N: usize>(
         &'g self,
@@ -344,14 +380,14 @@ impl<V> CuckooTrie<V> {
         asked
     }
 
-    /// Inserts a key whose lines were asked for, as `insert_quickly`.
+    /// Writes a key whose lines were asked for, whatever is there; tells whether it did.
     #[inline(always)]
-    pub(super) fn insert_asked(&self, thread: usize, asked: Asked<'_>) -> bool {
-        let Asked { trie, spots, leaf } = asked;
-        match self.avx512 {
-            Some(kernel) => self.insert_at(kernel, thread, trie, spots, leaf),
-            None => self.insert_at(Baseline, thread, trie, spots, leaf),
-        }
+    pub(super) fn write_asked(&self, thread: usize, asked: Asked<'_>) -> bool {
+        let done = match self.avx512 {
+            Some(kernel) => self.write_at(kernel, thread, asked, Rule::Always),
+            None => self.write_at(Baseline, thread, asked, Rule::Always),
+        };
+        done.is_some()
     }
 }
 

@@ -1,4 +1,5 @@
-//! Random keys go into the map the quick way, most of them, and what that leaves to the other way stays as it was.
+//! Random keys go into the map the quick way, most of them, and are replaced in it, and what that leaves to the other way stays as it
+//! was.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +13,13 @@ const COUNT: usize = if cfg!(miri) { 60 } else { 40_000 };
 
 const SEEDS: u64 = if cfg!(miri) { 1 } else { 6 };
 
-/// Inserts a key the quick way, if that can be.
-fn quickly(map: &CuckooTrie<u64>, key: u64, value: u64) -> bool {
+/// Writes a key the quick way, if that can be.
+fn quickly(map: &CuckooTrie<u64>, key: u64, value: u64, rule: Rule) -> Option<Done<u64>> {
     let guard = epoch::pin();
     let pinned = map.pin();
-    let new = map.insert_quickly(&guard, pinned.thread, &key.to_be_bytes(), &value, Rule::Always);
-    new.is_some_and(|new| *new.get() == value)
+    let (done, new) = map.write_quickly(&guard, pinned.thread, &key.to_be_bytes(), &value, rule)?;
+    assert_eq!(*new.get(), value);
+    Some(done.map(|read| *read.get()))
 }
 
 /// A map of random keys.
@@ -62,14 +64,13 @@ fn insert_and_find(seed: u64) {
             1 => model.keys().next_back().copied().unwrap_or(0_u64) ^ 1,
             _ => rng.next_u64(),
         };
-        let is_new = !model.contains_key(&key);
-        if quickly(&map, key, i) {
-            assert!(is_new, "{key:#x} was there");
+        let old = model.insert(key, i);
+        if let Some(done) = quickly(&map, key, i, Rule::Always) {
+            assert_eq!(done, old.map_or(Done::New, Done::Replaced), "{key:#x}");
             quick += 1;
         } else {
-            assert_eq!(map.pin().insert(&key.to_be_bytes(), i).is_none(), is_new);
+            assert_eq!(map.pin().insert(&key.to_be_bytes(), i).as_deref(), old.as_ref());
         }
-        model.insert(key, i);
         if i.is_power_of_two() || i % 8_192 == 0 {
             map.pin().check().unwrap();
         }
@@ -83,15 +84,26 @@ fn insert_and_find(seed: u64) {
     assert_eq!(all, expected);
     for (key, value) in &model {
         assert_eq!(pinned.get(&key.to_be_bytes()).as_deref(), Some(value));
-        assert!(!quickly(&map, *key, 0), "{key:#x} is there");
     }
+    let mut there = 0;
+    for (key, value) in &mut model {
+        if let Some(done) = quickly(&map, *key, 0, Rule::Absent) {
+            assert_eq!(done, Done::Refused(*value), "{key:#x}");
+            assert_eq!(quickly(&map, *key, *value + 1, Rule::Always), Some(Done::Replaced(*value)));
+            *value += 1;
+            there += 1;
+        }
+        assert_eq!(pinned.get(&key.to_be_bytes()).as_deref(), Some(&*value));
+    }
+    pinned.check().unwrap();
+    assert_eq!(pinned.len(), model.len());
     if !cfg!(any(miri, small_leaves)) {
-        assert!(quick > COUNT / 2, "{quick} of {COUNT}");
+        assert!(quick.min(there) > COUNT / 2, "{quick} and {there} of {COUNT}");
     }
 }
 
 #[test]
-fn a_quick_insertion_changes_the_version_of_its_trie() {
+fn a_quick_write_changes_the_version_of_its_trie() {
     if cfg!(any(miri, small_leaves)) {
         return;
     }
@@ -101,8 +113,12 @@ fn a_quick_insertion_changes_the_version_of_its_trie() {
         let key = next_quick(&map, &mut rng);
         let trie = map.trie_of_eight(Baseline, &guard, key).unwrap();
         let seen = trie.version().begin();
-        if quickly(&map, key, 1) {
+        if quickly(&map, key, 1, Rule::Always).is_some() {
             assert!(trie.version().end(seen).is_none(), "{key:#x}");
+            let seen = trie.version().begin();
+            if quickly(&map, key, 2, Rule::Always).is_some() {
+                assert!(trie.version().end(seen).is_none(), "{key:#x}");
+            }
         }
     }
     map.pin().check().unwrap();
@@ -146,5 +162,5 @@ fn no_key_goes_into_a_trie_that_is_dead() {
     let key = next_quick(&map, &mut rng);
     let trie = map.trie_of_eight(Baseline, &guard, key).unwrap();
     trie.version().lock().retire();
-    assert!(!quickly(&map, key, 1));
+    assert_eq!(quickly(&map, key, 1, Rule::Always), None);
 }
