@@ -7,6 +7,7 @@
 
 use super::build::{Plan, Run};
 use super::edit::Edit;
+use super::hints::Hinted;
 use super::layout::{FULL_WEIGHT, Leaf, MAX_KEY_BYTES};
 use super::quick::Done;
 use super::raw::{Memory, Trie};
@@ -19,7 +20,11 @@ use crate::mem::AllocError;
 use crate::mem::record::Record;
 use crate::mem::word;
 use crate::sync::backoff::Backoff;
+use crate::sync::shim::Ordering::Relaxed;
 use crate::sync::version::Locked;
+
+/// One in so many hashes is noted.
+const NOTED: u32 = if cfg!(any(shuttle, small_leaves, miri)) { 1 } else { 16 };
 
 impl<V: Send + Sync> CuckooTrie<V> {
     /// Writes `value` for `key` if `rule` allows it.
@@ -39,7 +44,74 @@ impl<V: Send + Sync> CuckooTrie<V> {
             });
         }
         let hint = self.hint(key, &pinned.guard);
+        let value = match hint.filter(|hint| self.may_be_replaced(*hint, key)) {
+            Some(hint) => match self.replace_by_hint(hint, key, value, rule) {
+                Ok(written) => return Ok(written),
+                Err(value) => value,
+            },
+            None => value,
+        };
         self.write_from(pinned, hint, key, value, rule)
+    }
+
+    /// Whether a write is likely to find the key's record by the trie's hints, and may write over the value.
+    #[inline(always)]
+    fn may_be_replaced(&self, hint: Hint<'_>, key: &[u8]) -> bool {
+        // Relaxed: a guess.
+        let replaces = self.replaces.load(Relaxed) != 0;
+        replaces && word::is_inline::<V>() && hint.trie.is_hinted_for::<V>(key)
+    }
+
+    /// Takes notice of whether a key with a record was there. Of one in `NOTED`, as all writers read it.
+    #[inline(always)]
+    fn note_replaced(&self, hash: u32, was_there: bool) {
+        // Relaxed: as above.
+        if hash % NOTED == 0 && (self.replaces.load(Relaxed) != 0) != was_there {
+            self.replaces.store(was_there.into(), Relaxed);
+        }
+    }
+
+    /// Replaces an inline value in the record that the hints of a trie lead to, if the rule allows it. Gives the value back if they do not
+    /// lead to the key's.
+    ///
+    /// A get, and then the lock: where no bucket of the trie has changed since before the get, the record is the key's entry still, and the
+    /// trie is the key's (T1, T9).
+    #[inline(never)]
+    pub(super) fn replace_by_hint<'g>(
+        &'g self,
+        Hint { trie, hash }: Hint<'g>,
+        key: &[u8],
+        value: V,
+        rule: Rule,
+    ) -> Result<Written<'g, V>, V> {
+        trie.prefetch_hint(hash);
+        trie.version().ask_to_lock();
+        let seen = trie.version().begin();
+        let found = match self.avx512 {
+            Some(kernel) => trie.look_by_hint(&self.secret, kernel, key, hash),
+            None => trie.look_by_hint(&self.secret, Baseline, key, hash),
+        };
+        let Hinted::Record(unit) = found else { return Err(value) };
+        self.memory.prefetch_record(unit, Memory::reach_bytes::<V>(key.len()));
+        let Some(locked) = trie.version().lock_soon() else { return Err(value) };
+        if locked.is_dead() || !locked.seen().same_changes(seen) {
+            return Err(value);
+        }
+        let record = self.memory.record::<V>(unit);
+        if record.key() != key {
+            return Err(value);
+        }
+        let old = record.value();
+        let allowed = match rule {
+            Rule::Always => true,
+            Rule::Absent => false,
+            Rule::Same(seen) => core::ptr::eq(old.word(), seen),
+        };
+        if !allowed {
+            return Ok(Written::Refused(Some(old), value));
+        }
+        record.set_word(word::pack(value));
+        Ok(Written::Replaced(old))
     }
 
     /// As `write`, from where the search for the trie of `key` led.
@@ -94,6 +166,7 @@ impl<V: Send + Sync> CuckooTrie<V> {
                 return match self.replace(pinned, &mut locked, &edit, leaf, value) {
                     Ok(garbage) => {
                         drop(locked);
+                        self.note_replaced(hash, true);
                         self.retire(pinned, garbage);
                         Ok(Written::Replaced(old))
                     }
@@ -120,6 +193,7 @@ impl<V: Send + Sync> CuckooTrie<V> {
                         // Under the lock: afterwards another thread may write over it.
                         let new = self.memory.value(leaf);
                         drop(locked);
+                        self.note_replaced(hash, false);
                         self.shards.added(pinned.thread, 1);
                         return Ok(Written::New(new));
                     }

@@ -112,6 +112,8 @@ pub struct CuckooTrie<V> {
     structure: Lock<prefix::Writer>,
     /// The leftmost live trie; 0 in a map that never had an entry.
     first: AtomicU32,
+    /// Whether writes of keys with records replaced values lately.
+    replaces: AtomicU32,
     shards: Shards<FreeLines, Garbage>,
     values: PhantomData<OwnsAndTakes<V>>,
 }
@@ -153,6 +155,7 @@ impl<V> CuckooTrie<V> {
             table,
             structure: Lock::new(writer),
             first: AtomicU32::new(0),
+            replaces: AtomicU32::new(0),
             shards: Shards::new(),
             values: PhantomData,
         }

@@ -1,6 +1,8 @@
 //! What cannot be seen or brought about from outside: memory that runs out at any moment, buckets that are worn out.
 
 use super::{CuckooTrie as Map, Pinned};
+use crate::api::{Rule, Written};
+use crate::sync::shim::Ordering::Relaxed;
 
 /// Whether keys are numbers.
 const NUMBERS: bool = false;
@@ -141,4 +143,112 @@ fn ranges_begin_anywhere_along_a_row_of_jumps() {
     for (key, found) in keys.iter().zip(&found) {
         assert_eq!(found.as_deref(), model.get(*key), "{key:?}");
     }
+}
+
+/// Keys whose paths are long, as those of words are: the digits of numbers to base two.
+fn words(count: usize) -> Vec<String> {
+    (0..count).map(|n| format!("the number {n:b}")).collect()
+}
+
+/// What is to be replaced is found by hints, and by them only if it is there.
+#[test]
+fn values_of_words_are_replaced_by_hints() {
+    if cfg!(any(miri, small_leaves)) {
+        return;
+    }
+    let map = Map::<u64>::new();
+    let pinned = map.pin();
+    let (words, others) = (words(20_000), words(40_000));
+    for (value, word) in words.iter().enumerate() {
+        pinned.insert(word.as_bytes(), value as u64);
+    }
+    assert_eq!(map.replaces.load(Relaxed), 0);
+    let write = |word: &String, value: u64, rule: Rule| {
+        let hint = map.hint(word.as_bytes(), &pinned.guard).unwrap();
+        assert!(hint.trie.is_hinted_for::<u64>(word.as_bytes()));
+        map.replace_by_hint(hint, word.as_bytes(), value, rule)
+    };
+    let mut replaced = 0;
+    for (value, word) in words.iter().enumerate() {
+        let value = value as u64;
+        match write(word, value + 1, Rule::Absent) {
+            Ok(Written::Refused(Some(old), given)) => {
+                assert_eq!((*old.get(), given), (value, value + 1))
+            }
+            Err(given) => {
+                assert_eq!(given, value + 1);
+                continue;
+            }
+            _ => panic!("{word}"),
+        }
+        let Ok(Written::Replaced(old)) = write(word, value + 2, Rule::Always) else {
+            panic!("{word} was found before");
+        };
+        assert_eq!((*old.get(), *pinned.get(word.as_bytes()).unwrap()), (value, value + 2));
+        pinned.insert(word.as_bytes(), value);
+        replaced += 1;
+    }
+    assert!(replaced > words.len() * 9 / 10, "{replaced}");
+    for word in &others[words.len()..] {
+        assert!(matches!(write(word, 7, Rule::Always), Err(7)), "{word} is not there");
+    }
+    // One that the same hints lead to the same leaf, as what it begins with is there, and has its hash.
+    let word = &words[words.len() - 1];
+    let hash = |word: &String| map.hint(word.as_bytes(), &pinned.guard).unwrap().hash;
+    let longer = (0..).map(|n| format!("{word} {n}"));
+    let twin = longer.into_iter().find(|longer| hash(longer) == hash(word)).unwrap();
+    assert!(matches!(write(&twin, 7, Rule::Always), Err(7)), "{twin} is not there");
+    // One write in a few says that values are being replaced, and later that keys are new.
+    assert_eq!(map.replaces.load(Relaxed), 1);
+    for (value, word) in others.iter().enumerate() {
+        let old = pinned.insert(word.as_bytes(), value as u64).map(|old| *old);
+        assert_eq!(old, (value < words.len()).then_some(value as u64));
+    }
+    assert_eq!(map.replaces.load(Relaxed), 0);
+    pinned.check().unwrap();
+}
+
+/// No value is handed out by two, of whom one replaces and the other removes it.
+#[test]
+fn each_value_of_a_word_is_replaced_or_removed() {
+    const HOT: usize = 8;
+    if cfg!(any(miri, small_leaves)) {
+        return;
+    }
+    let (map, words) = (Map::<u64>::new(), words(20_000));
+    for word in &words {
+        map.pin().insert(word.as_bytes(), 0);
+    }
+    let hot = &words[words.len() - HOT..];
+    let is_hinted = |word: &String| {
+        let (key, guard) = (word.as_bytes(), crate::sync::epoch::pin());
+        map.hint(key, &guard).is_some_and(|hint| hint.trie.is_hinted_for::<u64>(key))
+    };
+    assert!(hot.iter().all(is_hinted));
+    let rounds = 100_000;
+    let (mut replaced, removed) = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let (pinned, mut replaced) = (map.pin(), Vec::new());
+            for value in 1..=rounds {
+                let word = hot[value as usize % HOT].as_bytes();
+                // Whatever the others have been noted as.
+                map.replaces.store(1, Relaxed);
+                replaced.extend(pinned.insert(word, value).map(|old| *old));
+            }
+            replaced
+        });
+        let (mut removed, mut turn) = (Vec::new(), 0);
+        while !writer.is_finished() {
+            turn += 1;
+            removed.extend(map.pin().remove(hot[turn % HOT].as_bytes()).map(|old| *old));
+        }
+        (writer.join().unwrap(), removed)
+    });
+    let pinned = map.pin();
+    replaced.extend(removed);
+    replaced.extend(hot.iter().filter_map(|word| pinned.get(word.as_bytes())).map(|value| *value));
+    replaced.retain(|value| *value != 0);
+    replaced.sort_unstable();
+    assert!(replaced.into_iter().eq(1..=rounds), "a value was lost, or is there twice");
+    pinned.check().unwrap();
 }
