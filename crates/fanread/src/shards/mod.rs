@@ -4,7 +4,11 @@
 //! writers seldom meet. Who is given back what was unlinked in its shard looks at another one too: the threads of that may be
 //! gone, and nobody else would.
 
+mod replacing;
+
 use std::sync::OnceLock;
+
+pub(crate) use replacing::Replacing;
 
 use crossbeam_utils::CachePadded;
 

@@ -20,11 +20,7 @@ use crate::mem::AllocError;
 use crate::mem::record::Record;
 use crate::mem::word;
 use crate::sync::backoff::Backoff;
-use crate::sync::shim::Ordering::Relaxed;
 use crate::sync::version::Locked;
-
-/// One in so many hashes is noted.
-const NOTED: u32 = if cfg!(any(shuttle, small_leaves, miri)) { 1 } else { 16 };
 
 impl<V: Send + Sync> CuckooTrie<V> {
     /// Writes `value` for `key` if `rule` allows it.
@@ -57,18 +53,7 @@ impl<V: Send + Sync> CuckooTrie<V> {
     /// Whether a write is likely to find the key's record by the trie's hints, and may write over the value.
     #[inline(always)]
     fn may_be_replaced(&self, hint: Hint<'_>, key: &[u8]) -> bool {
-        // Relaxed: a guess.
-        let replaces = self.replaces.load(Relaxed) != 0;
-        replaces && word::is_inline::<V>() && hint.trie.is_hinted_for::<V>(key)
-    }
-
-    /// Takes notice of whether a key with a record was there. Of one in `NOTED`, as all writers read it.
-    #[inline(always)]
-    fn note_replaced(&self, hash: u32, was_there: bool) {
-        // Relaxed: as above.
-        if hash % NOTED == 0 && (self.replaces.load(Relaxed) != 0) != was_there {
-            self.replaces.store(was_there.into(), Relaxed);
-        }
+        self.replacing.is_likely() && word::is_inline::<V>() && hint.trie.is_hinted_for::<V>(key)
     }
 
     /// Replaces an inline value in the record that the hints of a trie lead to, if the rule allows it. Gives the value back if they do not
@@ -166,7 +151,7 @@ impl<V: Send + Sync> CuckooTrie<V> {
                 return match self.replace(pinned, &mut locked, &edit, leaf, value) {
                     Ok(garbage) => {
                         drop(locked);
-                        self.note_replaced(hash, true);
+                        self.replacing.note(hash, true);
                         self.retire(pinned, garbage);
                         Ok(Written::Replaced(old))
                     }
@@ -193,7 +178,7 @@ impl<V: Send + Sync> CuckooTrie<V> {
                         // Under the lock: afterwards another thread may write over it.
                         let new = self.memory.value(leaf);
                         drop(locked);
-                        self.note_replaced(hash, false);
+                        self.replacing.note(hash, false);
                         self.shards.added(pinned.thread, 1);
                         return Ok(Written::New(new));
                     }
@@ -254,7 +239,6 @@ impl<V> CuckooTrie<V> {
 
     /// Locks the live trie of `key`.
     pub(super) fn lock_trie<'g>(&'g self, key: &[u8], hint: Trie<'g>) -> (Trie<'g>, Locked<'g>) {
-        hint.version().ask_to_lock();
         let mut trie = self.trie_of(key, hint);
         loop {
             let locked = trie.version().lock();

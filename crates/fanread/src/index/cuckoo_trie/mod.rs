@@ -54,7 +54,7 @@ use crate::batch::lengths::Lengths;
 use crate::hash::prefix::Seed;
 use crate::mem::word;
 use crate::prefix::{self, LeafRef, PrefixTable};
-use crate::shards::Shards;
+use crate::shards::{Replacing, Shards};
 use crate::sync::epoch::{self, Guard, Unlinked};
 use crate::sync::lock::Lock;
 use crate::sync::shim::{
@@ -113,7 +113,7 @@ pub struct CuckooTrie<V> {
     /// The leftmost live trie; 0 in a map that never had an entry.
     first: AtomicU32,
     /// Whether writes of keys with records replaced values lately.
-    replaces: AtomicU32,
+    replacing: Replacing,
     shards: Shards<FreeLines, Garbage>,
     values: PhantomData<OwnsAndTakes<V>>,
 }
@@ -155,7 +155,7 @@ impl<V> CuckooTrie<V> {
             table,
             structure: Lock::new(writer),
             first: AtomicU32::new(0),
-            replaces: AtomicU32::new(0),
+            replacing: Replacing::new(),
             shards: Shards::new(),
             values: PhantomData,
         }

@@ -2,7 +2,6 @@
 
 use super::{CuckooTrie as Map, Pinned};
 use crate::api::{Rule, Written};
-use crate::sync::shim::Ordering::Relaxed;
 
 /// Whether keys are numbers.
 const NUMBERS: bool = false;
@@ -162,7 +161,7 @@ fn values_of_words_are_replaced_by_hints() {
     for (value, word) in words.iter().enumerate() {
         pinned.insert(word.as_bytes(), value as u64);
     }
-    assert_eq!(map.replaces.load(Relaxed), 0);
+    assert!(!map.replacing.is_likely());
     let write = |word: &String, value: u64, rule: Rule| {
         let hint = map.hint(word.as_bytes(), &pinned.guard).unwrap();
         assert!(hint.trie.is_hinted_for::<u64>(word.as_bytes()));
@@ -173,7 +172,7 @@ fn values_of_words_are_replaced_by_hints() {
         let value = value as u64;
         match write(word, value + 1, Rule::Absent) {
             Ok(Written::Refused(Some(old), given)) => {
-                assert_eq!((*old.get(), given), (value, value + 1))
+                assert_eq!((*old.get(), given), (value, value + 1));
             }
             Err(given) => {
                 assert_eq!(given, value + 1);
@@ -199,12 +198,12 @@ fn values_of_words_are_replaced_by_hints() {
     let twin = longer.into_iter().find(|longer| hash(longer) == hash(word)).unwrap();
     assert!(matches!(write(&twin, 7, Rule::Always), Err(7)), "{twin} is not there");
     // One write in a few says that values are being replaced, and later that keys are new.
-    assert_eq!(map.replaces.load(Relaxed), 1);
+    assert!(map.replacing.is_likely());
     for (value, word) in others.iter().enumerate() {
         let old = pinned.insert(word.as_bytes(), value as u64).map(|old| *old);
         assert_eq!(old, (value < words.len()).then_some(value as u64));
     }
-    assert_eq!(map.replaces.load(Relaxed), 0);
+    assert!(!map.replacing.is_likely());
     pinned.check().unwrap();
 }
 
@@ -232,7 +231,7 @@ fn each_value_of_a_word_is_replaced_or_removed() {
             for value in 1..=rounds {
                 let word = hot[value as usize % HOT].as_bytes();
                 // Whatever the others have been noted as.
-                map.replaces.store(1, Relaxed);
+                map.replacing.note(0, true);
                 replaced.extend(pinned.insert(word, value).map(|old| *old));
             }
             replaced

@@ -108,7 +108,8 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
             };
             segment.ask(hash);
             segment.ask_to_lock(hash);
-            if hint.is_none() && !matches!(rule, Rule::Same(_)) {
+            let needs_leaf = V::MOVES || !self.replacing.is_likely();
+            if hint.is_none() && needs_leaf && !matches!(rule, Rule::Same(_)) {
                 // While the line of the bucket is on its way.
                 hint = self.hint(key, probe);
                 if let Some(Hint { leaf, .. }) = hint {
@@ -150,6 +151,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
                         drop(locked);
                         (next.word(), crowded.then_some(leaf))
                     } else {
+                        self.replacing.note(hash as u32, true);
                         (record.set(value), None)
                     };
                     drop(held);
@@ -174,6 +176,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
                         self.recent.put(hash, number);
                     }
                     drop(held);
+                    self.replacing.note(hash as u32, false);
                     self.shards.added(pinned.thread, 1);
                     return Ok((Outcome::New, record.word()));
                 }

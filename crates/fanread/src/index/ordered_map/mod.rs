@@ -48,7 +48,7 @@ use crate::hash::prefix::Seed;
 use crate::list::{Leaf as _, Leaves as _, List};
 use crate::mem;
 use crate::mem::heap::LINE_UNITS;
-use crate::shards::{LeftBehind, Shards};
+use crate::shards::{LeftBehind, Replacing, Shards};
 use crate::sync::epoch::{self, Guard};
 
 pub use iter::Range;
@@ -93,6 +93,7 @@ pub struct OrderedMap<V: ?Sized + Stored> {
     memory: Memory,
     table: Table,
     list: List,
+    replacing: Replacing,
     shards: Shards<FreeLeaves, Garbage<V>>,
     /// What walks have left for writers to free.
     left: LeftBehind,
@@ -172,6 +173,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
             memory: Memory::new(),
             table: Table::new(options.capacity),
             list,
+            replacing: Replacing::new(),
             shards: Shards::new(),
             left: LeftBehind::default(),
             recent: Recent::default(),

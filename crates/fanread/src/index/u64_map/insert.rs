@@ -67,8 +67,9 @@ impl<V: Send + Sync> U64Map<V> {
             };
             segment.ask_wide(hash);
             segment.ask_to_lock(hash);
-            // While the line of the table is on its way.
-            let run = if ordered { self.order.run_to_add(key, guard) } else { None };
+            // While the line of the table is on its way, if it is likely to be needed.
+            let is_likely_new = ordered && !self.replacing.is_likely();
+            let run = if is_likely_new { self.order.run_to_add(key, guard) } else { None };
             let Ok(mut held) = segment.lock(hash) else {
                 self.wait_for(guard, (segment, &mut backoff), garbage);
                 continue;
@@ -90,15 +91,18 @@ impl<V: Send + Sync> U64Map<V> {
                         return Ok(Outcome::Refused(Some(old)));
                     }
                     segment.set_value(at, word);
+                    self.replacing.note(hash as u32, true);
                     return Ok(Outcome::Replaced(old));
                 }
                 _ if matches!(rule, Rule::Same(_)) => return Ok(Outcome::Refused(None)),
                 Place::Free(at, gone) => {
                     if ordered {
+                        let run = run.or_else(|| self.order.run_to_add(key, guard));
                         self.order.add(key, run, guard, garbage)?;
                     }
                     segment.put(&held, at, gone, (hash, word));
                     drop(held);
+                    self.replacing.note(hash as u32, false);
                     self.shards.added(pinned.thread, 1);
                     return Ok(Outcome::New);
                 }

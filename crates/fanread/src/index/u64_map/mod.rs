@@ -49,7 +49,7 @@ use crate::batch::lengths::Lengths;
 use crate::hash::permute::Scrambler;
 use crate::mem;
 use crate::mem::word;
-use crate::shards::{LeftBehind, Shards};
+use crate::shards::{LeftBehind, Replacing, Shards};
 use crate::sync::epoch::{self, Guard};
 
 pub use iter::Range;
@@ -86,6 +86,7 @@ pub struct U64Map<V> {
     kernel: Option<Avx512>,
     order: Order,
     lengths: Lengths<{ row::ROW }, { iter::LONG }>,
+    replacing: Replacing,
     shards: Shards<(), Garbage<V>>,
     /// What walks have left for writers to free.
     left: LeftBehind,
@@ -107,6 +108,7 @@ impl<V> U64Map<V> {
             kernel,
             order: Order::new(kernel),
             lengths: Lengths::new(),
+            replacing: Replacing::new(),
             shards: Shards::new(),
             left: LeftBehind::default(),
             values: PhantomData,
