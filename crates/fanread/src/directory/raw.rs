@@ -198,9 +198,8 @@ pub(super) struct Memory<B> {
     /// comes from there, which takes as long as one from memory.
     versions: Box<[Version]>,
     /// The blocks' units, or the one piece of a small segment.
-    units: Vec<u64>,
+    units: Box<[u64]>,
     own: Option<Pages>,
-    buckets: usize,
 }
 
 // SAFETY: memory without thread affinity, that is only accessed as buckets (M1).
@@ -219,7 +218,7 @@ impl<B: Bucket> Memory<B> {
             let own = Pages::zeroed(buckets * LINE_BYTES)?;
             let firsts = Box::new([own.base().as_ptr().cast::<B>().cast_const()]);
             let versions = Box::new([Version::default()]);
-            return Ok(Self { firsts, versions, units: Vec::new(), own: Some(own), buckets });
+            return Ok(Self { firsts, versions, units: Box::new([]), own: Some(own) });
         }
         let mut units = Vec::with_capacity(buckets.div_ceil(BLOCK_BUCKETS));
         for _ in 0..units.capacity() {
@@ -239,14 +238,14 @@ impl<B: Bucket> Memory<B> {
         };
         let firsts = units.iter().enumerate().map(first).collect();
         let versions = units.iter().map(|_| Version::default()).collect();
-        Ok(Self { firsts, versions, units, own: None, buckets })
+        Ok(Self { firsts, versions, units: units.into(), own: None })
     }
 
     /// A bucket.
     #[inline(always)]
     pub(super) fn bucket(&self, at: usize) -> &B {
-        debug_assert!(at < self.buckets);
-        // SAFETY: `at` is below `buckets`, for which there are as many blocks as it takes.
+        debug_assert!(at / BLOCK_BUCKETS < self.firsts.len());
+        // SAFETY: `at` is below the number of buckets that were asked for, and there are as many blocks as these take.
         let first = unsafe { *self.firsts.get_unchecked(at / BLOCK_BUCKETS) };
         // SAFETY: `at` is in this block, so this is a bucket of it, initialised, shared as buckets only (M1).
         unsafe { &*first.wrapping_add(at) }
@@ -255,7 +254,7 @@ impl<B: Bucket> Memory<B> {
     /// The version that a bucket shares with others.
     #[inline(always)]
     pub(super) fn version_of(&self, at: usize) -> &Version {
-        debug_assert!(at < self.buckets);
+        debug_assert!(at / BLOCK_BUCKETS < self.versions.len());
         // SAFETY: as in `bucket`; there is a version for each block.
         unsafe { self.versions.get_unchecked(at / BLOCK_BUCKETS) }
     }
@@ -265,12 +264,9 @@ impl<B: Bucket> Memory<B> {
         &self.versions
     }
 
-    pub(super) fn buckets(&self) -> usize {
-        self.buckets
-    }
-
-    pub(super) fn own_bytes(&self) -> usize {
-        let own = self.own.as_ref().map_or(0, |_| self.buckets * LINE_BYTES);
+    /// Bytes of what is not in blocks, of so many buckets.
+    pub(super) fn own_bytes(&self, buckets: usize) -> usize {
+        let own = self.own.as_ref().map_or(0, |_| buckets * LINE_BYTES);
         own + size_of_val(&*self.firsts) + size_of_val(&*self.versions) + size_of_val(&*self.units)
     }
 
@@ -281,7 +277,8 @@ impl<B: Bucket> Memory<B> {
 
     /// Gives the blocks back.
     pub(super) fn give_back(&mut self, blocks: &Blocks<B>) {
-        self.units.drain(..).for_each(|unit| blocks.give_back(unit));
+        let units = core::mem::take(&mut self.units);
+        units.iter().for_each(|unit| blocks.give_back(*unit));
     }
 }
 

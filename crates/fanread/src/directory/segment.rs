@@ -107,7 +107,7 @@ impl<B: Bucket> Segment<B> {
     }
 
     pub(crate) fn buckets(&self) -> usize {
-        self.memory.buckets()
+        self.geometry.buckets()
     }
 
     /// Asks for the line of a hash.
@@ -348,7 +348,7 @@ impl<B: Bucket> Segment<B> {
     }
 
     pub(super) fn own_bytes(&self) -> usize {
-        size_of::<Self>() + self.memory.own_bytes()
+        size_of::<Self>() + self.memory.own_bytes(self.buckets())
     }
 
     pub(super) fn block_bytes(&self) -> usize {

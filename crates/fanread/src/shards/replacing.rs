@@ -3,18 +3,18 @@
 //! A new key needs lines that a key which is there does not, and which of the two it is shows when the first line has come. Most writes are
 //! as the ones before them: loads bring keys, and who counts or refreshes finds them. A wrong guess costs a wait, or lines in vain.
 
-use crate::sync::shim::{AtomicU32, Ordering::Relaxed};
+use crate::sync::shim::{AtomicU8, Ordering::Relaxed};
 
 /// One write in so many is noted, by its hash: all writers read what is stored then.
 const NOTED: u32 = if cfg!(any(shuttle, small_leaves, miri)) { 1 } else { 64 };
 
 /// Whether writes replaced values lately.
 #[derive(Debug)]
-pub(crate) struct Replacing(AtomicU32);
+pub(crate) struct Replacing(AtomicU8);
 
 impl Replacing {
     pub(crate) const fn new() -> Self {
-        Self(AtomicU32::new(0))
+        Self(AtomicU8::new(0))
     }
 
     /// Whether the next write is likely to replace a value.

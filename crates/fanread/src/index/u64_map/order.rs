@@ -109,10 +109,9 @@ fn belongs_far(mut from: usize, mut to: usize, key: u64, low: impl Fn(usize) -> 
 /// Runs whose intervals follow each other, and where their keys are.
 #[derive(Debug)]
 pub(super) struct Chunk {
-    /// The run that has the first key of each part; which parts these are the top says.
+    /// The run that has the first key of each part, and the last one; which parts these are the top says, but that some of its are one
+    /// here, where there are few runs.
     starts: Box<[u8]>,
-    /// The base-2 logarithm of how many of the top's parts are one here, where there are few runs.
-    joined: u32,
     seats: Box<[Seat]>,
     /// What is to be known of each run before its first line has come. Every eighth insertion changes its hint, and every one looks at
     /// some seats at first, which other cores are to have as well: so hints are no part of these.
@@ -163,7 +162,7 @@ impl Lines {
         let scale = guide.set(low, chunk.seats.len(), |at| chunk.seats[at].low);
         let starts = chunk.starts.as_ptr().addr() as u64 & Self::ADDRESS;
         Self {
-            starts: AtomicU64::new(starts | u64::from(chunk.joined) << 56),
+            starts: AtomicU64::new(starts | u64::from(chunk.joined()) << 56),
             seats: AtomicU64::new(chunk.seats.as_ptr().addr() as u64),
             hints: AtomicU64::new(chunk.hints.as_ptr().addr() as u64),
             guides: AtomicU64::new(chunk.guides.as_ptr().addr() as u64),
@@ -246,13 +245,19 @@ impl Chunk {
         let (seats, (hints, guides)): (Vec<_>, (Vec<_>, Vec<_>)) = runs.into_iter().unzip();
         let most = (2 * seats.len()).next_power_of_two().min(PARTS);
         let parts = Parts::of((seats[0].low, last), PARTS);
-        let joined = (PARTS / most).ilog2();
-        let starts = parts.joined(joined).starts(most, seats.iter().map(|s| s.low), |at| at as u8);
+        let joined = parts.joined((PARTS / most).ilog2());
+        let starts = joined.starts(most, seats.iter().map(|s| s.low), |at| at as u8);
         let (starts, seats) = (starts.into(), seats.into());
         let (hints, guides) = (hints.into(), guides.into());
-        let chunk = Owned::new(Self { starts, joined, seats, hints, guides });
+        let chunk = Owned::new(Self { starts, seats, hints, guides });
         let lines = Lines::of(chunk.get(), parts.low);
         (chunk, lines)
+    }
+
+    /// The base-2 logarithm of how many of the top's parts are one here.
+    #[inline(always)]
+    fn joined(&self) -> u32 {
+        PARTS.ilog2() - (self.starts.len() - 1).ilog2()
     }
 
     /// Which run has a key.
@@ -265,7 +270,7 @@ impl Chunk {
     /// Between which runs the one of a key is, both included.
     #[inline(always)]
     fn between(&self, parts: Parts, key: u64) -> (usize, usize) {
-        let part = parts.joined(self.joined).part(key);
+        let part = parts.joined(self.joined()).part(key);
         (self.starts[part].into(), self.starts[part + 1].into())
     }
 
