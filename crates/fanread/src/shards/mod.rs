@@ -276,16 +276,7 @@ mod tests {
     #[test]
     fn who_hands_over_takes_back_more() {
         let shards = Shards::<(), Large>::new();
-        for _ in 0..20 {
-            let guard = pin();
-            shards.lock(0).limbo.retire(Large, &guard);
-        }
-        // What came later is free, so all of these are.
-        let mut later = Limbo::new();
-        while later.collect().is_none() {
-            later.retire(Large, &pin());
-            std::thread::yield_now();
-        }
+        leave(&shards, 0, 20);
         assert_eq!(shards.exchange(0, &pin(), [Large]).len(), 2);
         assert_eq!(shards.exchange(0, &pin(), [Large, Large]).len(), 4);
         assert_eq!(shards.drain().len(), 17);
@@ -315,8 +306,9 @@ mod tests {
             let guard = pin();
             shards.lock(thread).limbo.retire(Large, &guard);
         }
+        // Another test's thread may be about to report one of them when those of later ones have been reported.
         let mut later = Limbo::new();
-        while later.collect().is_none() {
+        while !shards.lock(thread).limbo.is_free() {
             later.retire(Large, &pin());
             std::thread::yield_now();
         }

@@ -164,6 +164,13 @@ impl<T> Limbo<T> {
         closed.into_iter().flat_map(|batch| batch.items).chain(open)
     }
 
+    /// Whether all items that were handed over are free.
+    #[cfg(test)]
+    pub(crate) fn is_free(&self) -> bool {
+        // ORDER: Acquire, as in `collect`.
+        self.closed.iter().all(|batch| batch.free.load(Acquire))
+    }
+
     /// How many items wait.
     pub(crate) fn len(&self) -> usize {
         self.open.len() + self.closed.iter().map(|batch| batch.items.len()).sum::<usize>()
