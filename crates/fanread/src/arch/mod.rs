@@ -85,7 +85,8 @@ pub(crate) fn prefetch_many<T>(at: *const T) {
 #[inline(always)]
 pub(crate) fn prefetch_to_write<T>(at: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: as above. A processor of the first years that has no such hint does nothing.
+    // SAFETY: as above. AMD's processors have this instruction since there is a 64-bit mode, and others take it for nothing at least, but for
+    // Intel's of 2004 and 2005.
     unsafe {
         core::arch::asm!("prefetchw [{0}]", in(reg) at, options(readonly, nostack, preserves_flags));
     }
