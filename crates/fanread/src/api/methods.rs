@@ -21,6 +21,18 @@ pub(crate) enum Rule {
     Same(word::Word),
 }
 
+impl Rule {
+    /// Whether a value that is there may be replaced.
+    #[inline(always)]
+    pub(crate) fn allows(self, there: word::Word) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Absent => false,
+            Self::Same(seen) => core::ptr::eq(there, seen),
+        }
+    }
+}
+
 /// What a write did.
 pub(crate) enum Written<'g, V> {
     /// There was no value; now there is this one.

@@ -87,12 +87,7 @@ impl<V: Send + Sync> CuckooTrie<V> {
             return Err(value);
         }
         let old = record.value();
-        let allowed = match rule {
-            Rule::Always => true,
-            Rule::Absent => false,
-            Rule::Same(seen) => core::ptr::eq(old.word(), seen),
-        };
-        if !allowed {
+        if !rule.allows(old.word()) {
             return Ok(Written::Refused(Some(old), value));
         }
         record.set_word(word::pack(value));
@@ -134,12 +129,7 @@ impl<V: Send + Sync> CuckooTrie<V> {
             }
             if let Some(leaf) = self.leaf_of(&edit, key, hash) {
                 let old = self.memory.value::<V>(leaf);
-                let allowed = match rule {
-                    Rule::Always => true,
-                    Rule::Absent => false,
-                    Rule::Same(seen) => core::ptr::eq(old.word(), seen),
-                };
-                if !allowed {
+                if !rule.allows(old.word()) {
                     return Ok(Written::Refused(Some(old), value));
                 }
                 if trie.is_worn() {

@@ -145,12 +145,7 @@ impl<V: Send + Sync> MlpIndex<V> {
         let found = self.locate(tables, edit, key)?;
         if let Some(member) = found.member(key) {
             let old = member.value;
-            let allowed = match rule {
-                Rule::Always => true,
-                Rule::Absent => false,
-                Rule::Same(seen) => core::ptr::eq(old, seen),
-            };
-            if !allowed {
+            if !rule.allows(old) {
                 edit.commit()?;
                 return Ok(Outcome::Refused(Some(old)));
             }

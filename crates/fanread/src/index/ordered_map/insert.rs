@@ -130,12 +130,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
                     let before = number;
                     let record = self.record(before);
                     let old = record.word();
-                    let allowed = match rule {
-                        Rule::Always => true,
-                        Rule::Absent => false,
-                        Rule::Same(seen) => core::ptr::eq(old, seen),
-                    };
-                    if !allowed {
+                    if !rule.allows(old) {
                         return Ok((Outcome::Refused(Some(old)), old));
                     }
                     let (word, crowded) = if V::MOVES {

@@ -82,12 +82,7 @@ impl<V: Send + Sync> U64Map<V> {
             match place {
                 Place::Entry(at) => {
                     let old = segment.value(at);
-                    let allowed = match rule {
-                        Rule::Always => true,
-                        Rule::Absent => false,
-                        Rule::Same(seen) => core::ptr::eq(old, seen),
-                    };
-                    if !allowed {
+                    if !rule.allows(old) {
                         return Ok(Outcome::Refused(Some(old)));
                     }
                     segment.set_value(at, word);

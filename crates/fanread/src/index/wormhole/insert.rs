@@ -67,12 +67,7 @@ impl<V: Send + Sync> Wormhole<V> {
             let form = Self::form(leaf, key, tag);
             if let Some((slot, word)) = self.look_locked(leaf, key, tag, form) {
                 let old = self.read_entry(leaf, slot, word);
-                let allowed = match rule {
-                    Rule::Always => true,
-                    Rule::Absent => false,
-                    Rule::Same(seen) => core::ptr::eq(old.word(), seen),
-                };
-                if !allowed {
+                if !rule.allows(old.word()) {
                     return Ok(Written::Refused(Some(old), value));
                 }
                 return match self.replace(pinned, leaf, slot, word, value) {
