@@ -3,6 +3,8 @@
 //! A small map has one shard for all threads. A large one has some more, and each thread keeps to one of them, so that
 //! writers seldom meet. Who is given back what was unlinked in its shard looks at another one too: the threads of that may be
 //! gone, and nobody else would.
+//!
+//! And what all of them know of what they did lately (`replacing.rs`).
 
 mod replacing;
 

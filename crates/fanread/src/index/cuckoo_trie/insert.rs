@@ -3,6 +3,9 @@
 //! One function serves all of them. It finds the trie as a reader does, locks it, and publishes the entry by one store
 //! into a bucket after everything else is in place (`edit.rs`). A trie without room is replaced first (`resize.rs`).
 //!
+//! Two quicker ways are tried before it: that of `quick.rs`, for keys of eight bytes, and where writes replaced values lately a get by
+//! hints, after which the value is written over in its record.
+//!
 //! PAPER: section 4.5.
 
 use super::build::{Plan, Run};

@@ -18,8 +18,9 @@
 //!
 //! # Why readers see one trie or the other
 //!
-//! As in `edit.rs`: a leaf that takes the place of the key's own is one change of its bucket. Else the leaves are placed first, under names to which nothing leads; then the node where the path ends is rewritten, by
-//! one change of its bucket. All of it is one change of the trie's version (T9).
+//! As in `edit.rs`: the leaves are placed first, under names to which nothing leads; then the node where the path ends is rewritten, by
+//! one change of its bucket. A leaf that takes the place of the key's own is that change alone. All of it is one change of the trie's
+//! version (T9).
 //!
 //! # What the writer may believe
 //!

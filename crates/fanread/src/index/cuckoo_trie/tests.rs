@@ -1,4 +1,5 @@
-//! What cannot be seen or brought about from outside: memory that runs out at any moment, buckets that are worn out.
+//! What cannot be seen or brought about from outside: memory that runs out at any moment, buckets that are worn out, values that are
+//! replaced by hints.
 
 use super::{CuckooTrie as Map, Pinned};
 use crate::api::{Rule, Written};
