@@ -43,8 +43,8 @@ pub(crate) enum Written<'g, V> {
     Refused(Option<Read<'g, V>>, V),
 }
 
-/// What a write of a word did, in a map that keeps all values as words.
-#[derive(Clone, Copy)]
+/// What a write of a word did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
     /// There was no value.
     New,

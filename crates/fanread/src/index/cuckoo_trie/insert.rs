@@ -12,11 +12,10 @@ use super::build::{Plan, Run};
 use super::edit::Edit;
 use super::hints::Hinted;
 use super::layout::{FULL_WEIGHT, Leaf, MAX_KEY_BYTES};
-use super::quick::Done;
 use super::raw::{Memory, Trie};
 use super::search::{Hint, leaf_hash};
 use super::{CuckooTrie, Garbage, Pinned};
-use crate::api::{InsertError, Key, LoadError, Rule, Written};
+use crate::api::{InsertError, Key, LoadError, Outcome, Rule, Written};
 use crate::arch::Baseline;
 use crate::batch::DEPTH;
 use crate::mem::AllocError;
@@ -35,12 +34,8 @@ impl<V: Send + Sync> CuckooTrie<V> {
         rule: Rule,
     ) -> Result<Written<'g, V>, InsertError<V>> {
         let (guard, thread) = (&pinned.guard, pinned.thread);
-        if let Some((done, new)) = self.write_quickly(guard, thread, key, &value, rule) {
-            return Ok(match done {
-                Done::New => Written::New(new),
-                Done::Replaced(old) => Written::Replaced(old),
-                Done::Refused(there) => Written::Refused(Some(there), value),
-            });
+        if let Some((outcome, word)) = self.write_quickly(guard, thread, key, &value, rule) {
+            return Outcome::written(Ok(outcome), word, Memory::read_short);
         }
         let hint = self.hint(key, &pinned.guard);
         let value = match hint.filter(|hint| self.may_be_replaced(*hint, key)) {

@@ -36,9 +36,9 @@ use super::layout::{BUCKET_WEIGHT, Home, INNER_WEIGHT, Leaf, Node, Place, SYMBOL
 use super::place;
 use super::raw::{Memory, Trie};
 use super::state::{SHORT_NAME_SYMBOLS, Secret, ShortName, State};
-use crate::api::Rule;
+use crate::api::{Outcome, Rule};
 use crate::arch::{Baseline, Lanes};
-use crate::mem::word::{self, Read};
+use crate::mem::word::{self, Word};
 use crate::sync::epoch::Guard;
 
 /// One of so many insertions notes the levels of its leaf, as in `edit.rs`: by the upper bits of a state.
@@ -76,27 +76,6 @@ enum End {
     Leaf(Leaf, Symbol),
     /// At the key's own leaf: where it is, and the bits of its value.
     Own(Place, u64),
-}
-
-/// What became of a write.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Done<T> {
-    /// There is a new entry.
-    New,
-    /// This value was replaced.
-    Replaced(T),
-    /// This value is there, and the rule does not allow another one.
-    Refused(T),
-}
-
-impl<T> Done<T> {
-    fn map<U>(self, f: impl FnOnce(T) -> U) -> Done<U> {
-        match self {
-            Self::New => Done::New,
-            Self::Replaced(old) => Done::Replaced(f(old)),
-            Self::Refused(there) => Done::Refused(f(there)),
-        }
-    }
 }
 
 impl Trie<'_> {
@@ -258,27 +237,27 @@ impl Spots<'_> {
 }
 
 impl<V> CuckooTrie<V> {
-    /// Writes a key of eight bytes whose path ends as most do, if the rule allows it. `None` for whatever is seldom: then nothing has
-    /// changed.
+    /// Writes a key of eight bytes whose path ends as most do, if the rule allows it. Returns what it did, and the word of the value.
+    /// `None` for whatever is seldom: then nothing has changed.
     #[inline(always)]
-    pub(super) fn write_quickly<'g>(
-        &'g self,
-        guard: &'g Guard,
+    pub(super) fn write_quickly(
+        &self,
+        guard: &Guard,
         thread: usize,
         key: &[u8],
         value: &V,
         rule: Rule,
-    ) -> Option<(Done<Read<'g, V>>, Read<'g, V>)> {
+    ) -> Option<(Outcome, Word)> {
         if !const { word::is_inline::<V>() } || matches!(rule, Rule::Same(_)) {
             return None;
         }
         let leaf = Memory::short_leaf(key, value)?;
         let Leaf::Short { value, .. } = leaf else { return None };
-        let done = match self.avx512 {
+        let outcome = match self.avx512 {
             Some(kernel) => self.write_quickly_with(kernel, guard, thread, leaf, rule),
             None => self.write_quickly_with(Baseline, guard, thread, leaf, rule),
         };
-        Some((done?.map(Memory::short_value), Memory::short_value(value)))
+        Some((outcome?, Memory::short_word(value)))
     }
 
     #[inline(always)]
@@ -289,7 +268,7 @@ impl<V> CuckooTrie<V> {
         thread: usize,
         leaf: Leaf,
         rule: Rule,
-    ) -> Option<Done<u64>> {
+    ) -> Option<Outcome> {
         let Leaf::Short { key, .. } = leaf else { return None };
         let trie = self.trie_of_eight(kernel, guard, key)?;
         trie.prefetch_with_borders();
@@ -305,7 +284,7 @@ impl<V> CuckooTrie<V> {
         thread: usize,
         Asked { trie, spots, leaf }: Asked<'_>,
         rule: Rule,
-    ) -> Option<Done<u64>> {
+    ) -> Option<Outcome> {
         let Leaf::Short { key, .. } = leaf else { return None };
         if trie.place_of(&key.to_be_bytes(), &self.memory) != Order::Equal {
             return None;
@@ -318,18 +297,18 @@ impl<V> CuckooTrie<V> {
         let stop = spots.stop(trie, kernel)?;
         if let End::Own(place, old) = stop.end {
             if let Rule::Absent = rule {
-                return Some(Done::Refused(old));
+                return Some(Outcome::Refused(Some(Memory::short_word(old))));
             }
             let replaced =
                 !trie.is_worn() && locked.change(|| trie.exchange(place, Node::Leaf(leaf)));
-            return replaced.then_some(Done::Replaced(old));
+            return replaced.then_some(Outcome::Replaced(Memory::short_word(old)));
         }
         if Self::is_full(trie) || !locked.change(|| spots.insert(trie, kernel, stop, leaf)) {
             return None;
         }
         drop(locked);
         self.shards.added(thread, 1);
-        Some(Done::New)
+        Some(Outcome::New)
     }
 }
 

@@ -14,12 +14,18 @@ const COUNT: usize = if cfg!(miri) { 60 } else { 40_000 };
 const SEEDS: u64 = if cfg!(miri) { 1 } else { 6 };
 
 /// Writes a key the quick way, if that can be.
-fn quickly(map: &CuckooTrie<u64>, key: u64, value: u64, rule: Rule) -> Option<Done<u64>> {
+fn quickly(map: &CuckooTrie<u64>, key: u64, value: u64, rule: Rule) -> Option<Outcome> {
     let guard = epoch::pin();
     let pinned = map.pin();
-    let (done, new) = map.write_quickly(&guard, pinned.thread, &key.to_be_bytes(), &value, rule)?;
-    assert_eq!(*new.get(), value);
-    Some(done.map(|read| *read.get()))
+    let (done, word) =
+        map.write_quickly(&guard, pinned.thread, &key.to_be_bytes(), &value, rule)?;
+    assert_eq!(word, word::pack(value));
+    Some(done)
+}
+
+/// That this value was replaced.
+fn replaced(value: u64) -> Outcome {
+    Outcome::Replaced(word::pack(value))
 }
 
 /// A map of random keys.
@@ -66,7 +72,7 @@ fn insert_and_find(seed: u64) {
         };
         let old = model.insert(key, i);
         if let Some(done) = quickly(&map, key, i, Rule::Always) {
-            assert_eq!(done, old.map_or(Done::New, Done::Replaced), "{key:#x}");
+            assert_eq!(done, old.map_or(Outcome::New, replaced), "{key:#x}");
             quick += 1;
         } else {
             assert_eq!(map.pin().insert(&key.to_be_bytes(), i).as_deref(), old.as_ref());
@@ -88,8 +94,8 @@ fn insert_and_find(seed: u64) {
     let mut there = 0;
     for (key, value) in &mut model {
         if let Some(done) = quickly(&map, *key, 0, Rule::Absent) {
-            assert_eq!(done, Done::Refused(*value), "{key:#x}");
-            assert_eq!(quickly(&map, *key, *value + 1, Rule::Always), Some(Done::Replaced(*value)));
+            assert_eq!(done, Outcome::Refused(Some(word::pack(*value))), "{key:#x}");
+            assert_eq!(quickly(&map, *key, *value + 1, Rule::Always), Some(replaced(*value)));
             *value += 1;
             there += 1;
         }

@@ -34,7 +34,7 @@ use crate::api::Key;
 use crate::arch::{self, Lanes};
 use crate::mem::heap::Records;
 use crate::mem::record::Record;
-use crate::mem::word::{self, Read};
+use crate::mem::word::{self, Read, Word};
 use crate::mem::{AllocError, LINE_BYTES};
 use crate::prefix::LeafRef;
 use crate::sync::shim::{
@@ -254,10 +254,21 @@ impl Memory {
     /// The value in a short leaf.
     #[inline(always)]
     pub(super) fn short_value<'g, V>(value: u64) -> Read<'g, V> {
+        Self::read_short(Self::short_word(value))
+    }
+
+    /// The word of the value in a short leaf.
+    #[inline(always)]
+    pub(super) fn short_word(value: u64) -> Word {
+        core::ptr::with_exposed_provenance_mut(value as usize)
+    }
+
+    /// The value that such a word is.
+    #[inline(always)]
+    pub(super) fn read_short<'g, V>(word: Word) -> Read<'g, V> {
         debug_assert!(word::is_inline::<V>());
-        // SAFETY: short leaves are made by `short_leaf`, of the map's type of values, and read whole (T6): this is the
-        // word of a value that is inline.
-        unsafe { Read::new(core::ptr::with_exposed_provenance_mut(value as usize)) }
+        // SAFETY: `short_leaf` made it of an inline value of the map's type, and short leaves are read whole (T6).
+        unsafe { Read::new(word) }
     }
 
     /// Asks for the record of an entry, as `prefetch_record`.
