@@ -66,6 +66,8 @@ mod list;
 mod mem;
 #[cfg(unix)]
 pub mod persist;
+#[cfg(all(test, not(loom), not(shuttle)))]
+mod pointers;
 mod prefix;
 mod shards;
 mod sync;

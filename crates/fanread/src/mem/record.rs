@@ -22,7 +22,10 @@ use core::mem::{align_of, size_of};
 use super::AllocError;
 use super::boxed::{boxed, unboxed};
 use super::word::{self, Read, Word};
-use crate::sync::shim::{AtomicPtr, Ordering::Relaxed};
+use crate::sync::shim::{
+    AtomicPtr,
+    Ordering::{Acquire, Release},
+};
 
 /// Values up to this size lie in the record. Larger ones would make the key's line a far one, and the allocator
 /// has no size classes for them.
@@ -158,8 +161,9 @@ impl<'g, V> Record<'g, V> {
             if Self::VALUE_BYTES == 0 {
                 return core::ptr::null_mut();
             }
-            // Relaxed: one word, which brings nothing else along.
-            self.cell().load(Relaxed)
+            // ORDER: Acquire, pairs with the Release store in `set_word`: a value may be a pointer, and who reads it reads what it
+            // points to.
+            self.cell().load(Acquire)
         } else if Self::IN_PLACE {
             self.at.cast()
         } else {
@@ -180,8 +184,8 @@ impl<'g, V> Record<'g, V> {
     #[inline(always)]
     pub(crate) fn set_word(self, new: Word) {
         if Self::VALUE_BYTES != 0 {
-            // Relaxed: as in `word`.
-            self.cell().store(new, Relaxed);
+            // ORDER: Release, pairs with `word`: whatever the value points to was written before.
+            self.cell().store(new, Release);
         }
     }
 
