@@ -136,6 +136,53 @@ fn an_open_iterator_blocks_no_writer_not_even_its_own_thread() {
     }
 }
 
+/// Keys of eight bytes with few values of each byte, and of one in eight with many: so some share long prefixes, and some none.
+fn shaped(rng: &mut Rng, values: [usize; 8]) -> Vec<u8> {
+    values.map(|values| rng.below(values) as u8).to_vec()
+}
+
+#[test]
+fn a_walk_goes_on_from_where_it_is_whatever_was_removed_behind_it() {
+    let mut rng = Rng::new(11);
+    for round in 0..if cfg!(small_leaves) { 300 } else { 2_000 } {
+        let values = core::array::from_fn(|_| [1, 2, 3, 20][rng.below(4)]);
+        let map = Map::<u64>::new();
+        let pinned = map.pin();
+        let mut model = std::collections::BTreeSet::new();
+        for n in 0..10 + rng.below(150) as u64 {
+            let key = shaped(&mut rng, values);
+            pinned.insert(&key, n);
+            model.insert(key);
+        }
+        // Whoever is removed, before the walk or behind it, those that stay are met once, in order.
+        let (back, keep) = (round % 2 == 1, rng.below(4));
+        let mut all = pinned.iter();
+        let mut met: Vec<Vec<u8>> = Vec::new();
+        let mut gone = std::collections::BTreeSet::new();
+        while let Some((key, _)) = if back { all.next_back() } else { all.next() } {
+            met.push(key.to_vec());
+            if met.len() % 16 == 0 || rng.below(20) == 0 {
+                for key in model.iter().filter(|_| rng.below(4) >= keep) {
+                    if pinned.remove(key).is_some() {
+                        gone.insert(key.clone());
+                    }
+                }
+            }
+        }
+        drop(all);
+        if back {
+            met.reverse();
+        }
+        assert!(met.is_sorted_by(|a, b| a < b), "{round}: {met:?}");
+        let missed: Vec<_> =
+            model.iter().filter(|key| !gone.contains(*key) && !met.contains(key)).collect();
+        assert!(missed.is_empty(), "{round}: {missed:?}");
+        pinned.clear();
+        assert!(pinned.is_empty(), "{round}: cleared");
+        pinned.check().unwrap();
+    }
+}
+
 #[test]
 fn a_value_is_never_seen_half_replaced() {
     fn run<V: Value>(spelling: Spelling) {

@@ -424,7 +424,7 @@ impl<V> MlpIndex<V> {
         Ok(())
     }
 
-    /// The node of which the entry under the first `level` bytes of `key` is a child; where it is.
+    /// The node of which the entry under the first `level` bytes of `key` is a child, or was if there is none now; where it is.
     pub(super) fn parent<'g>(
         &self,
         tables: Tables<'g>,
@@ -438,8 +438,10 @@ impl<V> MlpIndex<V> {
                 continue;
             }
             let node = found.node();
-            // The nearest node above is the parent, or a node came in between.
-            return if node.depth + 1 == level { Ok((found, node)) } else { Err(Again) };
+            // The nearest node above is the parent, or a node came in between; or the entry is gone, and where its parent was is a node of
+            // other keys, which may branch at the same byte.
+            let is_parent = node.depth + 1 == level && same_prefix(node.prefix, key, node.depth);
+            return if is_parent { Ok((found, node)) } else { Err(Again) };
         }
         Err(Again)
     }

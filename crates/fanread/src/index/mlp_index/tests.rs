@@ -75,3 +75,43 @@ fn a_block_that_is_kept_for_a_later_segment_is_counted_as_idle() {
     assert_eq!(after.total_bytes(), before.total_bytes() + HUGE_BYTES);
     assert_eq!(after.idle_bytes, before.idle_bytes + HUGE_BYTES);
 }
+
+/// A walk comes to the end of a node of sixteen keys, each a group, which has a sibling. Then all of these are removed, so that a node of
+/// other keys, which branches at the same byte as their parent did, comes up to where that was.
+fn walk_past_a_parent_that_is_gone(walked: u64, others: u64, up: bool) {
+    let map = Whole::<()>::new();
+    let pinned = map.pin();
+    let key = |bytes: [u64; 3]| bytes[0] << 56 | bytes[1] << 48 | bytes[2] << 40;
+    let node = (0..16).map(|last| key([walked, 5, last]));
+    let sibling = key([walked, if up { 9 } else { 1 }, 0]);
+    let going: Vec<u64> = node.clone().chain([sibling]).collect();
+    let staying: Vec<u64> = (1..=9).map(|middle| key([others, middle, 0])).collect();
+    going.iter().chain(&staying).for_each(|key| _ = pinned.insert(*key, ()));
+    let mut range = if up {
+        pinned.range(key([walked, 5, 0])..)
+    } else {
+        pinned.range(..=key([walked, 5, 15]))
+    };
+    let mut next = || if up { range.next() } else { range.next_back() }.map(|entry| entry.0);
+    for expected in 0..16 {
+        let last = if up { expected } else { 15 - expected };
+        assert_eq!(next(), Some(key([walked, 5, last])));
+    }
+    going.iter().for_each(|key| assert!(pinned.remove(*key).is_some()));
+    pinned.check().unwrap();
+    let mut rest: Vec<u64> = core::iter::from_fn(next).collect();
+    let are_ahead = up == (walked < others);
+    if !up {
+        rest.reverse();
+    }
+    assert_eq!(rest, if are_ahead { staying } else { Vec::new() });
+}
+
+#[test]
+fn a_walk_takes_no_node_of_other_keys_for_the_parent_of_what_is_gone() {
+    for (walked, others) in [(1, 2), (2, 1)] {
+        for up in [true, false] {
+            walk_past_a_parent_that_is_gone(walked, others, up);
+        }
+    }
+}
