@@ -187,16 +187,67 @@ impl<B: Bucket> Table<B> {
     }
 }
 
+/// As many of something as a segment has blocks, of which a search keeps no length.
+#[derive(Debug)]
+struct Each<T>(NonNull<T>);
+
+impl<T> Each<T> {
+    fn new(all: impl Iterator<Item = T>) -> Self {
+        let all: Box<[T]> = all.collect();
+        Self(NonNull::from(Box::leak(all)).cast())
+    }
+
+    /// That of a block.
+    ///
+    /// # Safety
+    ///
+    /// There are more of them.
+    #[inline(always)]
+    unsafe fn get(&self, block: usize) -> &T {
+        // SAFETY: the caller's promise; they live as long as we do.
+        unsafe { self.0.add(block).as_ref() }
+    }
+
+    /// All of them.
+    ///
+    /// # Safety
+    ///
+    /// So many were made.
+    unsafe fn all(&self, blocks: usize) -> &[T] {
+        // SAFETY: as above.
+        unsafe { core::slice::from_raw_parts(self.0.as_ptr(), blocks) }
+    }
+
+    /// Drops them.
+    ///
+    /// # Safety
+    ///
+    /// So many were made, and none is used any more.
+    unsafe fn free(&mut self, blocks: usize) {
+        // SAFETY: this is what `new` has leaked.
+        drop(unsafe {
+            Box::from_raw(core::ptr::slice_from_raw_parts_mut(self.0.as_ptr(), blocks))
+        });
+    }
+}
+
 /// The memory of a segment.
+///
+/// The two addresses that every search needs come first, so that they are in a line with what leads to them.
+///
+/// # Invariants
+///
+/// * **M3** There are `blocks` firsts, and versions.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Memory<B> {
     /// For each block of [`BLOCK_BUCKETS`] buckets, where the segment's first bucket would be if all were in one piece with these: the
     /// address of memory that is not ours, but for what is in this block.
-    firsts: Box<[*const B]>,
+    firsts: Each<*const B>,
     /// What a block's writers lock. Not beside its address, which every search waits for: a line that another core has just written
     /// comes from there, which takes as long as one from memory.
-    versions: Box<[Version]>,
+    versions: Each<Version>,
+    blocks: usize,
     /// The blocks' units, or the one piece of a small segment.
     units: Box<[u64]>,
     own: Option<Pages>,
@@ -207,6 +258,16 @@ unsafe impl<B: Bucket> Send for Memory<B> {}
 // SAFETY: as above.
 unsafe impl<B: Bucket> Sync for Memory<B> {}
 
+impl<B> Drop for Memory<B> {
+    fn drop(&mut self) {
+        // SAFETY: so many of both were made (M3), and nobody has the segment any more.
+        unsafe {
+            self.firsts.free(self.blocks);
+            self.versions.free(self.blocks);
+        }
+    }
+}
+
 impl<B: Bucket> Memory<B> {
     /// Takes memory for so many buckets.
     ///
@@ -216,9 +277,8 @@ impl<B: Bucket> Memory<B> {
     pub(super) fn new(blocks: &Blocks<B>, buckets: usize) -> Result<Self, AllocError> {
         if buckets <= BLOCK_BUCKETS {
             let own = Pages::zeroed(buckets * LINE_BYTES)?;
-            let firsts = Box::new([own.base().as_ptr().cast::<B>().cast_const()]);
-            let versions = Box::new([Version::default()]);
-            return Ok(Self { firsts, versions, units: Box::new([]), own: Some(own) });
+            let first = own.base().as_ptr().cast::<B>().cast_const();
+            return Ok(Self::of([first].into_iter(), Box::new([]), Some(own)));
         }
         let mut units = Vec::with_capacity(buckets.div_ceil(BLOCK_BUCKETS));
         for _ in 0..units.capacity() {
@@ -232,21 +292,31 @@ impl<B: Bucket> Memory<B> {
                 }
             }
         }
+        let units: Box<[u64]> = units.into();
         let first = |(number, unit): (usize, &u64)| {
             let buckets = blocks.first_bucket(*unit).as_ptr().cast_const();
             buckets.wrapping_sub(number * BLOCK_BUCKETS)
         };
-        let firsts = units.iter().enumerate().map(first).collect();
-        let versions = units.iter().map(|_| Version::default()).collect();
-        Ok(Self { firsts, versions, units: units.into(), own: None })
+        let firsts: Vec<_> = units.iter().enumerate().map(first).collect();
+        Ok(Self::of(firsts.into_iter(), units, None))
+    }
+
+    fn of(
+        firsts: impl ExactSizeIterator<Item = *const B>,
+        units: Box<[u64]>,
+        own: Option<Pages>,
+    ) -> Self {
+        let blocks = firsts.len();
+        let versions = Each::new((0..blocks).map(|_| Version::default()));
+        Self { firsts: Each::new(firsts), versions, blocks, units, own }
     }
 
     /// A bucket.
     #[inline(always)]
     pub(super) fn bucket(&self, at: usize) -> &B {
-        debug_assert!(at / BLOCK_BUCKETS < self.firsts.len());
-        // SAFETY: `at` is below the number of buckets that were asked for, and there are as many blocks as these take.
-        let first = unsafe { *self.firsts.get_unchecked(at / BLOCK_BUCKETS) };
+        debug_assert!(at / BLOCK_BUCKETS < self.blocks);
+        // SAFETY: `at` is below the number of buckets that were asked for, and there are as many blocks as these take (M3).
+        let first = unsafe { *self.firsts.get(at / BLOCK_BUCKETS) };
         // SAFETY: `at` is in this block, so this is a bucket of it, initialised, shared as buckets only (M1).
         unsafe { &*first.wrapping_add(at) }
     }
@@ -254,20 +324,22 @@ impl<B: Bucket> Memory<B> {
     /// The version that a bucket shares with others.
     #[inline(always)]
     pub(super) fn version_of(&self, at: usize) -> &Version {
-        debug_assert!(at / BLOCK_BUCKETS < self.versions.len());
+        debug_assert!(at / BLOCK_BUCKETS < self.blocks);
         // SAFETY: as in `bucket`; there is a version for each block.
-        unsafe { self.versions.get_unchecked(at / BLOCK_BUCKETS) }
+        unsafe { self.versions.get(at / BLOCK_BUCKETS) }
     }
 
     /// All versions, by the numbers of their blocks.
     pub(super) fn versions(&self) -> &[Version] {
-        &self.versions
+        // SAFETY: M3.
+        unsafe { self.versions.all(self.blocks) }
     }
 
     /// Bytes of what is not in blocks, of so many buckets.
     pub(super) fn own_bytes(&self, buckets: usize) -> usize {
         let own = self.own.as_ref().map_or(0, |_| buckets * LINE_BYTES);
-        own + size_of_val(&*self.firsts) + size_of_val(&*self.versions) + size_of_val(&*self.units)
+        let of_each = size_of::<*const B>() + size_of::<Version>();
+        own + self.blocks * of_each + size_of_val(&*self.units)
     }
 
     /// Bytes of the blocks.

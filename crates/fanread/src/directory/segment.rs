@@ -1,18 +1,19 @@
 //! A segment: its buckets, the locks of its writers, and where an entry is or could be; and one that is being filled.
 
+use core::mem::offset_of;
 use core::ops::Range;
 
 use super::layout::{BLOCK_BUCKETS, Geometry, SMALL, Spelling};
 use super::raw::{Blocks, Bucket, Memory};
 use super::resize::Entries;
 use crate::arch::{prefetch, prefetch_many};
-use crate::mem::AllocError;
+use crate::mem::{AllocError, LINE_BYTES};
 use crate::sync::freeze::Frost;
 use crate::sync::shared;
 use crate::sync::shim::{AtomicU64, Ordering::Relaxed};
 use crate::sync::version::{Locked, Version};
 
-/// A part of the directory. What a search needs of it is in the first line.
+/// A part of the directory. What a search needs of it is in the first line, and what insertions write in the second.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Segment<B: Bucket> {
@@ -88,6 +89,10 @@ impl<B: Bucket> Segment<B> {
     ///
     /// If there is no memory.
     pub(super) fn new(blocks: &Blocks<B>, geometry: Geometry) -> Result<Self, AllocError> {
+        const {
+            assert!(offset_of!(Self, memory) + 2 * size_of::<usize>() <= LINE_BYTES);
+            assert!(offset_of!(Self, counts) >= LINE_BYTES);
+        }
         let memory = Memory::new(blocks, geometry.buckets())?;
         let (counts, frost) = (AtomicU64::new(0), Frost::set());
         Ok(Self { geometry, memory, counts, frost })
@@ -96,6 +101,7 @@ impl<B: Bucket> Segment<B> {
     /// A bucket.
     #[inline(always)]
     pub(crate) fn bucket(&self, at: usize) -> &B {
+        debug_assert!(at < self.buckets());
         self.memory.bucket(at)
     }
 
@@ -103,7 +109,7 @@ impl<B: Bucket> Segment<B> {
     /// again.
     #[inline(always)]
     pub(crate) fn home_of(&self, home: usize) -> (&B, &Version) {
-        (self.memory.bucket(home), self.memory.version_of(home))
+        (self.bucket(home), self.memory.version_of(home))
     }
 
     pub(crate) fn buckets(&self) -> usize {

@@ -5,7 +5,8 @@
 
 use crate::sync::shim::{AtomicU8, Ordering::Relaxed};
 
-/// One write in so many is noted, by its hash: all writers read what is stored then.
+/// Writes of one key in so many are noted, by its hash: all writers read what is stored then. With few keys that may be none, and all
+/// goes on as guessed before.
 const NOTED: u32 = if cfg!(any(shuttle, small_leaves, miri)) { 1 } else { 64 };
 
 /// Whether writes replaced values lately.
@@ -24,7 +25,7 @@ impl Replacing {
         self.0.load(Relaxed) != 0
     }
 
-    /// Takes notice of whether the key of a write, with such a hash, was there. Of lower bits of it that are chance.
+    /// Takes notice of whether the key of a write, with such a hash, was there. The lower bits of it have to be chance.
     #[inline]
     pub(crate) fn note(&self, hash: u32, was_there: bool) {
         if hash.is_multiple_of(NOTED) && self.is_likely() != was_there {
