@@ -312,7 +312,7 @@ impl<const UNIT_SHIFT: u32, const FIRST_SHIFT: u32, const IN_ROWS: bool>
         (self.top.load(Relaxed) as usize - 1) << UNIT_SHIFT
     }
 
-    /// Bytes that chunks take in memory: small ones in full, those on pages as far as they were handed out.
+    /// Bytes that chunks take in memory: small ones in full, others as far as they were handed out.
     pub(crate) fn resident_bytes(&self) -> usize {
         let top = self.top.load(Relaxed);
         // Relaxed: figures.
@@ -322,12 +322,8 @@ impl<const UNIT_SHIFT: u32, const FIRST_SHIFT: u32, const IN_ROWS: bool>
         let chunks = Self::chunks()
             .filter(|chunk| self.entry(*chunk).is_some_and(|entry| !entry.load(Relaxed).is_null()))
             .map(|chunk| {
-                let all = Self::chunk_bytes(chunk);
-                if all < super::pages::MAPPED_FROM {
-                    return all;
-                }
                 let used = top.saturating_sub(Self::chunk_start(chunk)) as usize;
-                (used << UNIT_SHIFT).next_multiple_of(super::pages::HUGE_BYTES).min(all)
+                Pages::resident_bytes(Self::chunk_bytes(chunk), used << UNIT_SHIFT)
             });
         rows.chain(chunks).sum()
     }

@@ -1,10 +1,22 @@
 //! Zeroed blocks of memory: small ones from the allocator, large ones as pages of 2 MB where granted. With the feature
 //! `global-alloc` all are from the allocator.
 //!
+//! | a block of | is | what of it is in memory |
+//! | --- | --- | --- |
+//! | less than 128 KB | from the allocator | all |
+//! | less than 4 MB | from the allocator, which is not asked for an alignment | 4 KB where something was touched |
+//! | 4 MB or more | mapped | 2 MB where something was touched |
+//!
+//! An allocator that is asked for zeroed memory of some alignment mostly takes any and writes zeros to all of it; without one it knows
+//! whether the kernel has cleared the memory, and touches none. (Where all is from the allocator, which may count what it hands out,
+//! blocks are as large as they have to be.) A block that is used in part and lies on pages of 2 MB has up to one of them for nothing: of
+//! a map of a hundred thousand entries that would be as much as all of the rest.
+//!
 //! # Invariants
 //!
 //! * **G1** A block's bytes are zero when it is handed out, are aligned to a line (to 4 KB if it is at least that large, to
 //!   2 MB if it is mapped, and with `global-alloc` never to more than a line), and belong to the block alone until it is dropped.
+//! * **G2** Before a block that was taken without an alignment is a word: where what was taken begins.
 
 use core::ptr::NonNull;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -18,8 +30,11 @@ pub(crate) const HUGE_BYTES: usize = 2 << 20;
 /// Whether all blocks are from the allocator.
 pub(crate) const FROM_ALLOCATOR: bool = cfg!(feature = "global-alloc");
 
+/// The smallest block of which only what is touched is in memory.
+const LAZY_FROM: usize = if FROM_ALLOCATOR { usize::MAX } else { 128 << 10 };
+
 /// The smallest block that is not from the allocator.
-pub(super) const MAPPED_FROM: usize = if FROM_ALLOCATOR { usize::MAX } else { HUGE_BYTES };
+const MAPPED_FROM: usize = if FROM_ALLOCATOR { usize::MAX } else { 2 * HUGE_BYTES };
 
 /// A block of zeroed memory; see the module.
 #[derive(Debug)]
@@ -41,14 +56,24 @@ impl Pages {
         if super::failing::fails_now() {
             return Err(failed);
         }
-        let base = if bytes < MAPPED_FROM {
-            let layout = Self::layout(bytes).ok_or(failed)?;
-            // SAFETY: the layout has at least one line.
-            NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(failed)?
-        } else {
-            map_huge(bytes).ok_or(failed)?
+        let base = match bytes {
+            MAPPED_FROM.. => map_huge(bytes),
+            LAZY_FROM.. => take_lazily(bytes, PAGE_BYTES),
+            _ => Self::layout(bytes).and_then(|layout| {
+                // SAFETY: the layout has at least one line.
+                NonNull::new(unsafe { alloc_zeroed(layout) })
+            }),
         };
-        Ok(Self { base, bytes })
+        Ok(Self { base: base.ok_or(failed)?, bytes })
+    }
+
+    /// How much of a block of so many bytes is in memory if so many of them were touched, from its start.
+    pub(crate) fn resident_bytes(bytes: usize, touched: usize) -> usize {
+        match bytes {
+            MAPPED_FROM.. => touched.next_multiple_of(HUGE_BYTES).min(bytes),
+            LAZY_FROM.. => touched.next_multiple_of(PAGE_BYTES).min(bytes),
+            _ => bytes,
+        }
     }
 
     /// The first byte.
@@ -100,14 +125,49 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        if self.bytes < MAPPED_FROM {
-            if let Some(layout) = Self::layout(self.bytes) {
-                // SAFETY: allocated in `zeroed` with this layout (G1).
-                unsafe { dealloc(self.base.as_ptr(), layout) };
+        match self.bytes {
+            MAPPED_FROM.. => unmap(self.base, self.bytes),
+            // SAFETY: taken in `zeroed` with this size and alignment.
+            LAZY_FROM.. => unsafe { give_back(self.base, self.bytes, PAGE_BYTES) },
+            _ => {
+                if let Some(layout) = Self::layout(self.bytes) {
+                    // SAFETY: allocated in `zeroed` with this layout (G1).
+                    unsafe { dealloc(self.base.as_ptr(), layout) };
+                }
             }
-        } else {
-            unmap(self.base, self.bytes);
         }
+    }
+}
+
+/// What is taken of the allocator for a block at a multiple of `align`: as much more.
+fn layout_around(bytes: usize, align: usize) -> Option<Layout> {
+    Layout::from_size_align(bytes.checked_add(align)?, align_of::<*mut u8>()).ok()
+}
+
+/// Takes zeroed bytes at a multiple of `align`, of which the allocator touches none if it knows them to be zero.
+fn take_lazily(bytes: usize, align: usize) -> Option<NonNull<u8>> {
+    let layout = layout_around(bytes, align)?;
+    // SAFETY: the layout is not empty.
+    let start = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+    let before = align - start.as_ptr().addr() % align;
+    // SAFETY: `before` is at most `align`, which was added, and a word at least, as the start is at a multiple of one; so the word
+    // before the block is ours (G2).
+    unsafe {
+        let base = start.add(before);
+        base.cast::<NonNull<u8>>().sub(1).write(start);
+        Some(base)
+    }
+}
+
+/// Gives a block back to the allocator.
+///
+/// # Safety
+///
+/// It came from `take_lazily` with this size and alignment, and nobody uses it any more.
+unsafe fn give_back(base: NonNull<u8>, bytes: usize, align: usize) {
+    if let Some(layout) = layout_around(bytes, align) {
+        // SAFETY: the word before it says where what was taken begins (G2), and this was its layout.
+        unsafe { dealloc(base.cast::<NonNull<u8>>().sub(1).read().as_ptr(), layout) };
     }
 }
 
@@ -185,17 +245,13 @@ unsafe fn forget(base: NonNull<u8>, bytes: usize) {
 
 #[cfg(not(all(target_os = "linux", not(miri))))]
 fn map_huge(bytes: usize) -> Option<NonNull<u8>> {
-    let layout = Layout::from_size_align(bytes, HUGE_BYTES).ok()?;
-    // SAFETY: the layout is not empty.
-    NonNull::new(unsafe { alloc_zeroed(layout) })
+    take_lazily(bytes, HUGE_BYTES)
 }
 
 #[cfg(not(all(target_os = "linux", not(miri))))]
 fn unmap(base: NonNull<u8>, bytes: usize) {
-    if let Ok(layout) = Layout::from_size_align(bytes, HUGE_BYTES) {
-        // SAFETY: allocated in `map_huge` with this layout.
-        unsafe { dealloc(base.as_ptr(), layout) };
-    }
+    // SAFETY: taken in `map_huge` with this size and alignment, and owned by the caller (G1).
+    unsafe { give_back(base, bytes, HUGE_BYTES) };
 }
 
 /// How many of this process's bytes lie on huge pages, as the kernel reports it, or `None` where it does not.
@@ -230,10 +286,22 @@ mod tests {
 
     #[test]
     fn blocks_are_zero_and_aligned() {
-        for bytes in [64, 100, 4096, HUGE_BYTES - 64, HUGE_BYTES, HUGE_BYTES + 4096] {
+        for bytes in [
+            64,
+            100,
+            4096,
+            LAZY_FROM.min(HUGE_BYTES),
+            HUGE_BYTES,
+            2 * HUGE_BYTES,
+            2 * HUGE_BYTES + 4096,
+        ] {
             let pages = Pages::zeroed(bytes).unwrap();
             assert_eq!(pages.bytes(), bytes);
-            let align = if bytes >= MAPPED_FROM { HUGE_BYTES } else { LINE_BYTES };
+            let align = match bytes {
+                MAPPED_FROM.. => HUGE_BYTES,
+                PAGE_BYTES.. if !FROM_ALLOCATOR => PAGE_BYTES,
+                _ => LINE_BYTES,
+            };
             assert_eq!(pages.base().as_ptr().addr() % align, 0, "{bytes}");
             // SAFETY: the block has `bytes` initialised bytes and nobody else uses it.
             let all = unsafe { core::slice::from_raw_parts(pages.base().as_ptr(), bytes) };

@@ -69,6 +69,10 @@ impl Guard {
 /// one is slow to retire; a large batch keeps memory idle. A leaf is about 1 KB, so a batch is at most 64 KB.
 const BATCH_ITEMS: usize = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 32 };
 
+/// How many items must have come for each item of a batch. Of a small map few ever come, and what waits for company in its only batch
+/// could be as much as all that it holds.
+const COME_FOR_EACH: usize = 16;
+
 /// How many batches wait until the next ones have twice as many items, and so on up to `MOST_DOUBLINGS`. So many wait only while
 /// a thread stays pinned, and each takes some 2 KB in the epochs' queue, for which 32 small records are not worth it. With
 /// fewer, what waits in a load with a few hundred operations a pin would wait longer.
@@ -91,6 +95,8 @@ impl Unlinked for u64 {}
 pub(crate) struct Limbo<T> {
     open: Vec<T>,
     closed: VecDeque<Batch<T>>,
+    /// How many items have come, as far as it matters.
+    come: usize,
 }
 
 struct Batch<T> {
@@ -106,7 +112,7 @@ impl<T> core::fmt::Debug for Limbo<T> {
 
 impl<T> Limbo<T> {
     pub(crate) const fn new() -> Self {
-        Self { open: Vec::new(), closed: VecDeque::new() }
+        Self { open: Vec::new(), closed: VecDeque::new(), come: 0 }
     }
 
     /// Takes `item`, which nobody can find any more (E1).
@@ -116,6 +122,7 @@ impl<T> Limbo<T> {
     {
         let is_large = item.is_large();
         self.open.push(item);
+        self.come = self.come.saturating_add(1);
         if is_large || self.open.len() >= self.batch_items() {
             self.close(guard);
         }
@@ -123,7 +130,8 @@ impl<T> Limbo<T> {
 
     /// How many items the open batch is to have.
     fn batch_items(&self) -> usize {
-        BATCH_ITEMS << (self.closed.len() / MANY_BATCHES).min(MOST_DOUBLINGS)
+        let items = (self.come / COME_FOR_EACH).clamp(2, BATCH_ITEMS);
+        items << (self.closed.len() / MANY_BATCHES).min(MOST_DOUBLINGS)
     }
 
     /// Asks the epochs to report when the items taken so far are free. May run what other limbos have asked for (E3).

@@ -132,7 +132,7 @@ enum Garbage {
 
 impl Unlinked for Garbage {
     fn is_large(&self) -> bool {
-        matches!(self, Self::Table(_))
+        matches!(self, Self::Trie(_) | Self::Table(_))
     }
 }
 
