@@ -81,6 +81,23 @@ fn a_value_that_panics_on_drop_is_dropped_once_and_harms_nobody() {
 }
 
 #[test]
+fn a_load_that_fails_drops_each_value_once_whichever_panics() {
+    for spelling in Spelling::ALL {
+        for count in [1, 2, 40, 700] {
+            let census = Census::new();
+            let mut keys: Vec<_> = (0..count).map(|n| spelling.key(n)).collect();
+            keys.sort_unstable();
+            let mut entries: Vec<_> =
+                (0..).zip(&keys).map(|(n, key)| (key.clone(), census.bomb(n))).collect();
+            // The last one comes twice, and what is refused does not go off.
+            entries.extend(keys.pop().map(|key| (key, census.value(0))));
+            assert!(bangs(|| assert!(Map::from_sorted(entries).is_err())));
+            census.verify(0).unwrap();
+        }
+    }
+}
+
+#[test]
 fn a_closure_of_retain_may_panic_at_any_call() {
     for spelling in Spelling::ALL {
         for nth in 0..most_calls() {

@@ -14,7 +14,7 @@ use super::hints::Hinted;
 use super::layout::{FULL_WEIGHT, Leaf, MAX_KEY_BYTES};
 use super::raw::{Memory, Trie};
 use super::search::{Hint, leaf_hash};
-use super::{CuckooTrie, Garbage, Pinned};
+use super::{CuckooTrie, Garbage, Pinned, Recycle};
 use crate::api::{InsertError, Key, LoadError, Outcome, Rule, Written};
 use crate::arch::Baseline;
 use crate::batch::DEPTH;
@@ -420,11 +420,9 @@ impl<'g, V: Send + Sync> Loading<'g, '_, V> {
 impl<V> Drop for Loading<'_, '_, V> {
     fn drop(&mut self) {
         // What is in no trie when loading fails.
-        while let Some(entry) = self.run.pop() {
-            if let Some(unit) = entry.unit() {
-                self.pinned.map.memory.drop_record::<V>(unit);
-            }
-        }
+        let records = core::iter::from_fn(|| self.run.pop()).filter_map(|entry| entry.unit());
+        let items = records.map(Garbage::Record).collect();
+        Recycle { map: self.pinned.map, thread: self.pinned.thread, items }.run();
     }
 }
 

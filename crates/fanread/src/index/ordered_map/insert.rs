@@ -296,12 +296,14 @@ impl<V: ?Sized + Stored> Loading<'_, V> {
 
 impl<V: ?Sized + Stored> Drop for Loading<'_, V> {
     fn drop(&mut self) {
-        for number in self.numbers.drain(..) {
+        let left = self.numbers.drain(..).filter_map(|number| {
             let record: Record<'_, V> = self.map.record(number);
             let left = left_of(&self.map.apart, record, record.word());
             self.map.discard_record(self.thread, number);
-            drop(left);
-        }
+            left
+        });
+        // A vector drops all that it has, even if one of them panics.
+        drop(left.collect::<Vec<_>>());
     }
 }
 
