@@ -2,8 +2,13 @@
 //!
 //! A reference to what lives for good has eight bytes and nothing to drop, so it is kept where a number would be, and a writer replaces
 //! it there. Who reads it reads what it points to: the store that brings it must bring that along. Where processors store in order
-//! nobody would notice if it did not, so these are tests for Miri, which knows what any processor may do
-//! (`MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-permissive-provenance -Zmiri-ignore-leaks" ci/miri.sh pointers`: it does not see what the epochs keep).
+//! nobody would notice if it did not, so these are tests for Miri, which knows what any processor may do:
+//!
+//! ```text
+//! MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-permissive-provenance -Zmiri-ignore-leaks -Zmiri-preemption-rate=0.05" ci/miri.sh pointers
+//! ```
+//!
+//! Leaks are ignored, as it does not see what the epochs keep.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -23,42 +28,39 @@ fn numbered(n: u64) -> &'static [u64; 2] {
     new
 }
 
-/// One thread replaces the value of a key again and again, by `put`; another one reads what the value points to.
-fn run(put: impl Fn(&'static [u64; 2]) + Sync, get: impl Fn() -> Option<&'static [u64; 2]> + Sync) {
-    let is_done = AtomicBool::new(false);
-    put(numbered(0));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut last = 0;
-            while !is_done.load(Relaxed) {
-                let [a, b] = *get().unwrap();
-                assert!(a == b && a >= last, "{a}, {b} after {last}");
-                last = a;
-                thread::yield_now();
-            }
-        });
-        for n in 1..=ROUNDS {
-            put(numbered(n));
-            thread::yield_now();
+/// One thread replaces the value of a key again and again; another one reads what the value points to. `others` are first put beside
+/// it. Both keep their pins: to pin anew is a fence.
+macro_rules! run {
+    ($map:ident, others: |$n:ident| $other:expr, put: $key:expr, get: $found:expr) => {{
+        let (map, is_done) = ($map::new(), AtomicBool::new(false));
+        for $n in 0..20_u64 {
+            map.pin().insert($other, numbered($n));
         }
-        is_done.store(true, Relaxed);
-    });
+        map.pin().insert($key, numbered(0));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let (pinned, mut last) = (map.pin(), 0);
+                while !is_done.load(Relaxed) {
+                    let [a, b] = **pinned.get($found).unwrap();
+                    assert!(a == b && a >= last, "{a}, {b} after {last}");
+                    last = a;
+                }
+            });
+            let pinned = map.pin();
+            for n in 1..=ROUNDS {
+                pinned.insert($key, numbered(n));
+            }
+            is_done.store(true, Relaxed);
+        });
+    }};
 }
 
-/// Tests of a key in a map of others.
 macro_rules! tests {
     ($($name:ident: $map:ident, $key:expr, |$n:ident| $other:expr;)+) => {
         $(
             #[test]
             fn $name() {
-                let map = $map::new();
-                for $n in 0..20_u64 {
-                    map.pin().insert($other, numbered($n));
-                }
-                run(
-                    |value| _ = map.pin().insert($key, value),
-                    || map.pin().get($key).map(|value| *value),
-                );
+                run!($map, others: |$n| $other, put: $key, get: $key);
             }
         )+
     };
@@ -86,6 +88,5 @@ tests! {
 
 #[test]
 fn a_pointer_in_a_skip_list_brings_what_it_points_to() {
-    let map = SkipList::new();
-    run(|value| _ = map.pin().insert(7, value), || map.pin().get(&7).map(|value| *value));
+    run!(SkipList, others: |n| spread(n), put: 7, get: &7);
 }

@@ -33,8 +33,6 @@ pub(crate) struct Shard<F, G> {
     pub(crate) heap: heap::Shard,
     pub(crate) free: F,
     pub(crate) limbo: Limbo<G>,
-    /// Which other shard is looked at next.
-    turn: usize,
 }
 
 /// A shard and a part of the map's number of entries.
@@ -230,8 +228,8 @@ impl<F, G> Shards<F, G> {
     /// Adds to what came out of a shard, if anything did, a batch of another one, each in its turn.
     fn with_another(&self, mut shard: Held<'_, Shard<F, G>>, mut free: Vec<G>) -> Vec<G> {
         let Some(more) = self.more.get().filter(|_| !free.is_empty()) else { return free };
-        let turn = shard.turn;
-        shard.turn = (turn + 1) % (1 + more.len());
+        let turn = shard.limbo.turn as usize;
+        shard.limbo.turn = ((turn + 1) % (1 + more.len())) as u32;
         drop(shard);
         let other = self.all().nth(turn).and_then(|other| other.shard.try_lock());
         free.extend(other.and_then(|mut other| other.limbo.collect()).into_iter().flatten());
@@ -255,8 +253,7 @@ impl<F, G> Shards<F, G> {
 
 impl<F: Default, G> Counted<F, G> {
     fn new() -> Self {
-        let shard =
-            Shard { heap: heap::Shard::new(), free: F::default(), limbo: Limbo::new(), turn: 0 };
+        let shard = Shard { heap: heap::Shard::new(), free: F::default(), limbo: Limbo::new() };
         Self { shard: Lock::new(shard), entries: AtomicU64::new(0) }
     }
 }

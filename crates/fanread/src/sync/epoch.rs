@@ -96,7 +96,9 @@ pub(crate) struct Limbo<T> {
     open: Vec<T>,
     closed: VecDeque<Batch<T>>,
     /// How many items have come, as far as it matters.
-    come: usize,
+    come: u32,
+    /// For who has several limbos: which of the others is the next one to be looked at.
+    pub(crate) turn: u32,
 }
 
 struct Batch<T> {
@@ -112,7 +114,7 @@ impl<T> core::fmt::Debug for Limbo<T> {
 
 impl<T> Limbo<T> {
     pub(crate) const fn new() -> Self {
-        Self { open: Vec::new(), closed: VecDeque::new(), come: 0 }
+        Self { open: Vec::new(), closed: VecDeque::new(), come: 0, turn: 0 }
     }
 
     /// Takes `item`, which nobody can find any more (E1).
@@ -130,7 +132,7 @@ impl<T> Limbo<T> {
 
     /// How many items the open batch is to have.
     fn batch_items(&self) -> usize {
-        let items = (self.come / COME_FOR_EACH).clamp(2, BATCH_ITEMS);
+        let items = (self.come as usize / COME_FOR_EACH).clamp(2, BATCH_ITEMS);
         items << (self.closed.len() / MANY_BATCHES).min(MOST_DOUBLINGS)
     }
 

@@ -7,6 +7,8 @@ use std::thread;
 
 use self::common::{Spelling, Value};
 use crate::alone;
+#[cfg(not(small_leaves))]
+use testkit::Rng;
 
 #[test]
 fn a_sleeping_reader_stops_no_split_and_its_memory_comes_back() {
@@ -81,7 +83,7 @@ fn what_a_thread_that_is_gone_has_left_is_dropped_while_others_go_on() {
         .unwrap();
     drop(reader);
     // All but the last value, which is in the map, and those that wait for more of them.
-    let is_done = || left.load(Relaxed) >= 2_000 - 32;
+    let is_done = || left.load(Relaxed) >= 2_000 - 64;
     let done = (0..1_000_000).find(|_| {
         insert(1, &others);
         is_done()
@@ -152,6 +154,26 @@ fn a_map_itself_is_small() {
     let bytes = size_of::<Whole<u64>>();
     println!("the map itself takes {bytes} bytes");
     assert!(bytes <= 1_280);
+}
+
+#[test]
+#[cfg(not(small_leaves))]
+fn a_map_takes_less_for_each_entry_the_more_it_has() {
+    let _alone = alone();
+    let map = Map::<u64>::new();
+    let (mut rng, mut count) = (Rng::new(5), 0);
+    // Beyond key and value.
+    for (entries, most) in
+        [(100, 224), (1_000, 160), (3_000, 128), (10_000, 112), (30_000, 112), (100_000, 64)]
+    {
+        while count < entries {
+            map.pin().insert(&rng.next_u64().to_be_bytes(), count as u64);
+            count += 1;
+        }
+        let bytes = map.memory_usage().total_bytes() / count - 16;
+        println!("{bytes} bytes for each of {entries}");
+        assert!(bytes <= most, "{bytes} bytes for each of {entries}: {:?}", map.memory_usage());
+    }
 }
 
 #[test]
