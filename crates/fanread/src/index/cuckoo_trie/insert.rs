@@ -420,7 +420,7 @@ impl<'g, V: Send + Sync> Loading<'g, '_, V> {
 impl<V> Drop for Loading<'_, '_, V> {
     fn drop(&mut self) {
         // What is in no trie when loading fails.
-        let records = core::iter::from_fn(|| self.run.pop()).filter_map(|entry| entry.unit());
+        let records = core::iter::from_fn(|| self.run.pop()).filter_map(Leaf::unit);
         let items = records.map(Garbage::Record).collect();
         Recycle { map: self.pinned.map, thread: self.pinned.thread, items }.run();
     }

@@ -86,7 +86,9 @@ fn walk_past_a_parent_that_is_gone(walked: u64, others: u64, up: bool) {
     let sibling = key([walked, if up { 9 } else { 1 }, 0]);
     let going: Vec<u64> = node.clone().chain([sibling]).collect();
     let staying: Vec<u64> = (1..=9).map(|middle| key([others, middle, 0])).collect();
-    going.iter().chain(&staying).for_each(|key| _ = pinned.insert(*key, ()));
+    for key in going.iter().chain(&staying) {
+        pinned.insert(*key, ());
+    }
     let mut range = if up {
         pinned.range(key([walked, 5, 0])..)
     } else {
@@ -97,7 +99,9 @@ fn walk_past_a_parent_that_is_gone(walked: u64, others: u64, up: bool) {
         let last = if up { expected } else { 15 - expected };
         assert_eq!(next(), Some(key([walked, 5, last])));
     }
-    going.iter().for_each(|key| assert!(pinned.remove(*key).is_some()));
+    for key in &going {
+        assert!(pinned.remove(*key).is_some());
+    }
     pinned.check().unwrap();
     let mut rest: Vec<u64> = core::iter::from_fn(next).collect();
     let are_ahead = up == (walked < others);
