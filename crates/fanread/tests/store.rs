@@ -364,6 +364,54 @@ fn a_file_that_is_no_map_is_refused_and_left_alone() {
     fs::remove_dir_all(folder).unwrap();
 }
 
+/// The words of a file.
+fn words(path: &Path) -> Vec<u64> {
+    fs::read(path)
+        .unwrap()
+        .as_chunks::<8>()
+        .0
+        .iter()
+        .map(|word| u64::from_le_bytes(*word))
+        .collect()
+}
+
+fn write_words(path: &Path, words: &[u64]) {
+    fs::write(path, words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>()).unwrap();
+}
+
+#[test]
+fn a_check_of_a_damaged_store_changes_nothing_so_that_it_can_be_repaired() {
+    let _held = alone();
+    let folder = folder("repaired");
+    let path = folder.join("map");
+    let store = Store::create(&path, CcehOptions::new()).unwrap();
+    let (key, value) = (*b"by hand!", vec![7; 100_000]);
+    store.insert(&key, &value).unwrap();
+    drop(store);
+    let whole = words(&path);
+    // The record begins with both lengths and the key, and the second half of a bucket's line names it.
+    let begin = [8 | 100_000 << 24, u64::from_le_bytes(key)];
+    let record = whole.windows(2).position(|words| words == begin).unwrap() as u64;
+    let names = (0..whole.len()).filter(|at| at % 8 >= 4 && whole[*at] == record);
+    let names: Vec<_> = names.collect();
+    assert_eq!(names.len(), 1);
+    for bit in [0, 1, 7, 11, 40] {
+        let mut damaged = whole.clone();
+        damaged[names[0]] ^= 1 << bit;
+        write_words(&path, &damaged);
+        let store = Store::open(&path).unwrap();
+        assert!(store.check().is_err() && store.check().is_err(), "bit {bit}");
+        assert!(words(&path) == damaged, "bit {bit}");
+        drop(store);
+        assert!(words(&path) == damaged, "bit {bit}");
+        write_words(&path, &whole);
+        let store = Store::open(&path).unwrap();
+        store.check().unwrap();
+        assert_eq!(store.get(&key).as_ref(), Some(&value));
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
 #[test]
 fn flushes_are_counted_where_that_is_asked_for() {
     let options = CcehOptions::new().seed(1);

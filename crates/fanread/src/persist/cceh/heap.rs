@@ -13,7 +13,8 @@
 //! and to free a cell needs no durable step, and no crash leaks one.
 //!
 //! After a start the cells of an extent are found by asking the table about each of them. This is done when the extent is needed:
-//! before a cell of it is taken, and before a slot leaves one of its records. So opening reads the lists alone.
+//! before a cell of it is taken, and before a slot leaves one of its records. So opening reads the lists alone. `Strings::check` asks too, and
+//! leaves all as it is.
 //!
 //! A cell is used again only when nobody who was reading as its record was left is reading any more (`sync::epoch`).
 //!
@@ -28,7 +29,7 @@
 //! `Strings::check` tests R1 to R3; R4 is what makes an examination right while others write: what it finds not to be named was
 //! left before the start.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::layout::{Block, Geometry, HEAP_AT};
 use super::record::Record;
@@ -269,7 +270,7 @@ impl Heap {
         self.lists.iter().map(|list| (*list, 1)).chain(extents)
     }
 
-    /// How many cells are used of all extents, and how many of these wait for readers.
+    /// How many cells are used of the extents that were examined, and how many of these wait for readers.
     pub(super) fn used(&self) -> (usize, usize) {
         (self.slabs.values().map(|slab| slab.count).sum(), self.limbo.len())
     }
@@ -439,19 +440,13 @@ impl<M: Medium> Strings<M> {
 
     /// Asks the table which cells of an extent are used, if nobody has.
     fn examine(&self, heap: &mut Heap, block: Block) {
-        let Map { medium, geometry, spelling, .. } = &self.map;
         let Some(slab) = heap.slabs.get_mut(&block) else { return };
         if slab.is_examined {
             return;
         }
         slab.is_examined = true;
         for cell in 0..slab.cells {
-            let name = (slab.start(*geometry) + cell * slab.cell_words) as u64;
-            // A cell may hold anything: bytes that look like a record are one only if a slot says so.
-            if let Some(record) = Record::of(medium, name)
-                && record.words() <= slab.cell_words
-                && self.map.get_hash(record.hash(medium, spelling), &Exactly(name)).is_some()
-            {
+            if self.named_in(slab, cell).is_some() {
                 slab.set_used(cell);
             }
         }
@@ -459,13 +454,22 @@ impl<M: Medium> Strings<M> {
         self.settle(heap, block);
     }
 
-    /// Examines all extents that were not yet.
-    pub(super) fn examine_all(&self, heap: &mut Heap) {
-        for class in 0..=CLASSES {
-            while let Some(block) = heap.unexamined[class].pop() {
-                self.examine(heap, block);
-            }
-        }
+    /// The name of a cell's record, if a slot of the table has it.
+    fn named_in(&self, slab: &Slab, cell: usize) -> Option<u64> {
+        let Map { medium, geometry, spelling, .. } = &self.map;
+        let name = (slab.start(*geometry) + cell * slab.cell_words) as u64;
+        // A cell may hold anything: bytes that look like a record are one only if a slot says so.
+        let record = Record::of(medium, name).filter(|record| record.words() <= slab.cell_words)?;
+        self.map.get_hash(record.hash(medium, spelling), &Exactly(name))
+    }
+
+    /// The records that slots name in extents that were not examined. Nothing is noted, and nothing stored: of a damaged map an
+    /// extent may seem to be free that is not, and would be gone from the list.
+    pub(super) fn named_unexamined(&self, heap: &Heap) -> HashSet<u64> {
+        let slabs = heap.slabs.values().filter(|slab| !slab.is_examined);
+        slabs
+            .flat_map(|slab| (0..slab.cells).filter_map(|cell| self.named_in(slab, cell)))
+            .collect()
     }
 
     /// Examines the extent of a record that a slot is about to leave (R4). The slot's stripes are locked; whoever holds the heap

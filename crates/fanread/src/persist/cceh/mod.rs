@@ -447,7 +447,7 @@ impl Cceh {
         self.map.medium.flushes()
     }
 
-    /// Verifies the invariants of a map that nobody changes meanwhile.
+    /// Verifies the invariants of a map that nobody changes meanwhile. Stores nothing: a damaged file stays as it is.
     ///
     /// # Errors
     ///
