@@ -72,7 +72,7 @@ impl<M: Medium> Map<M> {
     }
 
     /// Opens a map whose file begins with `wanted`, and finishes what a crash has left unfinished. `claim` names the blocks
-    /// that are used beside the directory and the segments.
+    /// that are used beside the directory and the segments. Stores nothing to what is refused.
     ///
     /// PAPER: section 4, algorithm 1. It mends pointers backwards or forwards; here all that was begun is finished.
     pub(super) fn open_with<T>(
@@ -118,7 +118,7 @@ impl<M: Medium> Map<M> {
             entries.push(entry.ok_or_else(|| damaged(place))?);
         }
         let wrong = |at: usize| damaged(geometry.entry(root.block, at));
-        let runs = mend(&medium, geometry, root, &mut entries).map_err(wrong)?;
+        let (runs, mended) = mend(root, &mut entries).map_err(wrong)?;
 
         // What nothing names is free; what is behind all that something names was never used, and takes no memory.
         let mut claims = Claims { claimed: Vec::new(), blocks: end as usize };
@@ -152,6 +152,14 @@ impl<M: Medium> Map<M> {
             blocks.push(AtomicU32::new(entry.block.0));
         }
         hints.set_all(root.depth, blocks);
+        // The first stores, behind all that may refuse the map.
+        for at in mended {
+            let place = geometry.entry(root.block, at);
+            // Relaxed: nobody else knows the map.
+            medium.store(place, entries[at].word(), Relaxed);
+            medium.flush(place.line());
+        }
+        medium.fence();
         let map = Self {
             spelling: Spelling::new(key),
             medium,
@@ -199,15 +207,13 @@ impl Claims {
     }
 }
 
-/// Finishes splits, and undoes merges, that a crash has left half named in the directory (`resize.rs`). Returns where
-/// the entries of each segment begin, and its depth; or the entry that says what cannot be.
-fn mend<M: Medium>(
-    medium: &M,
-    geometry: Geometry,
-    root: Entry,
-    entries: &mut [Entry],
-) -> Result<Vec<(usize, u32)>, usize> {
-    let mut runs = Vec::new();
+/// Where the entries of each segment begin, and its depth.
+type Runs = Vec<(usize, u32)>;
+
+/// Finishes splits, and undoes merges, that a crash has left half named in the directory (`resize.rs`). Returns the segments and the
+/// entries that are others now, none of which is stored; or the entry that says what cannot be.
+fn mend(root: Entry, entries: &mut [Entry]) -> Result<(Runs, Vec<usize>), usize> {
+    let (mut runs, mut changed) = (Runs::new(), Vec::new());
     let mut at = 0;
     while at < entries.len() {
         // The largest run that may begin here is that of the lowest depth whose end it is aligned to.
@@ -259,15 +265,12 @@ fn mend<M: Medium>(
             for (entry, seen) in (half_at..).zip(&mut entries[half_at..][..half]) {
                 if *seen != mended {
                     *seen = mended;
-                    let place = geometry.entry(root.block, entry);
-                    medium.store(place, mended.word(), Relaxed);
-                    medium.flush(place.line());
+                    changed.push(entry);
                 }
             }
             runs.push((half_at, depth + 1));
         }
         at += span;
     }
-    medium.fence();
-    Ok(runs)
+    Ok((runs, changed))
 }

@@ -1,11 +1,12 @@
 //! The files of a map, and what else may be where they are to be.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::mem::LINE_BYTES;
-use crate::persist::cceh::file;
+use crate::persist::cceh::layout::{Block, Entry, HEAP_AT, ROOT_AT};
+use crate::persist::cceh::{Store, file};
 
 /// A folder of a test's own.
 struct Folder(PathBuf);
@@ -217,4 +218,102 @@ fn every_geometry_that_is_allowed_is_one_that_opens() {
     }
     let beyond = || CcehOptions::new().segment_bytes(4 << 20).probed_buckets(65_536);
     assert!(std::panic::catch_unwind(beyond).is_err());
+}
+
+/// The words of a file.
+fn words_in(path: &Path) -> Vec<u64> {
+    let bytes = std::fs::read(path).unwrap();
+    bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
+}
+
+/// Makes a file of words and opens it; one that is refused is as it was. Tells whether it was.
+fn is_refused<'p, T>(
+    path: &'p Path,
+    words: &[u64],
+    open: impl FnOnce(&'p Path) -> Result<T, CcehError>,
+) -> bool {
+    std::fs::write(path, words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>())
+        .unwrap();
+    let is_refused = open(path).map(drop).is_err();
+    assert!(!is_refused || words_in(path) == words, "what was refused was stored to");
+    is_refused
+}
+
+/// Where the directory of a file of small segments is, how deep, and an entry of it that is the first of two for one segment.
+fn directory_of(words: &[u64]) -> (usize, u32, usize) {
+    let root = Entry::of(words[ROOT_AT.0]).unwrap();
+    let from = Geometry { bits: 2, probed: 4 }.entry(root.block, 0).0;
+    let depth = |at: usize| Entry::of(words[from + at]).unwrap().depth;
+    let twin = (0..1 << root.depth).step_by(2).find(|at| depth(*at) + 1 == root.depth);
+    (from, root.depth, twin.unwrap())
+}
+
+/// A directory whose file ends in a free block, which here is the right half of a split that was not finished.
+fn with_half_a_split(whole: &[u64]) -> Vec<u64> {
+    let (from, depth, twin) = directory_of(whole);
+    let mut words = whole.to_vec();
+    let last = whole.len() / Geometry { bits: 2, probed: 4 }.entry(Block(1), 0).0 - 1;
+    words[from + twin + 1] = Entry { block: Block(last as u32), depth }.word();
+    words
+}
+
+#[test]
+fn a_file_whose_directory_is_refused_is_left_as_it_was() {
+    let folder = Folder::new("left");
+    let path = folder.path("map");
+    let options = CcehOptions::new().segment_bytes(256).seed(SEED);
+    let map = Cceh::create(&path, options).unwrap();
+    (0..150).for_each(|key| assert_eq!(map.insert(key, key).unwrap(), None));
+    drop(map);
+    let whole = words_in(&path);
+    let (from, depth, twin) = directory_of(&whole);
+    // The second of two entries for one segment says that it is the right half of a split, of the same block.
+    let mut one = whole.clone();
+    one[from + twin + 1] = Entry { depth, ..Entry::of(one[from + twin]).unwrap() }.word();
+    assert!(is_refused(&path, &one, Cceh::open));
+    // Every entry changed in some ways, also behind a split that is to be finished.
+    let half = with_half_a_split(&whole);
+    assert!(!is_refused(&path, &half, Cceh::open));
+    assert_ne!(words_in(&path)[from + twin], half[from + twin], "it was finished");
+    let mut refused = 0;
+    for words in [&whole, &half] {
+        for at in from..from + (1 << depth) {
+            let Entry { block, depth } = Entry::of(words[at]).unwrap();
+            let changes = [
+                Entry { block, depth: depth + 1 }.word(),
+                Entry { block, depth: depth - 1 }.word(),
+                Entry { block: Block(block.0 + 1), depth }.word(),
+                Entry { block: Block(block.0 - 1), depth }.word(),
+                !0,
+            ];
+            for change in changes {
+                let mut words = words.clone();
+                words[at] = change;
+                refused += usize::from(is_refused(&path, &words, Cceh::open));
+            }
+        }
+    }
+    assert!(refused > 2 << depth, "{refused} of {}", 10 << depth);
+}
+
+#[test]
+fn a_file_whose_heap_is_refused_is_left_as_it_was() {
+    let folder = Folder::new("heap");
+    let path = folder.path("map");
+    let options = CcehOptions::new().segment_bytes(256).seed(SEED);
+    let store = Store::create(&path, options).unwrap();
+    for key in 0..150_u64 {
+        assert_eq!(store.insert(&key.to_le_bytes(), &[1; 40]).unwrap(), None);
+    }
+    drop(store);
+    let half = with_half_a_split(&words_in(&path));
+    assert!(!is_refused(&path, &half, Store::open));
+    let list = Geometry { bits: 2, probed: 4 }.entry(Block(half[HEAP_AT.0] as u32), 0).0;
+    let first = (list + 1..list + 32).find(|at| half[*at] != 0).unwrap();
+    for (at, change) in [(HEAP_AT.0, 1), (HEAP_AT.0, 1 << 40), (list, !0), (first, !0), (first, 1)]
+    {
+        let mut words = half.clone();
+        words[at] = change;
+        assert!(is_refused(&path, &words, Store::open), "{change:#x} at word {at}");
+    }
 }
