@@ -237,6 +237,10 @@ typedef struct fanread_map fanread_map;
 /**
  * A hash map of byte strings to byte strings in a file, or in memory, that a crash leaves whole.
  * Any number of threads may use it at once, through all functions but `fanread_store_free`.
+ *
+ * A store in a file is that of the process which opened it. In one that was forked from it, it may be freed, and read as long
+ * as the parent does not write: insertions and `fanread_store_sync` return `FANREAD_IO` there, removals `FANREAD_PANIC`, and
+ * nothing is changed.
  */
 typedef struct fanread_store fanread_store;
 
@@ -253,7 +257,8 @@ typedef struct fanread_table_builder fanread_table_builder;
 
 /**
  * A hash map of numbers to numbers in a file, or in memory, that a crash leaves whole. Any number
- * of threads may use it at once, through all functions but `fanread_u64_store_free`.
+ * of threads may use it at once, through all functions but `fanread_u64_store_free`. In a process that
+ * was forked from the one that opened its file the same holds as for `fanread_store`.
  */
 typedef struct fanread_u64_store fanread_u64_store;
 

@@ -18,6 +18,10 @@ pub(crate) const CHUNK: usize = 128;
 
 /// A hash map of byte strings to byte strings in a file, or in memory, that a crash leaves whole.
 /// Any number of threads may use it at once, through all functions but `fanread_store_free`.
+///
+/// A store in a file is that of the process which opened it. In one that was forked from it, it may be freed, and read as long
+/// as the parent does not write: insertions and `fanread_store_sync` return `FANREAD_IO` there, removals `FANREAD_PANIC`, and
+/// nothing is changed.
 #[derive(Debug)]
 pub struct fanread_store {
     _opaque: [u8; 0],

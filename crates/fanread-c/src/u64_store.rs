@@ -13,7 +13,8 @@ use crate::panic::border;
 use crate::store::{CHUNK, durability_of, fanread_store_options, options_of};
 
 /// A hash map of numbers to numbers in a file, or in memory, that a crash leaves whole. Any number
-/// of threads may use it at once, through all functions but `fanread_u64_store_free`.
+/// of threads may use it at once, through all functions but `fanread_u64_store_free`. In a process that
+/// was forked from the one that opened its file the same holds as for `fanread_store`.
 #[derive(Debug)]
 pub struct fanread_u64_store {
     _opaque: [u8; 0],

@@ -1,6 +1,9 @@
 //! Maps in files: a process that is killed at any moment loses nothing that it had acknowledged.
 
+#![expect(unsafe_code, reason = "it forks")]
+
 use std::collections::BTreeMap;
+use std::ffi::c_int;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,6 +24,9 @@ const THREADS: u64 = 2;
 
 /// Keys of each thread.
 const KEYS: u64 = 5_000;
+
+/// Where a process that forks finds its map, and what its child does.
+const FORKS: &str = "FANREAD_STORE_FORKS";
 
 /// A map of either kind, with numbers for its keys and values.
 enum Map {
@@ -484,4 +490,198 @@ fn segments_and_probing_are_as_asked_for() {
         assert!(stats.bytes >= stats.segments * segment_bytes + stats.free_bytes);
         map.check().unwrap();
     }
+}
+
+unsafe extern "C" {
+    safe fn fork() -> c_int;
+    fn waitpid(child: c_int, status: *mut c_int, options: c_int) -> c_int;
+    safe fn _exit(status: c_int) -> !;
+}
+
+/// Whether `work` is right in a child of this process, which ends after it without the ends of its values.
+fn is_right_in_a_child(work: impl FnOnce() -> bool) -> bool {
+    let child = fork();
+    if child == 0 {
+        let is_right = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        _exit(c_int::from(!is_right.unwrap_or(false)));
+    }
+    let mut status = -1;
+    // SAFETY: `status` is there while this waits.
+    let ended = unsafe { waitpid(child, &raw mut status, 0) };
+    child > 0 && ended == child && status == 0
+}
+
+/// What a forked process is refused with.
+fn is_refused<T>(written: Result<T, CcehError>) -> bool {
+    let Err(error) = written else { return false };
+    let text = error.to_string();
+    matches!(error, CcehError::Io(cause) if cause.kind() == std::io::ErrorKind::PermissionDenied)
+        && text == "the map is that of the process which this one was forked from"
+}
+
+/// What the files of a folder say.
+fn contents_of(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    files.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+}
+
+impl Map {
+    /// Whether a forked process may neither write to the map nor make a checkpoint of it, and finds what was there.
+    fn is_only_read(&self) -> bool {
+        let is_a_panic = |remove: &dyn Fn()| {
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(remove)).is_err()
+        };
+        is_a_panic(&|| self.remove(1))
+            && is_a_panic(&|| self.remove(1 << 40))
+            && match self {
+                Self::Numbers(map) => {
+                    is_refused(map.insert(1, 1))
+                        && is_refused(map.insert(1 << 40, 1))
+                        && is_refused(map.sync())
+                        && (0..1000).all(|key| map.get(key) == Some(key))
+                        && map.check().is_ok()
+                        && map.len() == 1000
+                }
+                Self::Strings(map) => {
+                    is_refused(map.insert(&[1; 8], &vec![1; 100_000]))
+                        && is_refused(map.sync())
+                        && (0..1000_u64).all(|key| map.get(&key.to_le_bytes()) == Some(body(key)))
+                        && map.check().is_ok()
+                        && map.len() == 1000
+                }
+            }
+    }
+
+    fn is_taken(kind: &str, path: &Path) -> bool {
+        let error = match kind {
+            "strings" => Store::open(path).err(),
+            _ => Cceh::open(path).err(),
+        };
+        matches!(error, Some(CcehError::Io(why)) if why.kind() == std::io::ErrorKind::WouldBlock)
+    }
+}
+
+/// What a process does that forks: it has one thread, as the child has then. It writes, and has a child that does something with the map;
+/// then it writes more, acknowledges that, and waits to be killed.
+#[test]
+fn forking_process() {
+    let Ok(what) = env::var(FORKS) else { return };
+    let (what, rest) = what.split_once(':').unwrap();
+    let (kind, path) = rest.split_once(':').unwrap();
+    let path = Path::new(path);
+    let mut map = Some(Map::open(kind, path));
+    let insert = |map: &Option<Map>, keys: std::ops::Range<u64>| {
+        keys.for_each(|key| map.as_ref().unwrap().insert(key, key));
+    };
+    insert(&map, 0..1000);
+    let before = contents_of(path.parent().unwrap());
+    assert!(is_right_in_a_child(|| match what {
+        "drop" => {
+            map.take();
+            Map::is_taken(kind, path)
+        }
+        "sync" | "close" => map.take().is_some(),
+        "grandchild" => is_right_in_a_child(|| {
+            map.take();
+            Map::is_taken(kind, path)
+        }),
+        "write" => map.as_ref().unwrap().is_only_read(),
+        _ => {
+            let own = path.with_extension("own");
+            Map::create(kind, &own);
+            let own = Map::open(kind, &own);
+            own.insert(1, 1);
+            own.remove(1);
+            own.sync();
+            is_right_in_a_child(|| {
+                map.take();
+                matches!(&own, Map::Numbers(own) if is_refused(own.insert(1, 1)))
+            })
+        }
+    }));
+    // Where what is lost is looked for, nothing else is.
+    if ["drop", "grandchild", "write"].contains(&what) {
+        assert!(contents_of(path.parent().unwrap()) == before, "what a child did is in the files");
+        assert!(Map::is_taken(kind, path));
+    }
+    insert(&map, 1000..1500);
+    if what == "sync" {
+        map.as_ref().unwrap().sync();
+    }
+    insert(&map, 1500..2000);
+    std::io::stderr().write_all(b"done").unwrap();
+    loop {
+        thread::park();
+    }
+}
+
+/// Lets a process fork, kills it when it has written more than before, and looks for all of that.
+fn fork_and_kill(what: &str, kind: &str) {
+    let folder = folder(&format!("fork-{what}-{kind}"));
+    let path = folder.join("map");
+    let held = alone();
+    Map::create(kind, &path);
+    let mut process = Command::new(env::current_exe().unwrap())
+        .args(["forking_process", "--exact", "--nocapture", "--test-threads=1"])
+        .env(FORKS, format!("{what}:{kind}:{}", path.display()))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(held);
+    let mut said = Vec::new();
+    let mut from = process.stderr.take().unwrap();
+    let mut byte = [0];
+    while !said.ends_with(b"done") && from.read(&mut byte).unwrap() == 1 {
+        said.push(byte[0]);
+    }
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let said = String::from_utf8_lossy(&said);
+    assert!(said.ends_with("done"), "{what}, {kind}: {said}");
+    let _held = alone();
+    let has_all = || {
+        let found = Map::open(kind, &path).contents();
+        found.into_iter().eq((0..2000).map(|key| (key, key)))
+    };
+    assert!(has_all(), "{what}, {kind}");
+    if kind == "checkpoints" {
+        // It was closed, so the file alone has all.
+        fs::remove_file(folder.join("map.work")).unwrap();
+        assert!(has_all(), "{what}, {kind}, from the last checkpoint");
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_child_that_drops_its_parents_map_leaves_it_locked() {
+    fork_and_kill("drop", "numbers");
+    fork_and_kill("drop", "strings");
+    fork_and_kill("grandchild", "numbers");
+}
+
+#[test]
+fn a_child_that_drops_its_parents_map_with_checkpoints_costs_it_no_write_that_was_acknowledged() {
+    // With and without a checkpoint of the parent's afterwards.
+    fork_and_kill("sync", "checkpoints");
+    fork_and_kill("close", "checkpoints");
+}
+
+#[test]
+fn a_child_that_drops_its_parents_map_with_checkpoints_leaves_lock_and_journal() {
+    fork_and_kill("drop", "checkpoints");
+    fork_and_kill("grandchild", "checkpoints");
+}
+
+#[test]
+fn a_child_reads_its_parents_map_and_is_refused_to_write() {
+    for kind in ["numbers", "strings", "checkpoints"] {
+        fork_and_kill("write", kind);
+    }
+}
+
+#[test]
+fn a_child_has_maps_of_its_own() {
+    fork_and_kill("own", "numbers");
+    fork_and_kill("own", "checkpoints");
 }

@@ -4,12 +4,14 @@ use std::{fmt, io};
 
 use super::layout::{MAGIC, STRINGS_MAGIC};
 use crate::mem::AllocError;
+use crate::persist::medium::Forked;
 
 /// Why a map could not be made, opened or written to.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CcehError {
-    /// The system refused something.
+    /// The system refused something; or, with [`io::ErrorKind::PermissionDenied`], this process was forked from the one that opened
+    /// the map, and may not change it.
     Io(io::Error),
     /// There is no memory.
     OutOfMemory {
@@ -55,6 +57,9 @@ impl fmt::Display for CcehError {
         match self {
             Self::Io(cause) if cause.kind() == io::ErrorKind::WouldBlock => {
                 f.write_str("the map is open already, here or in another process")
+            }
+            Self::Io(cause) if Forked::is_in(cause) => {
+                f.write_str("the map is that of the process which this one was forked from")
             }
             Self::Io(_) => f.write_str("the system refused a request for the map"),
             Self::OutOfMemory { bytes } => write!(f, "no memory for {bytes} more bytes"),

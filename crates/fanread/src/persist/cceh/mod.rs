@@ -86,6 +86,12 @@ impl Default for CcehOptions {
     }
 }
 
+/// What becomes of a removal, which has no error to return, in a forked process.
+#[cold]
+fn cannot_remove(refused: &std::io::Error) -> ! {
+    panic!("nothing is removed: {refused}")
+}
+
 /// Returns a number that nobody can guess.
 fn random() -> u64 {
     use std::hash::{BuildHasher, RandomState};
@@ -220,6 +226,17 @@ impl Map<Mapped> {
 /// What a call has returned, or made visible to others, survives what [`durability`](Self::durability) says: of a file, unless its
 /// [options](CcehOptions) say more, the end of the process, whatever ends it, but no power cut.
 ///
+/// # Forked processes
+///
+/// A map in a file is that of the process which opened it. In a process that was forked from that one, calls that write and `sync` fail,
+/// [`remove`](Self::remove) panics, and to drop the map gives up the child's memory and descriptors alone: the parent goes on as if there were no child.
+/// A child may read as long as the parent does not write, if no thread of the parent was in a call when it forked; else what it
+/// finds may be wrong, and a search may never end. If the parent is killed, others may open the file when such children have dropped the map or ended
+/// too. A program that goes on in a child opens its maps there. A map in memory is copied with the process, and each has its own.
+///
+/// A child is told from its parent by a page that the system clears in it, as Linux does from 4.14 on. Elsewhere calls that write are not refused
+/// before the file has to grow; dropping the map and `sync` are as said.
+///
 /// # Paper
 ///
 /// Nam, Cha, Choi, Noh and Nam, "Write-Optimized Dynamic Hashing for Persistent Memory", FAST 2019.
@@ -318,7 +335,8 @@ impl Cceh {
     ///
     /// # Errors
     ///
-    /// [`CcehError::Io`]. If the disk failed, all later ones fail too, until the map is opened again.
+    /// [`CcehError::Io`]. If the disk failed, all later ones fail too, until the map is opened again. A
+    /// [forked process](Cceh#forked-processes) is refused.
     pub fn sync(&self) -> Result<(), CcehError> {
         Ok(self.map.medium.sync()?)
     }
@@ -393,11 +411,11 @@ impl Cceh {
     ///
     /// # Errors
     ///
-    /// [`CcehError::Io`] if the file cannot grow, [`CcehError::Crowded`] if too many keys have nearly the same hash,
-    /// [`CcehError::OutOfMemory`] if there is none for a split. The map is unchanged.
+    /// [`CcehError::Io`] if the file cannot grow, or in a [forked process](Cceh#forked-processes), [`CcehError::Crowded`] if too many keys have
+    /// nearly the same hash, [`CcehError::OutOfMemory`] if there is none for a split. The map is unchanged.
     #[inline]
     pub fn insert(&self, key: u64, value: u64) -> Result<Option<u64>, CcehError> {
-        let _call = self.map.medium.enter();
+        let _call = self.map.medium.enter()?;
         self.map.insert(key, value)
     }
 
@@ -406,9 +424,13 @@ impl Cceh {
     /// # Cost
     ///
     /// The lines of a `get`, one flush and one fence. A segment that becomes nearly empty is joined with its neighbour.
+    ///
+    /// # Panics
+    ///
+    /// In a [forked process](Cceh#forked-processes), before anything is removed.
     #[inline]
     pub fn remove(&self, key: u64) -> Option<u64> {
-        let _call = self.map.medium.enter();
+        let _call = self.map.medium.enter().unwrap_or_else(|refused| cannot_remove(&refused));
         self.map.remove(key)
     }
 

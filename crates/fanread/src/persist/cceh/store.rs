@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::iter::Walk;
 use super::strings::Strings;
-use super::{Broken, CcehError, CcehOptions, SplitPolicy, file};
+use super::{Broken, CcehError, CcehOptions, SplitPolicy, cannot_remove, file};
 use crate::persist::medium::{Durability, Flushes, Mapped, Medium};
 use crate::sync::epoch::{Guard, pin};
 
@@ -22,7 +22,7 @@ use crate::sync::epoch::{Guard, pin};
 ///
 /// As for [`Cceh`](super::Cceh): any number of threads, readers without locks, single calls linearizable, and what they did survives what
 /// [`durability`](Self::durability) says: of a file, unless its options say more, the end of the process but no power cut. Calls that write share one
-/// lock while they take or give back room for a record.
+/// lock while they take or give back room for a record. For processes that fork the [same](super::Cceh#forked-processes) holds.
 ///
 /// # Examples
 ///
@@ -162,16 +162,22 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`CcehError::TooLong`], [`CcehError::Io`] if the file cannot grow, [`CcehError::Crowded`] if too many keys have nearly the
-    /// same hash, [`CcehError::OutOfMemory`] if there is none for a split or for the heap's lists. The map is unchanged.
+    /// [`CcehError::TooLong`], [`CcehError::Io`] if the file cannot grow, or in a [forked process](super::Cceh#forked-processes),
+    /// [`CcehError::Crowded`] if too many keys have nearly the same hash, [`CcehError::OutOfMemory`] if there is none for a split or for the
+    /// heap's lists. The map is unchanged.
     pub fn insert(&self, key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>, CcehError> {
-        let _call = self.strings.map.medium.enter();
+        let _call = self.strings.map.medium.enter()?;
         self.strings.insert(key, value)
     }
 
     /// Removes `key` and returns its value.
+    ///
+    /// # Panics
+    ///
+    /// In a [forked process](super::Cceh#forked-processes), before anything is removed.
     pub fn remove(&self, key: &[u8]) -> Option<Vec<u8>> {
-        let _call = self.strings.map.medium.enter();
+        let medium = &self.strings.map.medium;
+        let _call = medium.enter().unwrap_or_else(|refused| cannot_remove(&refused));
         self.strings.remove(key)
     }
 

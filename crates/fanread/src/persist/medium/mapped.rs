@@ -10,6 +10,7 @@ use std::io;
 use std::time::Duration;
 
 use super::checkpoint::{Call, Checkpoints, Origin};
+use super::owner::{Forked, Owner};
 use super::slow::Slow;
 use super::storage::{Storage, allocate, fill};
 use super::{Durability, Flushes, LINE_WORDS, LineAt, LineRef, Medium, WordAt};
@@ -32,12 +33,16 @@ const RESERVED_BYTES: [usize; 3] = [1 << 40, 1 << 36, 1 << 32];
 ///
 /// * **P1** From `base` on `reserved` bytes are mapped until the value is dropped, and the first `lines` lines can be read and
 ///   written.
+/// * **P2** A process that was forked from the one that opened the files only reads them, and when it drops the value leaves locks and journal
+///   as they are.
 #[derive(Debug)]
 pub(crate) struct Mapped {
     base: NonNull<AtomicU64>,
     lines: AtomicU64,
     reserved: usize,
     kind: Kind,
+    /// The process that opened the files, if there are any.
+    owner: Option<Owner>,
     /// What makes a line durable, if it takes more than a store.
     flush: Option<Flush>,
     /// What makes it slower than it is, and counts flushes; seldom wanted.
@@ -75,13 +80,16 @@ impl Mapped {
         }
         let growing = Lock::new(());
         let kind = Kind::Memory { huge_pages };
-        Ok(Self { base, lines, reserved, kind, flush: None, slow: None, is_quiet: true, growing })
+        // A forked process has a copy.
+        let (owner, flush, slow, is_quiet) = (None, None, None, true);
+        Ok(Self { base, lines, reserved, kind, owner, flush, slow, is_quiet, growing })
     }
 
     /// The whole lines of a file, whose mapping the page cache keeps: a killed process loses nothing, a power cut may lose
     /// anything. Whoever else writes to the file changes words under the map, which are atomics; who cuts it ends the process
     /// by a signal.
     pub(crate) fn file(file: File) -> io::Result<Self> {
+        let owner = Some(Owner::new()?);
         // Persistent memory, if the file is in such and the processor can write to it; else the page cache.
         let flush = Flush::detect();
         let persistent = flush.and_then(|_| map(Backing::Persistent(&file)).ok());
@@ -90,7 +98,7 @@ impl Mapped {
         let (base, reserved, lines) = mapped;
         let growing = Lock::new(());
         let (kind, is_quiet) = (Kind::File(file), flush.is_none());
-        Ok(Self { base, lines, reserved, kind, flush, slow: None, is_quiet, growing })
+        Ok(Self { base, lines, reserved, kind, owner, flush, slow: None, is_quiet, growing })
     }
 
     /// The whole lines of a working copy, whose checkpoints survive power cuts.
@@ -99,11 +107,12 @@ impl Mapped {
         checkpoints: Checkpoints<File>,
         origin: Origin,
     ) -> io::Result<Self> {
+        let owner = Some(Owner::new()?);
         let (base, reserved, lines) = map(Backing::Cache(&work))?;
         let kind = Kind::Copy(work, Box::new(checkpoints), origin);
         let growing = Lock::new(());
         let (flush, slow, is_quiet) = (None, None, false);
-        let mapped = Self { base, lines, reserved, kind, flush, slow, is_quiet, growing };
+        let mapped = Self { base, lines, reserved, kind, owner, flush, slow, is_quiet, growing };
         if let Kind::Copy(_, checkpoints, _) = &mapped.kind {
             checkpoints.grow(mapped.lines())?;
         }
@@ -134,11 +143,19 @@ impl Mapped {
 
     /// Makes what was stored so far safe, as far as that can be.
     pub(crate) fn sync(&self) -> io::Result<()> {
+        if self.is_forked() {
+            return Err(Forked.into());
+        }
         match &self.kind {
             Kind::Memory { .. } => Ok(()),
             Kind::File(file) => file.sync(),
             Kind::Copy(_, checkpoints, _) => checkpoints.sync(self),
         }
+    }
+
+    /// Whether the files are those of the process that this one was forked from.
+    fn is_forked(&self) -> bool {
+        self.owner.as_ref().is_some_and(Owner::is_forked)
     }
 
     /// Whether this is a working copy as a killed process left it.
@@ -232,6 +249,10 @@ impl Medium for Mapped {
     }
 
     fn grow(&self, lines: usize) -> io::Result<()> {
+        // Before the lock, which a thread may have had when the process was forked that is not in this one.
+        if self.is_forked() {
+            return Err(Forked.into());
+        }
         let _growing = self.growing.lock();
         if lines <= self.lines() {
             return Ok(());
@@ -260,21 +281,29 @@ impl Medium for Mapped {
     }
 
     #[inline(always)]
-    fn enter(&self) -> Call<'_> {
-        match &self.kind {
+    fn enter(&self) -> io::Result<Call<'_>> {
+        if self.owner.as_ref().is_some_and(Owner::seems_forked) {
+            return Err(Forked.into());
+        }
+        Ok(match &self.kind {
             Kind::Copy(_, checkpoints, _) => checkpoints.enter(),
             Kind::Memory { .. } | Kind::File(_) => Call::free(),
-        }
+        })
     }
 }
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        if let Kind::Copy(_, checkpoints, _) = &self.kind {
+        // P2. The mapping and the descriptors are a forked process's own, and to close one of two gives up no lock.
+        let is_forked = self.is_forked();
+        if let Kind::Copy(_, checkpoints, _) = &self.kind
+            && !is_forked
+        {
             checkpoints.close(self);
         }
         unmap(self.base, self.reserved);
         match &self.kind {
+            _ if is_forked => {}
             Kind::Memory { .. } => {}
             Kind::File(file) => file.release(),
             Kind::Copy(_, checkpoints, _) => checkpoints.release(),
@@ -379,5 +408,38 @@ mod tests {
         let medium = Mapped::file(file).unwrap();
         let level = if is_persistent { Durability::Persistent } else { Durability::Process };
         assert_eq!(medium.durability(), level);
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle, miri))))]
+mod fork_tests {
+    use rustix::fs::{FlockOperation, flock};
+
+    use super::*;
+
+    #[test]
+    fn a_medium_of_another_process_is_left_locked_and_as_long_as_it_was() {
+        let path = std::env::temp_dir().join(format!("fanread-forked-{}", std::process::id()));
+        let mut options = std::fs::OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let lock = |file: &File| flock(file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        let file = options.open(&path).unwrap();
+        assert!(lock(&file));
+        // As the parent has it.
+        let copy = file.try_clone().unwrap();
+        let mut medium = Mapped::file(file).unwrap();
+        medium.grow(1).unwrap();
+        medium.enter().unwrap();
+        // As where the system clears no page in a forked process.
+        medium.owner = medium.owner.take().map(Owner::of_another_process);
+        assert!(Forked::is_in(&medium.grow(2).unwrap_err()));
+        assert!(Forked::is_in(&medium.sync().unwrap_err()));
+        assert_eq!(medium.lines(), 1);
+        drop(medium);
+        assert_eq!(copy.metadata().unwrap().len(), LINE_BYTES as u64);
+        assert!(!lock(&options.open(&path).unwrap()));
+        drop(copy);
+        assert!(lock(&options.open(&path).unwrap()));
+        std::fs::remove_file(path).unwrap();
     }
 }

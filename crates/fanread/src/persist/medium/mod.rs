@@ -22,6 +22,7 @@ pub(crate) mod disk;
 mod journal;
 mod mapped;
 mod marks;
+mod owner;
 #[cfg(all(test, not(loom)))]
 pub(crate) mod sim;
 mod slow;
@@ -34,6 +35,7 @@ pub(crate) use journal::Boot;
 #[cfg(all(test, not(loom), not(shuttle)))]
 pub(crate) use journal::faults::TRUSTS;
 pub(crate) use mapped::Mapped;
+pub(crate) use owner::Forked;
 pub(crate) use storage::{Storage, fill};
 
 use std::io;
@@ -216,9 +218,13 @@ pub(crate) trait Medium: Send + Sync {
     }
 
     /// Begins a call of the map that may store. Checkpoints are taken between such calls.
+    ///
+    /// # Errors
+    ///
+    /// [`Forked`], in a process that was forked from the one whose files these are.
     #[inline(always)]
-    fn enter(&self) -> Call<'_> {
-        Call::free()
+    fn enter(&self) -> io::Result<Call<'_>> {
+        Ok(Call::free())
     }
 
     /// Loads a word.

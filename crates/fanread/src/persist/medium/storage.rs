@@ -33,6 +33,7 @@ pub(crate) trait Storage: Send + Sync {
     /// Gives up that the file is this process's alone, if it is.
     ///
     /// Closing it would not do: a process that another thread is just starting has all files of this one until it runs its own program.
+    /// For the same reason a forked process must not ask for this: the lock is its parent's too.
     fn release(&self) {}
 }
 
