@@ -161,7 +161,7 @@ fn a_walk_goes_on_from_where_it_is_whatever_was_removed_behind_it() {
         let mut gone = std::collections::BTreeSet::new();
         while let Some((key, _)) = if back { all.next_back() } else { all.next() } {
             met.push(key.to_vec());
-            if met.len() % 16 == 0 || rng.below(20) == 0 {
+            if met.len().is_multiple_of(16) || rng.below(20) == 0 {
                 for key in model.iter().filter(|_| rng.below(4) >= keep) {
                     if pinned.remove(key).is_some() {
                         gone.insert(key.clone());
