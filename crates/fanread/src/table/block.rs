@@ -34,8 +34,12 @@ const HANDLES_AT: usize = 1;
 const VERSION_AT: usize = 41;
 const MAGIC_AT: usize = 45;
 
-/// The most bytes that all names of a block may take, beyond the length of the block. Shared bytes make names longer than
-/// the block that holds them: without a limit a small file could ask for much memory. `RocksDB` writes some 700 bytes.
+/// The most entries of a block. An entry of four bytes in a file takes some 70 in memory, so without a limit a file of such
+/// ones could ask for many times its length. `RocksDB` writes some 35, and collectors of its users a few more.
+const MAX_ENTRIES: usize = 4096;
+
+/// The most bytes that all names of a block may take. Shared bytes make names longer than the block that holds them, and
+/// each is copied: without a limit a small file could ask for much memory. `RocksDB` writes some 700 bytes.
 const NAMES_BYTES: usize = 1 << 20;
 
 /// Appends `number` in groups of seven bits, the low ones first.
@@ -140,7 +144,6 @@ impl Entries {
     /// Parses the block at `block`, which lies inside `file`.
     pub(super) fn parse(file: &[u8], block: Range<usize>) -> Result<Self, TableError> {
         let mut cursor = Cursor::new(file, block.start..restarts_at(file, &block)?);
-        let names_limit = NAMES_BYTES + block.len();
         let (mut entries, mut names_bytes) = (Vec::new(), 0);
         let mut name = Vec::new();
         while cursor.at < cursor.end {
@@ -156,9 +159,12 @@ impl Entries {
             if !entries.is_empty() && file[fresh.clone()] <= name[shared..] {
                 return Err(TableError::Unsorted { offset });
             }
+            if entries.len() == MAX_ENTRIES {
+                return Err(TableError::Entries { offset, limit: MAX_ENTRIES });
+            }
             names_bytes += shared + fresh.len();
-            if names_bytes > names_limit {
-                return Err(TableError::Names { offset, limit: names_limit });
+            if names_bytes > NAMES_BYTES {
+                return Err(TableError::Names { offset, limit: NAMES_BYTES });
             }
             name.truncate(shared);
             name.extend_from_slice(&file[fresh]);
@@ -279,6 +285,43 @@ mod tests {
         block.extend_from_slice(&[0, 0, 0, 0, 1, 0, 0, 0]);
         let refused = Entries::parse(&block, 0..block.len());
         assert!(matches!(refused, Err(TableError::Names { .. })), "{refused:?}");
+    }
+
+    #[test]
+    fn names_that_are_many_or_long_take_little_memory() {
+        fn block(count: usize, name_bytes: usize) -> Vec<u8> {
+            let mut block = Vec::new();
+            let mut name = vec![b'x'; name_bytes];
+            for number in 0..count as u32 {
+                name[..4].copy_from_slice(&number.to_be_bytes());
+                block.push(0);
+                put_number(&mut block, name_bytes as u64);
+                block.push(0);
+                block.extend_from_slice(&name);
+            }
+            block.extend_from_slice(&[0, 0, 0, 0, 1, 0, 0, 0]);
+            block
+        }
+        for (count, name_bytes) in [(MAX_ENTRIES, 4), (1, NAMES_BYTES), (MAX_ENTRIES, 256)] {
+            let most = block(count, name_bytes);
+            assert_eq!(Entries::parse(&most, 0..most.len()).unwrap().iter().count(), count);
+        }
+        let many = block(MAX_ENTRIES + 1, 4);
+        let refused = Entries::parse(&many, 0..many.len()).unwrap_err();
+        let offset = MAX_ENTRIES as u64 * 7;
+        assert!(
+            matches!(refused, TableError::Entries { offset: at, limit: MAX_ENTRIES } if at == offset),
+            "{refused:?}"
+        );
+        for (count, name_bytes) in [(1, NAMES_BYTES + 1), (1, 3 * NAMES_BYTES), (MAX_ENTRIES, 257)]
+        {
+            let long = block(count, name_bytes);
+            let refused = Entries::parse(&long, 0..long.len());
+            assert!(
+                matches!(refused, Err(TableError::Names { limit: NAMES_BYTES, .. })),
+                "{refused:?}"
+            );
+        }
     }
 
     #[test]

@@ -74,6 +74,13 @@ pub enum TableError {
         /// Where the entry begins.
         offset: u64,
     },
+    /// A block has more entries than a block of properties can need.
+    Entries {
+        /// Where the first entry too many begins.
+        offset: u64,
+        /// The most entries that a block may have.
+        limit: usize,
+    },
     /// The names in a block, written out, take more memory than a block of properties can need.
     Names {
         /// Where the entry begins at which the limit was passed.
@@ -171,6 +178,9 @@ impl fmt::Display for TableError {
             Self::Entry { offset } => write!(f, "damaged block: broken entry at byte {offset}"),
             Self::Unsorted { offset } => {
                 write!(f, "damaged block: the entry at byte {offset} is out of order")
+            }
+            Self::Entries { offset, limit } => {
+                write!(f, "damaged block: more than {limit} entries at byte {offset}")
             }
             Self::Names { offset, limit } => {
                 write!(f, "damaged block: names of more than {limit} bytes at byte {offset}")

@@ -143,7 +143,13 @@ pub(super) fn describe(file: &[u8]) -> Result<Described, TableError> {
             expected: layout.key_bytes(),
         });
     }
-    let empty_key = file[empty].into();
+    // As long as the file says, which is long if keys are.
+    let mut empty_key = Vec::new();
+    empty_key
+        .try_reserve_exact(empty.len())
+        .map_err(|_| TableError::OutOfMemory { bytes: empty.len() })?;
+    empty_key.extend_from_slice(&file[empty]);
+    let empty_key = empty_key.into_boxed_slice();
     Ok(Described { layout, entries, deletions, empty_key, block, properties })
 }
 

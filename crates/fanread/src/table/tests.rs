@@ -251,6 +251,33 @@ fn an_unsorted_or_doubled_property_is_refused() {
 }
 
 #[test]
+fn a_meta_index_of_very_many_names_is_refused() {
+    // Each takes six bytes in the file, and many times that in memory. All but for their number is as it should be.
+    let parts = parts(TableOptions::new(), 10);
+    let mut file = parts.data.clone();
+    let named: Vec<(&[u8], &[u8])> =
+        parts.properties.iter().map(|(name, value)| (&name[..], &value[..])).collect();
+    block::put_block(&mut file, &named);
+    let meta_index_at = file.len();
+    for number in 0..100_000_u32 {
+        file.extend_from_slice(&[0, 3, 0]);
+        file.extend_from_slice(&number.to_be_bytes()[1..]);
+    }
+    let mut handle = Vec::new();
+    block::put_number(&mut handle, parts.data.len() as u64);
+    block::put_number(&mut handle, (meta_index_at - parts.data.len()) as u64);
+    file.extend_from_slice(&[0, 18, handle.len() as u8]);
+    file.extend_from_slice(b"rocksdb.properties");
+    file.extend_from_slice(&handle);
+    file.extend_from_slice(&[0, 0, 0, 0, 1, 0, 0, 0]);
+    let end = file.len() as u64;
+    block::put_footer(&mut file, meta_index_at as u64..end);
+    let refused = CuckooTable::from_bytes(file).unwrap_err().to_string();
+    let at = meta_index_at + 4096 * 6;
+    assert_eq!(refused, format!("damaged block: more than 4096 entries at byte {at}"));
+}
+
+#[test]
 fn a_build_that_panics_leaves_no_file_behind() {
     let folder = std::env::temp_dir().join(format!("fanread-panics-{}", std::process::id()));
     std::fs::create_dir(&folder).unwrap();
