@@ -366,6 +366,54 @@ fn files_are_replaced_whole_and_opened_in_every_way() {
     assert!(matches!(map(&gone.0), Err(TableError::Io(_))));
 }
 
+#[cfg(unix)]
+#[test]
+fn what_is_no_regular_file_is_not_replaced() {
+    let folder = Temporary::new("no-file");
+    fs::create_dir(&folder.0).unwrap();
+    let (socket, link) = (folder.0.join("socket"), folder.0.join("link"));
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    std::os::unix::fs::symlink("socket", &link).unwrap();
+    let mut builder = TableBuilder::new(TableOptions::new());
+    builder.insert(b"kiwi", b"3").unwrap();
+    for path in [&socket, &link, &folder.0] {
+        let refused = builder.finish_file(path).unwrap_err();
+        let BuildError::Io(cause) = &refused else { panic!("{refused:?}") };
+        assert_eq!(cause.to_string(), "something is there that is no regular file");
+    }
+    assert!(!fs::symlink_metadata(&socket).unwrap().is_file());
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 2);
+    fs::remove_dir_all(&folder.0).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_stays_and_a_file_keeps_its_permissions() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = Temporary::new("links");
+    fs::create_dir_all(folder.0.join("elsewhere")).unwrap();
+    let (link, file) = (folder.0.join("link"), folder.0.join("elsewhere/a.sst"));
+    std::os::unix::fs::symlink("elsewhere/a.sst", &link).unwrap();
+    let mut builder = TableBuilder::new(TableOptions::new());
+    builder.insert(b"kiwi", b"3").unwrap();
+    // At first the link leads nowhere.
+    for mode in [None, Some(0o600), Some(0o666)] {
+        if let Some(mode) = mode {
+            fs::write(&file, b"old").unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        builder.finish_file(&link).unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(CuckooTable::open(&file).unwrap().get(b"kiwi"), Some(&b"3"[..]));
+        let found = fs::metadata(&file).unwrap().permissions().mode() & 0o7777;
+        assert!(mode.is_none_or(|mode| mode == found), "{found:o}");
+        assert_eq!(fs::read_dir(folder.0.join("elsewhere")).unwrap().count(), 1);
+    }
+    fs::remove_dir_all(&folder.0).unwrap();
+}
+
 #[test]
 fn a_table_that_was_read_outlives_its_file() {
     let path = Temporary::new("cut.sst");

@@ -3,6 +3,8 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Deref;
+#[cfg(unix)]
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::file::{FileBytes, FileError};
@@ -11,19 +13,60 @@ use super::file::{FileBytes, FileError};
 /// processes of the same number that were ended while they wrote.
 const NAMES: u32 = 10_000;
 
+/// Who may read, write and run a file, without what would make it run as its owner, who may be another one for the new file.
+#[cfg(unix)]
+const MODE_BITS: u32 = 0o777;
+
+/// How many links lead from one to the next at most: what Linux follows itself.
+const LINKS: u32 = 40;
+
 /// A new file beside another one, in whose place it can be put. It is gone with the value otherwise.
 #[derive(Debug)]
 pub(crate) struct Replacement {
     file: File,
+    /// Where it is as long as it is not in its place.
     path: PathBuf,
+    place: PathBuf,
     is_in_place: bool,
 }
 
 impl Replacement {
-    /// Makes an empty file beside `path`.
+    /// Makes an empty file for the place of `path`: beside what that names, which is the target if it is a link. The permissions are those of
+    /// the file that is there; owner and group are those of this process.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system, and one if something is there that is no regular file: a device or a folder has no other in its place.
     pub(crate) fn create_beside(path: &Path) -> io::Result<Self> {
-        let (file, path) = create(path, OpenOptions::new().write(true))?;
-        Ok(Self { file, path, is_in_place: false })
+        let place = target(path)?;
+        let old = match fs::metadata(&place) {
+            Ok(old) if !old.is_file() => {
+                let what = "something is there that is no regular file";
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+            }
+            Ok(old) => Some(old),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+            Err(e) => return Err(e),
+        };
+        let mut options = OpenOptions::new();
+        options.write(true);
+        #[cfg(unix)]
+        let mode = old.map(|old| old.permissions().mode() & MODE_BITS);
+        #[cfg(unix)]
+        if let Some(mode) = mode {
+            // From the first moment nobody can open it who could not open the old one.
+            options.mode(mode);
+        }
+        #[cfg(not(unix))]
+        drop(old);
+        let (file, path) = create(&place, &mut options)?;
+        let new = Self { file, path, place, is_in_place: false };
+        #[cfg(unix)]
+        if let Some(mode) = mode {
+            // What the process masks for new files, the old one may have all the same.
+            new.file.set_permissions(fs::Permissions::from_mode(mode))?;
+        }
+        Ok(new)
     }
 
     /// Returns the file.
@@ -31,12 +74,27 @@ impl Replacement {
         &self.file
     }
 
-    /// Puts the file in the place of what is at `path`.
-    pub(crate) fn put(mut self, path: &Path) -> io::Result<()> {
-        fs::rename(&self.path, path)?;
+    /// Puts the file in its place, and lets its name survive a power cut. If only that fails it is in its place.
+    pub(crate) fn put(mut self) -> io::Result<()> {
+        fs::rename(&self.path, &self.place)?;
         self.is_in_place = true;
-        Ok(())
+        sync_folder(&self.place)
     }
+}
+
+/// Returns what `path` names, which may not be there: the end of links that begin at it.
+fn target(path: &Path) -> io::Result<PathBuf> {
+    let mut target = path.to_owned();
+    for _ in 0..LINKS {
+        match fs::read_link(&target) {
+            // A path from the root takes the place of the folder.
+            Ok(next) => target = target.parent().unwrap_or(Path::new("")).join(next),
+            // No link, or nothing at all; what is wrong otherwise is wrong for whoever uses it as well.
+            Err(_) => return Ok(target),
+        }
+    }
+    let what = "too many links lead from one to the next";
+    Err(io::Error::new(io::ErrorKind::InvalidInput, what))
 }
 
 impl Drop for Replacement {
@@ -98,7 +156,7 @@ impl Unnamed {
         let mut options = OpenOptions::new();
         options.read(true).write(true);
         #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.mode(0o600);
         let (file, path) = create(&folder.join("fanread"), &mut options)?;
         fs::remove_file(path)?;
         Ok(Self { file, bytes: 0 })
@@ -179,7 +237,7 @@ mod tests {
             let beside = made.path.clone();
             made.file().write_all(b"new").unwrap();
             if is_put {
-                made.put(&path).unwrap();
+                made.put().unwrap();
             } else {
                 drop(made);
             }
@@ -187,6 +245,40 @@ mod tests {
             assert_eq!(fs::read(&path).unwrap(), found);
         }
         fs::remove_file(path).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_replacement_is_beside_what_links_lead_to_and_as_private_as_the_old_file() {
+        use std::os::unix::fs::symlink;
+
+        let folder = std::env::temp_dir().join(format!("fanread-links-{}", std::process::id()));
+        fs::create_dir_all(folder.join("there")).unwrap();
+        let at = |name: &str| folder.join(name);
+        symlink("there/second", at("first")).unwrap();
+        symlink(at("there/file"), at("there/second")).unwrap();
+        symlink("circle", at("circle")).unwrap();
+        // There is no file at the end of the links at first.
+        for (old_mode, new_mode) in
+            [(None, None), (Some(0o600), Some(0o600)), (Some(0o4777), Some(0o777))]
+        {
+            if let Some(mode) = old_mode {
+                fs::set_permissions(at("there/file"), fs::Permissions::from_mode(mode)).unwrap();
+            }
+            let made = Replacement::create_beside(&at("first")).unwrap();
+            assert_eq!(made.path.parent(), Some(&*at("there")));
+            if let Some(mode) = new_mode {
+                assert_eq!(made.file.metadata().unwrap().permissions().mode() & 0o7777, mode);
+            }
+            made.put().unwrap();
+            assert!(at("there/file").symlink_metadata().unwrap().is_file());
+        }
+        for wrong in ["circle", "there"] {
+            let none = Replacement::create_beside(&at(wrong)).unwrap_err();
+            assert_eq!(none.kind(), io::ErrorKind::InvalidInput, "{wrong}");
+        }
+        assert_eq!(fs::read_dir(at("there")).unwrap().count(), 2);
+        fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

@@ -20,7 +20,7 @@ use super::properties::{self, Written, trailer};
 use super::spill::{Kind, Store};
 use super::write::{self, Output, free_bucket};
 use super::{BuildError, TableOptions};
-use crate::mem::temporary::{Replacement, sync_folder};
+use crate::mem::temporary::Replacement;
 
 /// The most entries a table may have: the limit of the format's own builder.
 const MAX_ENTRIES: u64 = (1 << 31) - 2;
@@ -308,18 +308,20 @@ impl TableBuilder {
     /// Writes the table to a file that is at `path` only when it is complete: it is written beside it, and renamed. When
     /// the call returns it survives a power cut; elsewhere than on Unix the old file may be there after one.
     ///
+    /// If `path` is a link, that is done where it leads to, and the link stays. On Unix the new file has the permissions of
+    /// the old one, if there is one.
+    ///
     /// # Errors
     ///
-    /// As [`finish`](Self::finish); what was at `path` before is still there then, and nothing is left beside it, even if
+    /// As [`finish`](Self::finish), and [`BuildError::Io`] if something is at `path` that is no regular file: a device, a
+    /// pipe or a folder stays what it is. What was at `path` before is still there then, and nothing is left beside it, even if
     /// what is told of the progress panics. Only if the folder cannot be synced in the end is the new file there, and a
     /// power cut may undo it.
     pub fn finish_file(&mut self, path: impl AsRef<Path>) -> Result<TableSummary, BuildError> {
-        let path = path.as_ref();
-        let new = Replacement::create_beside(path)?;
+        let new = Replacement::create_beside(path.as_ref())?;
         let summary = self.finish(new.file())?;
         new.file().sync_all()?;
-        new.put(path)?;
-        sync_folder(path)?;
+        new.put()?;
         Ok(summary)
     }
 
