@@ -291,6 +291,20 @@ fn what_cannot_be_built_is_told_with_its_place() {
 }
 
 #[test]
+fn names_of_properties_are_escaped_as_their_values_are() {
+    let folder = Folder::fruit();
+    let mut file = fs::read(folder.path("fruit.sst")).unwrap();
+    // Of rocksdb.oldest.key.time, which the names around it do not share.
+    let at = file.windows(8).position(|bytes| bytes == b"key.time").unwrap();
+    file[at + 3..at + 8].copy_from_slice(b"\x1b[1m\n");
+    folder.write("hostile.sst", file);
+    let stat = folder.run(&["stat", "hostile.sst", "--properties"], b"");
+    assert_eq!((stat.status, &stat.err[..]), (0, ""), "{stat:?}");
+    assert!(stat.out.contains("rocksdb.oldest.key\\x1b[1m\\n  "), "{}", stat.out);
+    assert!(!stat.out.contains('\x1b'));
+}
+
+#[test]
 fn an_output_may_have_the_longest_of_names() {
     let folder = Folder::new();
     let name = "n".repeat(255);

@@ -478,7 +478,7 @@ fn stat(args: &StatArgs) -> Result<(), Failure> {
     row("file bytes", stats.file_bytes.to_string());
     if args.properties {
         for (name, value) in table.properties() {
-            row(&String::from_utf8_lossy(name), value.escape_ascii().to_string());
+            row(&name.escape_ascii().to_string(), value.escape_ascii().to_string());
         }
     }
     let mut out = io::stdout().lock();
