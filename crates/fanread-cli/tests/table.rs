@@ -304,6 +304,32 @@ fn names_of_properties_are_escaped_as_their_values_are() {
     assert!(!stat.out.contains('\x1b'));
 }
 
+#[cfg(unix)]
+#[test]
+fn what_is_no_regular_file_stays_and_a_link_is_followed() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    let folder = Folder::new();
+    let build = |out: &str| folder.run(&["build", "-", out], b"kiwi\t3\n");
+    let _listener = std::os::unix::net::UnixListener::bind(folder.path("socket")).unwrap();
+    fs::create_dir(folder.path("there")).unwrap();
+    symlink("socket", folder.path("to-socket")).unwrap();
+    symlink("there/a.sst", folder.path("to-file")).unwrap();
+    for out in ["socket", "to-socket", "there"] {
+        let err =
+            format!("fanread: cannot write {out}: something is there that is no regular file\n");
+        assert_eq!(build(out), Run { out: String::new(), err, status: 1 });
+    }
+    folder.write("there/a.sst", b"old");
+    fs::set_permissions(folder.path("there/a.sst"), fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(build("to-file").status, 0);
+    assert!(fs::symlink_metadata(folder.path("to-file")).unwrap().is_symlink());
+    assert_eq!(folder.run(&["get", "there/a.sst", "kiwi"], b""), done("kiwi\t3\n"));
+    let mode = fs::metadata(folder.path("there/a.sst")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o600);
+    assert_eq!(fs::read_dir(folder.path("there")).unwrap().count(), 1);
+}
+
 #[test]
 fn an_output_may_have_the_longest_of_names() {
     let folder = Folder::new();

@@ -40,7 +40,7 @@ pub(crate) struct TableArgs {
 /// What to do with a table file.
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
-    /// Writes a table file from lines or records; takes the place of a file that is there
+    /// Writes a table file from lines or records; takes the place of a regular file that is there
     Build(Box<BuildArgs>),
     /// Prints the values of keys
     Get(GetArgs),
