@@ -13,13 +13,14 @@ mod free;
 mod maps;
 mod report;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
 use clap::error::ErrorKind;
 
 use crate::args::{Arguments, Command};
-use crate::failure::tell;
+use crate::failure::{Failure, tell};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -52,9 +53,12 @@ fn refuse(error: &clap::Error) -> ExitCode {
             | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     );
     if asked {
-        // A reader that closed the pipe has read enough.
-        let _ = error.print();
-        return ExitCode::from(error.exit_code() as u8);
+        let printed = error.print().and_then(|()| io::stdout().flush());
+        return match printed {
+            // Whoever has closed standard error does not want to know.
+            Err(cause) if !error.use_stderr() => Failure::Output(cause).report(),
+            _ => ExitCode::from(error.exit_code() as u8),
+        };
     }
     // The first paragraph says what is wrong, the rest how to ask.
     let text = error.to_string();

@@ -1,6 +1,6 @@
 //! `fanread query` answers right, and says in one line what it cannot do.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -330,4 +330,25 @@ fn a_closed_pipe_ends_it_quietly() {
     child.stdout.take().unwrap().read_exact(&mut first).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+}
+
+#[test]
+fn help_that_cannot_be_written_is_a_failure() {
+    for arguments in [&["--help"][..], &["--version"], &["query", "--help"]] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let output = fanread().args(arguments).stdout(full).output().unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        let full = "fanread: cannot write the output: No space left on device (os error 28)\n";
+        assert_eq!((output.status.code(), &err[..]), (Some(1), full), "{arguments:?}");
+        // Who has closed the pipe has read enough.
+        let mut child = fanread()
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((output.status.code(), &output.stderr[..]), (Some(0), &b""[..]));
+    }
 }
