@@ -32,6 +32,23 @@ impl Failure {
         Self::Misuse(why.into())
     }
 
+    /// Makes a failure of what the system said about a file that the user has named: misuse if another name, or other permissions,
+    /// would have done, and exit status 1 if the system was out of something, or the device failed.
+    pub(crate) fn of_path(cause: &io::Error, why: impl Into<String>) -> Self {
+        use io::ErrorKind as Kind;
+        match cause.kind() {
+            Kind::NotFound
+            | Kind::AlreadyExists
+            | Kind::PermissionDenied
+            | Kind::IsADirectory
+            | Kind::NotADirectory
+            | Kind::InvalidFilename
+            | Kind::InvalidInput
+            | Kind::ReadOnlyFilesystem => Self::misuse(why),
+            _ => Self::failed(why),
+        }
+    }
+
     /// Prints one line on standard error and returns the exit status.
     pub(crate) fn report(self) -> ExitCode {
         let status = match &self {

@@ -196,6 +196,30 @@ fn what_is_wrong_with_the_input_hides_no_checkpoint_that_failed() {
 }
 
 #[test]
+fn what_the_system_is_out_of_is_no_misuse() {
+    let folder = Folder::fruit();
+    let program = assert_cmd::cargo::cargo_bin!("fanread");
+    let run = |limit: &str, arguments: &[&str]| {
+        let script = format!("trap '' XFSZ; ulimit {limit}; exec \"$@\"");
+        let output = Command::new("bash")
+            .args(["-c", &script, "bash"])
+            .arg(program)
+            .arg("store")
+            .args(arguments)
+            .current_dir(folder.0.path())
+            .output()
+            .unwrap();
+        (String::from_utf8(output.stderr).unwrap(), output.status.code().unwrap())
+    };
+    let large = "fanread: cannot make b.store: File too large (os error 27)\n".to_owned();
+    assert_eq!(run("-f 10", &["create", "b.store"]), (large, 1));
+    // One file at a time is enough to start, but not for a store of three.
+    assert_eq!(folder.run(&["create", "--checkpoints", "c.store"], ""), done(""));
+    let many = "fanread: cannot open c.store: Too many open files (os error 24)\n".to_owned();
+    assert_eq!(run("-n 4", &["get", "c.store", "kiwi"]), (many, 1));
+}
+
+#[test]
 fn what_is_wrong_is_told_in_one_line() {
     let folder = Folder::fruit();
     let path = folder.0.path().join("a.store");

@@ -211,7 +211,7 @@ fn create(args: &CreateArgs) -> Result<(), Failure> {
     let options = CcehOptions::new().segment_bytes(bytes).checkpoints(args.checkpoints);
     match Store::create(&args.file, options) {
         Ok(_) => Ok(()),
-        Err(e) => Err(Failure::misuse(told("make", &args.file, &e))),
+        Err(e) => Err(refused(&e, told("make", &args.file, &e))),
     }
 }
 
@@ -227,17 +227,18 @@ fn told(what: &str, file: &Path, error: &CcehError) -> String {
     }
 }
 
-/// Opens a store. A file that is not there or cannot be read is misuse, one that is no store has failed.
+/// Whose fault it is that a store is not open: the user's if the file is not there, there already, or not for him.
+fn refused(error: &CcehError, why: String) -> Failure {
+    match error {
+        CcehError::Io(cause) => Failure::of_path(cause, why),
+        _ => Failure::failed(why),
+    }
+}
+
+/// Opens a store. A file that is not there, or not for this user, is misuse; one that is no store has failed, and so has the system
+/// where it could have opened it.
 fn open(file: &Path) -> Result<Store, Failure> {
-    Store::open(file).map_err(|e| {
-        let why = told("open", file, &e);
-        match e {
-            CcehError::Io(cause) if cause.kind() != io::ErrorKind::WouldBlock => {
-                Failure::misuse(why)
-            }
-            _ => Failure::failed(why),
-        }
-    })
+    Store::open(file).map_err(|e| refused(&e, told("open", file, &e)))
 }
 
 /// Lets what was written survive what it can.

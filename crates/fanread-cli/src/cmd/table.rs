@@ -332,10 +332,11 @@ fn percent(part: u64, all: u64) -> f64 {
     part as f64 * 100.0 / all.max(1) as f64
 }
 
-/// Opens a table. A file that is not there or cannot be read is misuse, one that is no table has failed.
+/// Opens a table. A file that is not there, or not for this user, is misuse; one that is no table has failed, and so has the system
+/// where it could have read it.
 fn open(file: &Path) -> Result<CuckooTable, Failure> {
     CuckooTable::open(file).map_err(|e| match e {
-        TableError::Io(e) => Failure::misuse(format!("cannot read {}: {e}", file.display())),
+        TableError::Io(e) => Failure::of_path(&e, format!("cannot read {}: {e}", file.display())),
         e => Failure::failed(format!("{}: {e}", file.display())),
     })
 }
