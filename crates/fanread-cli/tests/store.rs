@@ -246,6 +246,10 @@ fn what_is_wrong_is_told_in_one_line() {
         assert_eq!((run.status, &run.out[..]), (status, ""), "{run:?}");
         assert!(run.err.starts_with(begins) && run.err.lines().count() == 1, "{run:?}");
     }
+    let help = folder.run(&["get", "--help"], "").out;
+    for said in ["get prints lines of key, TAB and value", "It needs the permission to write"] {
+        assert!(help.contains(said), "{help}");
+    }
     // Header and directory, without the segments.
     let mut bytes = fs::read(&path).unwrap();
     bytes.truncate(2 * 16_384);

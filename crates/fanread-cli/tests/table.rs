@@ -363,6 +363,8 @@ fn misuse_is_told_and_help_has_examples() {
         assert_eq!(help.status, 0);
         assert!(help.out.contains("Examples:\n  fanread table "), "{verb:?}: {}", help.out);
     }
+    let help = folder.run(&["get", "--help"], b"").out;
+    assert!(help.contains("What is found is printed as lines of key, TAB and value"), "{help}");
 }
 
 #[test]

@@ -22,8 +22,9 @@ use crate::failure::Failure;
 A store maps byte strings to byte strings. What a command has done survives the
 end of the process at any moment; a power cut may lose it, or the store, unless
 it was created with --checkpoints: then what a command has done that has ended
-survives that too. One process has a store open at a time. Exit status: 0 done,
-1 not found or damaged, 2 misuse.
+survives that too. One process has a store open at a time, and has to be allowed
+to write to it even if it only reads. Exit status: 0 done, 1 not found, damaged
+or failed, 2 misuse.
 
 Examples:
   fanread store create prices.store
@@ -47,7 +48,7 @@ enum Verb {
     Create(CreateArgs),
     /// Puts entries in, or other values in the place of theirs
     Put(PutArgs),
-    /// Prints the values of keys
+    /// Looks keys up, and prints those that are there with their values
     Get(KeysArgs),
     /// Removes keys
     Del(KeysArgs),
@@ -142,6 +143,9 @@ Examples:
   fanread store get prices.store apple pear
   fanread store del prices.store apple
   cut -f 1 wanted.tsv | fanread store get prices.store
+
+get prints lines of key, TAB and value. It needs the permission to write to the
+store, too: whoever opens one makes up for what a killed process has left.
 
 Without KEY, keys are read from standard input, one a line; get prints
 \"(none)\" for those that are not there then.")]

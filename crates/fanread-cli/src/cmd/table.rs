@@ -42,7 +42,7 @@ pub(crate) struct TableArgs {
 enum Verb {
     /// Writes a table file from lines or records; takes the place of a regular file that is there
     Build(Box<BuildArgs>),
-    /// Prints the values of keys
+    /// Looks keys up, and prints those that are there with their values
     Get(GetArgs),
     /// Prints entries in the order of their keys
     Scan(ScanArgs),
@@ -155,8 +155,9 @@ Examples:
   fanread table get --keys u64 --values u32 ids.sst 4711
   cut -f 1 wanted.tsv | fanread table get words.sst
 
-Without KEY, keys are read from standard input, one a line, and \"(none)\" is
-printed for those that are not there.")]
+What is found is printed as lines of key, TAB and value. Without KEY, keys are
+read from standard input, one a line, and \"(none)\" is printed for those that
+are not there.")]
 struct GetArgs {
     /// Table file
     file: PathBuf,
