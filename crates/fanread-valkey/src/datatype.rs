@@ -5,7 +5,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::ops::{ControlFlow, Deref};
 use std::ptr;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use valkey_module::raw;
 
@@ -20,6 +20,13 @@ const REWRITE_ENTRIES: usize = 64;
 
 /// What the server has for a value of a module's, two allocations of 16 bytes, and leaves for us to count.
 const SERVER_BYTES: usize = 32;
+
+/// Whether saving panics, as a test may want it. Set by a command; who saves is on its thread, or in a child that is forked later.
+pub(crate) static SAVES_PANIC: AtomicBool = AtomicBool::new(false);
+
+unsafe extern "C" {
+    safe fn _exit(status: c_int) -> !;
+}
 
 /// Tells the server of the type; `false` if it does not want it.
 ///
@@ -154,12 +161,45 @@ unsafe extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, version: c_int) -> *m
     }
 }
 
+/// Writes a value; if that panics, all of the save fails, since a part of a map is none.
+fn write(io: *mut raw::RedisModuleIO, value: impl FnOnce()) {
+    let written = guard(|| {
+        assert!(!SAVES_PANIC.load(Relaxed), "as the test wants it");
+        value();
+    });
+    if written.is_none() {
+        fail(io);
+    }
+}
+
+/// Lets the server take what it writes for failed, so that it keeps the file that it has.
+///
+/// Only errors of its own count for that, and the one that a module can make is a command that there is not. The server ends the save
+/// then, with a status of 1 if it is a child's, and removes what it had begun. Should it not mind one day, a child ends here, and what it had begun
+/// stays on the disk; who saves by himself has the error in his log.
+#[cold]
+fn fail(io: *mut raw::RedisModuleIO) {
+    // SAFETY: the server's, as long as the callback runs, and texts that live; what is formatted has no arguments.
+    let goes_on_in_child = unsafe {
+        let text = c"a panic while a map was written, the save is given up";
+        call!(RedisModule_LogIOError(io, c"warning".as_ptr(), text.as_ptr()));
+        call!(RedisModule_EmitAOF(io, c"omap.none-such".as_ptr(), c"".as_ptr()));
+        let context = call!(RedisModule_GetContextFromIO(io));
+        let flags = call!(RedisModule_GetContextFlags(context));
+        call!(RedisModule_IsIOError(io)) == 0
+            && flags & raw::REDISMODULE_CTX_FLAGS_IS_CHILD as c_int != 0
+    };
+    if goes_on_in_child {
+        _exit(1);
+    }
+}
+
 /// # Safety
 ///
 /// The server calls it, with what it gives this callback.
 unsafe extern "C" fn rdb_save(io: *mut raw::RedisModuleIO, value: *mut c_void) {
     // SAFETY: the server's value, which nobody changes meanwhile.
-    guard(|| codec::save(unsafe { tree(value) }, &mut Io(io)));
+    write(io, || codec::save(unsafe { tree(value) }, &mut Io(io)));
 }
 
 /// # Safety
@@ -170,7 +210,7 @@ unsafe extern "C" fn aof_rewrite(
     key: *mut raw::RedisModuleString,
     value: *mut c_void,
 ) {
-    guard(|| {
+    write(io, || {
         let mut strings = Vec::with_capacity(2 * REWRITE_ENTRIES);
         // SAFETY: the server's value, which nobody changes meanwhile.
         let tree = unsafe { tree(value) };

@@ -58,7 +58,7 @@ const VERSION: c_int = 100;
 /// that has the module. They are moved as files of commands are rewritten, and nothing of ours is beside keys.
 const MOVES_AT_ONCE: u32 = 1 << 5;
 
-/// Called by the server when it loads the module. The argument `test-panic` adds a command that panics.
+/// Called by the server when it loads the module. The argument `test-panic` adds commands that panic.
 ///
 /// # Safety
 ///

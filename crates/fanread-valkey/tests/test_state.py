@@ -321,3 +321,59 @@ def test_a_panic_is_an_error_and_no_more(server_of):
             client.execute_command("OMAP.TESTPANIC")
     assert client.execute_command("OMAP.LEN", "m") == 200
     assert server.log().count("as the test wants it") == 3
+
+
+def saved(client, ask):
+    """Has the server save in a child, and tells what it says of how that ended."""
+    ask()
+    while True:
+        info = client.info("persistence")
+        if not (info["rdb_bgsave_in_progress"] or info["aof_rewrite_in_progress"] or info["aof_rewrite_scheduled"]):
+            return info
+        time.sleep(0.02)
+
+
+def unfinished(server):
+    """Files that a save has begun and not ended."""
+    return [path.name for path in server.folder.rglob("temp*")]
+
+
+def test_a_save_that_panics_has_failed_and_the_old_file_stays(server_of):
+    from conftest import MODULE
+
+    server = server_of(module=(MODULE, "test-panic"))
+    client = server.client()
+    before = some_maps(client)
+    assert saved(client, client.bgsave)["rdb_last_bgsave_status"] == "ok"
+    old = (server.folder / "dump.rdb").read_bytes()
+    client.execute_command("OMAP.SET", "later", "field", "value")
+    client.execute_command("OMAP.TESTPANICSAVES")
+    assert saved(client, client.bgsave)["rdb_last_bgsave_status"] == "err"
+    # The server itself, too, which lives on.
+    with pytest.raises(redis.ResponseError):
+        client.save()
+    assert client.execute_command("OMAP.GET", "later", "field") == b"value"
+    assert (server.folder / "dump.rdb").read_bytes() == old and not unfinished(server)
+    assert "the save is given up" in server.log()
+    server.kill()
+    server.restart()
+    assert digest(server.client()) == before
+
+
+@pytest.mark.parametrize("preamble", ["yes", "no"])
+def test_a_rewrite_that_panics_has_failed_and_the_old_files_stay(server_of, preamble):
+    from conftest import MODULE
+
+    options = ("--appendonly", "yes", "--appendfsync", "always", "--aof-use-rdb-preamble", preamble)
+    server = server_of(*options, module=(MODULE, "test-panic"))
+    client = server.client()
+    some_maps(client)
+    assert saved(client, client.bgrewriteaof)["aof_last_bgrewrite_status"] == "ok"
+    client.execute_command("OMAP.TESTPANICSAVES")
+    assert saved(client, client.bgrewriteaof)["aof_last_bgrewrite_status"] == "err"
+    assert not unfinished(server) and "the save is given up" in server.log()
+    client.execute_command("OMAP.SET", "later", "field", "value")
+    before = digest(client)
+    server.kill()
+    server.restart()
+    assert digest(server.client()) == before

@@ -143,9 +143,13 @@ const OFTEN: usize = 2;
 /// later would be in front. In the largest table so far there are 512.
 const LOOKUPS: usize = 1024;
 
-/// Panics, so that a test can see what the server makes of it. Only there if the module is loaded with `test-panic`.
-const PANIC: Command =
-    command!(c"omap.testpanic", 1, c"readonly", LOOK, whole::panic, c"O(1)", c"Panics");
+/// Panics, and whatever saves as well, so that a test can see what the server makes of it. Only there if the module is loaded with
+/// `test-panic`.
+#[rustfmt::skip] // As above.
+const PANICS: &[Command] = &[
+    command!(c"omap.testpanic", 1, c"readonly", LOOK, whole::panic, c"O(1)", c"Panics"),
+    command!(c"omap.testpanicsaves", 1, c"readonly", LOOK, whole::panic_saves, c"O(1)", c"Has saves panic"),
+];
 
 /// Tells the server of all commands; `false` if it does not want one.
 ///
@@ -153,11 +157,11 @@ const PANIC: Command =
 ///
 /// `ctx` is that of the module while it is loaded.
 pub(crate) unsafe fn register(ctx: *mut raw::RedisModuleCtx, with_panic: bool) -> bool {
-    let more = with_panic.then_some(&PANIC);
+    let more = if with_panic { PANICS } else { &[] };
     let (often, seldom) = COMMANDS.split_at(OFTEN);
     // SAFETY: the caller's promise.
     unsafe {
-        more.into_iter().chain(seldom).all(|command| register_one(ctx, command))
+        more.iter().chain(seldom).all(|command| register_one(ctx, command))
             && (0..LOOKUPS)
                 .all(|_| !call!(RedisModule_GetCommand(ctx, seldom[0].name.as_ptr())).is_null())
             && often.iter().rev().all(|command| register_one(ctx, command))

@@ -1,9 +1,11 @@
 //! Commands on whole maps.
 
 use std::ops::ControlFlow;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::range::{Shape, send, send_entry};
 use crate::bound::{Edge, edge, span};
+use crate::datatype::SAVES_PANIC;
 use crate::glob;
 use crate::random::{self, Random};
 use crate::server::{self, Args, Context, Fault, NOT_AN_INTEGER, OUT_OF_RANGE, Outcome, SYNTAX};
@@ -187,4 +189,12 @@ pub(super) fn info(context: Context, args: Args<'_>) -> Outcome {
 /// `OMAP.TESTPANIC`
 pub(super) fn panic(_: Context, _: Args<'_>) -> Outcome {
     panic!("as the test wants it")
+}
+
+/// `OMAP.TESTPANICSAVES`
+#[expect(clippy::unnecessary_wraps, reason = "a handler is one by its type")]
+pub(super) fn panic_saves(context: Context, _: Args<'_>) -> Outcome {
+    SAVES_PANIC.store(true, Relaxed);
+    context.ok();
+    Ok(())
 }
