@@ -874,8 +874,9 @@ fanread_status fanread_map_compare_exchange_bytes(const fanread_map *map,
  * value to the buffer `value`, each unless it is NULL.
  *
  * Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there is no such entry.
- * Errors: `FANREAD_ARGUMENT` if there is no such place, `FANREAD_VALUE_KIND` if the values are
- * numbers, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes.
+ * Errors: `FANREAD_ARGUMENT` if there is no such place, or if both buffers are one,
+ * `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on numbers
+ * and the key has not 8 bytes.
  * Ownership: buffers are the caller's. Threads: any.
  */
 fanread_status fanread_map_find_bytes(const fanread_map *map,

@@ -10,7 +10,7 @@ use crate::call::{
     bytes, contains_batch, exchanged, find, found, get_batch, get_batch_bytes, inserted, key_of,
     keys_of, lend, load, number, replaced, room, values_of, values_of_bytes,
 };
-use crate::error::fanread_status;
+use crate::error::{Fault, fanread_status};
 use crate::handle::{fanread_buffer, fanread_bytes};
 use crate::map::fanread_map;
 use crate::panic::border;
@@ -529,8 +529,9 @@ pub unsafe extern "C" fn fanread_map_compare_exchange_bytes(
 /// value to the buffer `value`, each unless it is NULL.
 ///
 /// Returns `FANREAD_OK`, or `FANREAD_NOT_FOUND` if there is no such entry.
-/// Errors: `FANREAD_ARGUMENT` if there is no such place, `FANREAD_VALUE_KIND` if the values are
-/// numbers, `FANREAD_KEY_LENGTH` if the map is on numbers and the key has not 8 bytes.
+/// Errors: `FANREAD_ARGUMENT` if there is no such place, or if both buffers are one,
+/// `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on numbers
+/// and the key has not 8 bytes.
 /// Ownership: buffers are the caller's. Threads: any.
 ///
 /// # Safety
@@ -547,10 +548,14 @@ pub unsafe extern "C" fn fanread_map_find_bytes(
 ) -> fanread_status {
     border(|| {
         // SAFETY: the caller promises it of every pointer.
-        let (map, key, found_key, value) = unsafe {
+        let (map, key) = unsafe { (lend(map)?, key_of(key, key_len)?) };
+        let overlap = found_key.addr().abs_diff(value.addr()) < size_of::<fanread_buffer>();
+        if overlap && !found_key.is_null() && !value.is_null() {
+            return Err(Fault::argument("found_key and value are one buffer"));
+        }
+        // SAFETY: as above, and neither buffer has a byte of the other.
+        let (found_key, value) = unsafe {
             (
-                lend(map)?,
-                key_of(key, key_len)?,
                 KeySlot::Bytes(crate::handle::maybe_buffer(found_key, "found_key")?),
                 room(value, "value")?,
             )

@@ -376,6 +376,15 @@ static void arguments_are_checked(fanread_map *map, fanread_map *texts, fanread_
   NOTHING(fanread_buffer_free(NULL));
   MISUSED(fanread_map_find(map, 0, "k", 1, NULL, NULL), FANREAD_ARGUMENT);
   MISUSED(fanread_map_find(map, 7, "k", 1, NULL, NULL), FANREAD_ARGUMENT);
+  /* One buffer holds one byte string. */
+  fanread_buffer two_rooms[2] = {FANREAD_BUFFER_INIT, FANREAD_BUFFER_INIT};
+  fanread_buffer *across = (fanread_buffer *)&two_rooms[0].len;
+  MISUSED(fanread_map_find_bytes(texts, FANREAD_FIRST, NULL, 0, two_rooms, two_rooms), FANREAD_ARGUMENT);
+  MISUSED(fanread_map_find_bytes(texts, FANREAD_FIRST, NULL, 0, two_rooms, across), FANREAD_ARGUMENT);
+  EXPECT(two_rooms[0].data == NULL && two_rooms[1].data == NULL);
+  DONE(fanread_map_find_bytes(texts, FANREAD_FIRST, NULL, 0, two_rooms, two_rooms + 1));
+  DONE(fanread_buffer_free(two_rooms));
+  DONE(fanread_buffer_free(two_rooms + 1));
   MISUSED(fanread_cursor_seek(cursor, 99, "k", 1), FANREAD_ARGUMENT);
 }
 
