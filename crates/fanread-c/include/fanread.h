@@ -894,6 +894,7 @@ fanread_status fanread_map_find_bytes(const fanread_map *map,
  * `hits` gets how many keys were found, unless it is NULL. Returns `FANREAD_OK`.
  * Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on
  * numbers and the key has not 8 bytes.
+ * A call that fails writes nothing to `values`, and may leave the buffer empty.
  * Ownership: arrays and buffer are the caller's. What `values` point to is valid until the buffer
  * is used again. Threads: any.
  */
@@ -1182,6 +1183,7 @@ fanread_status fanread_map_u64_find_bytes(const fanread_map *map,
  *
  * `hits` gets how many keys were found, unless it is NULL. Returns `FANREAD_OK`.
  * Errors: `FANREAD_VALUE_KIND` if the values are numbers.
+ * A call that fails writes nothing to `values`, and may leave the buffer empty.
  * Ownership: arrays and buffer are the caller's. What `values` point to is valid until the buffer
  * is used again. Threads: any.
  */

@@ -12,7 +12,8 @@ use crate::face::{Found, Map, Place, Start, Take};
 use crate::handle::{self, Out, fanread_buffer, fanread_bytes};
 use crate::map::{self, Shared, fanread_map, fanread_place};
 use crate::value::{
-    AnswerValues, Answers, Key, KeySlot, Keys, Kind, Slot, Strings, Value, Values, other_kind,
+    AnswerValues, Answers, Gathered, Key, KeySlot, Keys, Kind, Slot, Strings, Value, Values,
+    other_kind,
 };
 
 pub(crate) fn found(found: bool) -> fanread_status {
@@ -326,10 +327,8 @@ pub(crate) unsafe fn get_batch_bytes(
         let buffer = handle::buffer(room, "room")?;
         (lend(map)?, values, buffer, handle::maybe_out(hits, "hits")?)
     };
-    let mut room = buffer.take();
-    room.clear();
-    let mut answers =
-        Answers { values: AnswerValues::Bytes(room, values), found: &mut [], hits: 0 };
+    let gathered = Gathered::new(buffer.take(), values)?;
+    let mut answers = Answers { values: AnswerValues::Bytes(gathered), found: &mut [], hits: 0 };
     map.get_batch(keys, &mut answers)?;
     if let Some(hits) = hits {
         hits.set(answers.hits);

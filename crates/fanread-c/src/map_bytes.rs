@@ -571,6 +571,7 @@ pub unsafe extern "C" fn fanread_map_find_bytes(
 /// `hits` gets how many keys were found, unless it is NULL. Returns `FANREAD_OK`.
 /// Errors: `FANREAD_VALUE_KIND` if the values are numbers, `FANREAD_KEY_LENGTH` if the map is on
 /// numbers and the key has not 8 bytes.
+/// A call that fails writes nothing to `values`, and may leave the buffer empty.
 /// Ownership: arrays and buffer are the caller's. What `values` point to is valid until the buffer
 /// is used again. Threads: any.
 ///

@@ -216,8 +216,56 @@ pub(crate) enum AnswerValues<'a> {
     /// None are wanted.
     Nothing,
     Numbers(&'a mut [MaybeUninit<u64>]),
-    /// Bytes are gathered in one place. Until that is complete, `data` says where in it they begin.
-    Bytes(Vec<u8>, &'a mut [MaybeUninit<fanread_bytes>]),
+    Bytes(Gathered<'a>),
+}
+
+/// Byte strings that are gathered in one place. The caller's array is written when that is complete, and not at all if it never is.
+#[derive(Debug)]
+pub(crate) struct Gathered<'a> {
+    room: Vec<u8>,
+    /// Of each answer: how long it is, and in `data`, which is no pointer, where in the room it begins, counted from 1.
+    spots: Vec<fanread_bytes>,
+    values: &'a mut [MaybeUninit<fanread_bytes>],
+}
+
+impl<'a> Gathered<'a> {
+    /// Begins with none; `room` is where they will be, and is emptied.
+    pub(crate) fn new(
+        mut room: Vec<u8>,
+        values: &'a mut [MaybeUninit<fanread_bytes>],
+    ) -> Result<Self, Fault> {
+        room.clear();
+        let mut spots = Vec::new();
+        let bytes = size_of_val(values);
+        spots.try_reserve_exact(values.len()).map_err(|_| Fault::no_memory(bytes))?;
+        Ok(Self { room, spots, values })
+    }
+
+    /// Adds the answer for the next key.
+    fn push(&mut self, bytes: Option<&[u8]>) -> Result<(), Fault> {
+        let Some(bytes) = bytes else {
+            self.spots.push(fanread_bytes::NONE);
+            return Ok(());
+        };
+        // Not NULL, even for the first.
+        let data = core::ptr::without_provenance(self.room.len() + 1);
+        append(&mut self.room, bytes)?;
+        self.spots.push(fanread_bytes { data, len: bytes.len() });
+        Ok(())
+    }
+
+    /// Says where bytes are, and hands on the place that has them.
+    fn finish(self) -> Vec<u8> {
+        let Self { room, spots, values } = self;
+        debug_assert_eq!(spots.len(), values.len(), "an answer for each key");
+        for (value, mut spot) in values.iter_mut().zip(spots) {
+            if !spot.data.is_null() {
+                spot.data = room[spot.data.addr() - 1..].as_ptr();
+            }
+            value.write(spot);
+        }
+        room
+    }
 }
 
 impl Answers<'_> {
@@ -241,16 +289,13 @@ impl Answers<'_> {
                     place.write(if let Some(Value::Number(number)) = value { number } else { 0 });
                 }
             }
-            AnswerValues::Bytes(room, values) => {
-                for (place, value) in values[at..].iter_mut().zip(answers) {
-                    let Some(Value::Bytes(bytes)) = value else {
-                        place.write(fanread_bytes::NONE);
-                        continue;
-                    };
-                    // Not NULL, even for the first.
-                    let begin = core::ptr::without_provenance(room.len() + 1);
-                    append(room, bytes)?;
-                    place.write(fanread_bytes { data: begin, len: bytes.len() });
+            AnswerValues::Bytes(gathered) => {
+                debug_assert_eq!(gathered.spots.len(), at, "answers come in the order of keys");
+                for value in answers {
+                    gathered.push(match value {
+                        Some(Value::Bytes(bytes)) => Some(bytes),
+                        _ => None,
+                    })?;
                 }
             }
         }
@@ -267,15 +312,10 @@ impl Answers<'_> {
 
     /// Says where bytes are, once all are gathered, and hands on the place that has them.
     pub(crate) fn finish(self) -> Vec<u8> {
-        let AnswerValues::Bytes(room, values) = self.values else { return Vec::new() };
-        for value in values {
-            // SAFETY: `put` has written all of them, one for each key.
-            let value = unsafe { value.assume_init_mut() };
-            if !value.data.is_null() {
-                value.data = room[value.data.addr() - 1..].as_ptr();
-            }
+        match self.values {
+            AnswerValues::Bytes(gathered) => gathered.finish(),
+            _ => Vec::new(),
         }
-        room
     }
 }
 

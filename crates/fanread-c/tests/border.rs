@@ -97,7 +97,11 @@ mod index {
             panic!("in find")
         }
 
-        fn get_batch(&self, _: Keys<'_>, _: &mut Answers<'_>) -> Result<(), Fault> {
+        fn get_batch(&self, _: Keys<'_>, answers: &mut Answers<'_>) -> Result<(), Fault> {
+            // After the first answer, where bytes are wanted.
+            if answers.kind() == Some(Kind::Bytes) {
+                answers.put(0, [Some(Value::Bytes(b"v"))].into_iter())?;
+            }
             panic!("in get_batch")
         }
 
@@ -257,7 +261,7 @@ fn no_panic_of_a_map_crosses_the_border() {
     let mut number = 0;
     let out = &raw mut number;
     let keys = [fanread_bytes { data: key.cast(), len }];
-    let mut values = [fanread_bytes { data: null(), len: 0 }];
+    let mut values = [fanread_bytes { data: null(), len: 9 }];
     let mut room = fanread_buffer { data: null_mut(), len: 0, capacity: 0 };
     let room = &raw mut room;
     let (numbers, mut founds) = ([1_u64], [0_u8]);
@@ -290,6 +294,7 @@ fn no_panic_of_a_map_crosses_the_border() {
         panicked(fanread_map_find_bytes(map, 1, key, len, room, null_mut()), "find");
         let v = values.as_mut_ptr();
         panicked(fanread_map_get_batch_bytes(map, k, 1, v, room, null_mut()), "get_batch");
+        assert_eq!((values[0].data, values[0].len), (null(), 9), "no answer of a call that failed");
         panicked(fanread_map_insert_batch_bytes(map, k, k, 1), "insert_batch");
         let n = numbers.as_ptr();
         panicked(fanread_map_u64_get(map, 1, out), "get");
