@@ -3,12 +3,13 @@
 //! Calls that wait for the disk, or have many keys, release the interpreter's lock. Whoever closes the map waits for the calls that
 //! are under way in other threads: these hold the lock of `store` for reading, and need no interpreter until they have given it back.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use fanread::Store;
 use fanread::persist::Durability;
-use fanread::persist::cceh::CcehOptions;
+use fanread::persist::cceh::{CcehError, CcehOptions};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyTuple};
@@ -46,15 +47,28 @@ impl PersistentMapBase {
     #[new]
     #[pyo3(signature = (path, flag = "c", *, checkpoints = false))]
     fn new(py: Python<'_>, path: PathBuf, flag: &str, checkpoints: bool) -> PyResult<Self> {
-        let create = match flag {
-            "c" => !path.exists(),
-            "n" => true,
-            "w" => false,
+        let (create, open) = match flag {
+            "c" => (!path.exists(), true),
+            "n" => (true, false),
+            "w" => (false, true),
             _ => return Err(PyValueError::new_err("flag: wanted \"c\", \"n\" or \"w\"")),
         };
         let options = CcehOptions::new().checkpoints(checkpoints);
         let opened = py.detach(|| {
-            guarded(|| if create { Store::create(&path, options) } else { Store::open(&path) })
+            guarded(|| {
+                if !create {
+                    return Store::open(&path);
+                }
+                match Store::create(&path, options) {
+                    // Somebody else was first, after the file was looked for.
+                    Err(CcehError::Io(why))
+                        if open && why.kind() == ErrorKind::AlreadyExists && path.exists() =>
+                    {
+                        Store::open(&path)
+                    }
+                    made => made,
+                }
+            })
         })?;
         let opened = opened.map_err(|error| about(py, &path, of_store(error)))?;
         if checkpoints && opened.durability() < Durability::Checkpoint {

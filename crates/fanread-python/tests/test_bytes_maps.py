@@ -751,3 +751,29 @@ def test_other_threads_run_during_a_batch(empty, call):
     finally:
         sys.setswitchinterval(before)
     assert dict(empty) == ({} if call == "clear" else dict(pairs))
+
+
+def test_who_comes_second_opens_the_file_that_the_first_has_made(tmp_path):
+    threads = 4
+    barrier = threading.Barrier(threads)
+    outcomes = []
+
+    def work(path):
+        barrier.wait()
+        try:
+            with PersistentMap(path, "c") as made:
+                made[b"key"] = b"value"
+            outcomes.append("done")
+        except BlockingIOError:
+            outcomes.append("open already")
+        except OSError as error:
+            outcomes.append(error)
+
+    for round in range(40):
+        running = [threading.Thread(target=work, args=(tmp_path / f"map {round}",)) for _ in range(threads)]
+        for thread in running:
+            thread.start()
+        for thread in running:
+            thread.join()
+    assert len(outcomes) == 40 * threads and set(outcomes) <= {"done", "open already"}, outcomes
+    assert outcomes.count("done") >= 40
