@@ -2,8 +2,12 @@
 //!
 //! A batch runs without the interpreter's lock, so another thread may write to an array meanwhile, as it may while numpy itself works
 //! on one. Here each word is loaded and stored as a relaxed atomic: such a program gets old words or new ones, and nothing worse.
+//!
+//! It may also try to resize an array, and with `refcheck=False` numpy does not mind who else has it, not even who has exported its
+//! buffer. It minds weak references, so a batch has one to each of its arrays, and one to whose memory a view is of.
 
 use core::ffi::c_void;
+use core::ops::Deref;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicU8, AtomicU64};
 
@@ -13,6 +17,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::PyWeakrefReference;
 
 use crate::error::ArrayError;
 
@@ -61,17 +66,18 @@ pub(crate) fn dtype_of<'py>(
     }
 }
 
-/// Checks that an object is an array of one dimension with this dtype, without gaps; returns its first byte and its length.
+/// Checks that an object is an array of one dimension with this dtype, without gaps; returns its first byte, its length, and what keeps both
+/// as they are.
 ///
 /// # Errors
 ///
 /// A `TypeError` that says what is wanted, and what this is.
-fn checked<'a>(
+fn checked<'py>(
     name: &str,
-    array: &'a Bound<'_, PyAny>,
+    array: &Bound<'py, PyAny>,
     dtype: &Bound<'_, PyArrayDescr>,
     written: bool,
-) -> PyResult<(&'a Bound<'a, PyUntypedArray>, *mut c_void)> {
+) -> PyResult<(Hold<'py>, *mut c_void, usize)> {
     let wanted = || -> PyResult<String> {
         let also = if written { ", aligned and writeable" } else { " and aligned" };
         Ok(format!(
@@ -83,6 +89,7 @@ fn checked<'a>(
         let found = array.get_type().name()?.to_string();
         return Err(ArrayError::new_err(format!("{}; this is a {found}", wanted()?)));
     };
+    let hold = Hold::of(array)?;
     let found = array.dtype();
     // SAFETY: the pointer of an array that we hold a reference to.
     let (data, flags) = unsafe {
@@ -107,7 +114,38 @@ fn checked<'a>(
     if flags & needed != needed {
         return Err(ArrayError::new_err(format!("{}; this is not", wanted()?)));
     }
-    Ok((array, data))
+    Ok((hold, data, array.len()))
+}
+
+/// The items of an array, which stay where they are while there is one of these.
+pub(crate) struct Held<'a, 'py, T> {
+    items: &'a [T],
+    _hold: Hold<'py>,
+}
+
+impl<T> Deref for Held<'_, '_, T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        self.items
+    }
+}
+
+/// What numpy refuses to resize an array for: weak references to it, and to the one whose memory it shows.
+struct Hold<'py> {
+    _array: Bound<'py, PyWeakrefReference>,
+    _owner: Option<Bound<'py, PyWeakrefReference>>,
+}
+
+impl<'py> Hold<'py> {
+    fn of(array: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let owner = array.getattr(intern!(array.py(), "base"))?;
+        let owner = owner.is_instance_of::<PyUntypedArray>().then_some(owner);
+        Ok(Self {
+            _array: PyWeakrefReference::new(array)?,
+            _owner: owner.as_ref().map(PyWeakrefReference::new).transpose()?,
+        })
+    }
 }
 
 /// The words of an array with numbers of 8 bytes.
@@ -115,19 +153,23 @@ fn checked<'a>(
 /// # Errors
 ///
 /// See [`checked`].
-pub(crate) fn words<'a>(
+pub(crate) fn words<'a, 'py>(
     name: &str,
-    array: &'a Bound<'_, PyAny>,
+    array: &'a Bound<'py, PyAny>,
     dtype: &Bound<'_, PyArrayDescr>,
     written: bool,
-) -> PyResult<&'a [AtomicU64]> {
-    let (array, data) = checked(name, array, dtype, written)?;
-    if array.len() == 0 {
-        return Ok(&[]);
+) -> PyResult<Held<'a, 'py, AtomicU64>> {
+    let (hold, data, len) = checked(name, array, dtype, written)?;
+    if len == 0 {
+        return Ok(Held { items: &[], _hold: hold });
     }
-    // SAFETY: an aligned array without gaps has that many words there. It keeps them in place while somebody beside its owner holds a
-    // reference, as the caller's does for 'a. Whoever else reads or writes them meanwhile does so word by word, as these atomics do.
-    Ok(unsafe { core::slice::from_raw_parts(data.cast::<AtomicU64>(), array.len()) })
+    // SAFETY: an aligned array without gaps has that many words there. The caller's reference keeps it for 'a, and the hold, which was
+    // there before the words were looked for, keeps them in place against who resizes it. Who sets the state of an array of which a batch is
+    // under way (`__setstate__`), or resizes without regard for references one that views of views are of, has numpy itself read what is
+    // not there any more, too: that nobody does is the duty of the caller in Python, and the docstring of the class says so. Whoever else
+    // reads or writes words meanwhile does so word by word, as these atomics do.
+    let items = unsafe { core::slice::from_raw_parts(data.cast::<AtomicU64>(), len) };
+    Ok(Held { items, _hold: hold })
 }
 
 /// The bytes of an array of truth values, to be written.
@@ -135,14 +177,18 @@ pub(crate) fn words<'a>(
 /// # Errors
 ///
 /// See [`checked`].
-pub(crate) fn flags<'a>(name: &str, array: &'a Bound<'_, PyAny>) -> PyResult<&'a [AtomicU8]> {
+pub(crate) fn flags<'a, 'py>(
+    name: &str,
+    array: &'a Bound<'py, PyAny>,
+) -> PyResult<Held<'a, 'py, AtomicU8>> {
     let dtype = numpy::dtype::<bool>(array.py());
-    let (array, data) = checked(name, array, &dtype, true)?;
-    if array.len() == 0 {
-        return Ok(&[]);
+    let (hold, data, len) = checked(name, array, &dtype, true)?;
+    if len == 0 {
+        return Ok(Held { items: &[], _hold: hold });
     }
     // SAFETY: as in `words`.
-    Ok(unsafe { core::slice::from_raw_parts(data.cast::<AtomicU8>(), array.len()) })
+    let items = unsafe { core::slice::from_raw_parts(data.cast::<AtomicU8>(), len) };
+    Ok(Held { items, _hold: hold })
 }
 
 /// A new array of a dtype, whose contents are anything.
@@ -195,7 +241,7 @@ fn time_word(time: &Bound<'_, PyAny>, dtype: &Bound<'_, PyArrayDescr>) -> PyResu
     }
     let array = ARRAY.import(py, "numpy", "array")?.call1(((time,), dtype))?;
     let words = words("key", &array, dtype, false)?;
-    let [word] = words else { return Err(PyTypeError::new_err("wanted one number")) };
+    let [word] = &*words else { return Err(PyTypeError::new_err("wanted one number")) };
     // Of a finer unit, numpy would leave out what is too fine; a span it would take for a moment. (What is no time equals nothing.)
     let is_time =
         |dtype: Bound<'_, PyAny>| Ok(matches!(dtype.getattr("kind")?.extract()?, 'M' | 'm'));

@@ -19,6 +19,9 @@ use pyo3::types::{PyInt, PyList, PyTuple, PyType};
 use crate::arrays::{self, Number};
 use crate::error::{ArrayError, OutOfMemoryError, guarded, of_insert, of_load};
 
+/// The words of an array, held.
+type Words<'a, 'py> = arrays::Held<'a, 'py, AtomicU64>;
+
 /// How many keys are encoded and looked up at a time: enough for the library to keep its lines in flight, few enough for the cache
 /// of first level.
 const CHUNK: usize = 256;
@@ -62,7 +65,8 @@ fn chunks(kind: Number, keys: &[AtomicU64], mut work: impl FnMut(usize, &[u64]))
 /// wanted. Floats are ordered by IEEE 754's total order, with one zero: NaNs are keys like others, beyond the infinities.
 ///
 /// Calls with arrays release the interpreter's lock; any number of threads may use a map at a time, and each key's operation takes
-/// effect by itself. Arrays that are written to meanwhile give old numbers or new ones.
+/// effect by itself. Arrays that are written to meanwhile give old numbers or new ones. An array of which a call is under way cannot be
+/// resized; nothing else may take its memory away meanwhile, as its __setstate__ does.
 #[pyclass(frozen, module = "fanread._fanread")]
 pub struct U64Map {
     /// In a box: Python aligns objects to 16 bytes, and a map wants 64.
@@ -112,7 +116,7 @@ impl U64Map {
         Ok(encode(kind, word))
     }
 
-    fn key_words<'a>(&self, keys: &'a Bound<'_, PyAny>) -> PyResult<&'a [AtomicU64]> {
+    fn key_words<'a, 'py>(&self, keys: &'a Bound<'py, PyAny>) -> PyResult<Words<'a, 'py>> {
         arrays::words("keys", keys, self.keys.0.bind(keys.py()), false)
     }
 
@@ -213,8 +217,11 @@ impl U64Map {
     ) -> PyResult<Self> {
         let py = class.py();
         let made = Self::with(py, Map::new(), kind, value_kind)?;
-        let keys = made.key_words(keys)?;
-        let values = arrays::words("values", values, made.values.0.bind(py), false)?;
+        let (keys, values) = (
+            made.key_words(keys)?,
+            arrays::words("values", values, made.values.0.bind(py), false)?,
+        );
+        let (keys, values) = (&*keys, &*values);
         same_length(keys.len(), values.len())?;
         let kind = made.keys.1;
         let entries = || {
@@ -372,6 +379,7 @@ impl U64Map {
         let words = self.key_words(keys)?;
         let out = out.map_or_else(|| arrays::empty(py, words.len(), dtype), Ok)?;
         let found = arrays::words("out", &out, dtype, true)?;
+        let (words, found) = (&*words, &*found);
         same_length(words.len(), found.len())?;
         apart_or_same(words, found)?;
         match py.detach(|| guarded(|| self.look_up(words, default, found)))? {
@@ -392,6 +400,7 @@ impl U64Map {
         let out =
             out.map_or_else(|| arrays::empty(py, words.len(), &numpy::dtype::<bool>(py)), Ok)?;
         let flags = arrays::flags("out", &out)?;
+        let (words, flags) = (&*words, &*flags);
         same_length(words.len(), flags.len())?;
         py.detach(|| {
             guarded(|| {
@@ -416,6 +425,7 @@ impl U64Map {
     fn insert_many(&self, keys: &Bound<'_, PyAny>, values: &Bound<'_, PyAny>) -> PyResult<()> {
         let (py, words) = (keys.py(), self.key_words(keys)?);
         let values = arrays::words("values", values, self.values.0.bind(py), false)?;
+        let (words, values) = (&*words, &*values);
         same_length(words.len(), values.len())?;
         py.detach(|| {
             guarded(|| {
@@ -432,6 +442,7 @@ impl U64Map {
     /// Remove an array of keys, and return how many of them were there.
     fn remove_many(&self, keys: &Bound<'_, PyAny>) -> PyResult<usize> {
         let (py, words) = (keys.py(), self.key_words(keys)?);
+        let words = &*words;
         py.detach(|| {
             guarded(|| {
                 let (mut pinned, mut removed) = (self.map.pin(), 0);

@@ -371,3 +371,34 @@ def test_an_array_that_is_written_to_meanwhile_does_no_harm():
         assert made.get_many(moving, default=2**64 - 1).max() < 100_000
     done.set()
     thread.join()
+
+
+def test_an_array_is_not_resized_while_a_batch_has_it():
+    # What numpy.empty is for the answer comes between the look at the keys and the batch.
+    code = """
+import numpy as np
+
+empty, refused = np.empty, []
+
+def meanwhile(*arguments):
+    try:
+        whole.resize(1, refcheck=False)
+    except ValueError:
+        refused.append(len(whole))
+    return empty(*arguments)
+
+np.empty = meanwhile
+from fanread import U64Map
+
+numbers = U64Map()
+whole = np.arange(1000, dtype="uint64")
+for keys in (whole, whole[10:]):
+    numbers.insert_many(keys, keys)
+    assert np.array_equal(numbers.get_many(keys), keys)
+    assert numbers.contains_many(keys).all()
+del keys
+assert refused == [1000] * 4, refused
+whole.resize(1, refcheck=False)
+assert len(whole) == 1
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
