@@ -638,8 +638,8 @@ macro_rules! map_methods {
 
             /// Removes and returns the first entry in key order.
             ///
-            /// Threads may do so at once: each entry is handed to one of them. The entry was the first when it was looked for; one
-            /// that is inserted before it meanwhile is left to the next call.
+            /// Threads may do so at once: each entry is handed to one of them. It is found as a walk of one entry finds it; one that
+            /// is inserted before it meanwhile may be left to the next call.
             ///
             /// # Cost
             ///
@@ -678,7 +678,8 @@ macro_rules! map_methods {
 
             /// Removes every entry for which `keep` returns false.
             ///
-            /// `keep` runs outside of any lock. An entry whose value another thread replaces after `keep` has seen it stays.
+            /// `keep` runs outside of any lock. An entry stays whose value another thread replaces after it was read, which may be
+            /// before `keep` sees it.
             ///
             /// # Cost
             ///

@@ -247,7 +247,7 @@ impl Pinned<'_> {
     ///
     /// # Concurrency
     ///
-    /// Entries that are added meanwhile may never be picked; what is picked was an entry at some instant of the call.
+    /// Entries that are added meanwhile may never be picked; what is picked was an entry at some instant since the first was.
     ///
     /// # Examples
     ///
@@ -361,7 +361,9 @@ impl Pinned<'_> {
         let failed = |AllocError { bytes }| InsertError::OutOfMemory { bytes, value: () };
         let value = NewBytes::of(&map.apart, value).map_err(failed)?;
         let probe = map.list.table.probe(key, &self.any.guard);
-        let outcome = map.write_new(&self.any, (key, probe), value, rule);
+        let mut garbage = Vec::new();
+        let outcome = map.put(&self.any, (key, probe), value, rule, &mut garbage);
+        map.clear_up(&self.any, garbage);
         if !matches!(outcome, Ok((Outcome::New | Outcome::Replaced(_), _))) {
             value.discard(&map.apart);
         }

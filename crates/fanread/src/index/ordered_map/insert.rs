@@ -56,35 +56,30 @@ impl<V: Send + Sync> OrderedMap<V> {
                 return Err(InsertError::OutOfMemory { bytes, value });
             }
         };
-        let outcome = self.write_new(pinned, (key, probe), word, rule).map(|(outcome, _)| outcome);
-        Outcome::written(outcome, word, read_value)
+        let mut garbage = Vec::new();
+        let outcome = self.put(pinned, (key, probe), word, rule, &mut garbage);
+        // A value that was refused is its owner's before user code runs.
+        let written = Outcome::written(outcome.map(|(outcome, _)| outcome), word, read_value);
+        self.clear_up(pinned, garbage);
+        written
     }
 }
 
 impl<V: ?Sized + Stored> OrderedMap<V> {
-    /// Writes a value that is ready for a key, whose probe was made. Says what became of it, and which word is the key's now.
+    /// Retires what a write has unlinked, and frees what readers have left. User code runs here, that panics or not: the write is done.
     #[inline]
-    pub(super) fn write_new(
-        &self,
-        pinned: &Pinned<'_, V>,
-        probed: (&[u8], Probe<'_>),
-        value: V::New<'_>,
-        rule: Rule,
-    ) -> Result<(Outcome, Word), AllocError> {
-        let mut garbage = Vec::new();
-        let outcome = self.put(pinned, probed, value, rule, &mut garbage);
+    pub(super) fn clear_up(&self, pinned: &Pinned<'_, V>, garbage: Vec<Garbage<V>>) {
         if !garbage.is_empty() {
-            // User code runs here, that panics or not: the write is done.
             self.retire(pinned, garbage);
         }
         if self.left.is_any() {
             self.free_left(pinned);
         }
-        outcome
     }
 
+    /// Writes a value that is ready for a key, whose probe was made. Says what became of it, and which word is the key's now.
     #[inline]
-    fn put(
+    pub(super) fn put(
         &self,
         pinned: &Pinned<'_, V>,
         (key, probe): (&[u8], Probe<'_>),

@@ -34,6 +34,8 @@ impl<V: Send + Sync> U64Map<V> {
         if let Ok(Outcome::Replaced(old)) = outcome {
             garbage.extend(raw::garbage_of(old));
         }
+        // A value that was refused is its owner's before user code runs.
+        let written = Outcome::written(outcome, word, read_value);
         if !garbage.is_empty() {
             // User code runs here, that panics or not: the write is done.
             self.retire(pinned, garbage);
@@ -41,7 +43,7 @@ impl<V: Send + Sync> U64Map<V> {
         if self.left.is_any() {
             self.free_left();
         }
-        Outcome::written(outcome, word, read_value)
+        written
     }
 
     /// Writes a word for a key, whose place in the order is seen to or not.

@@ -687,7 +687,7 @@ impl<'m> Builder<'m> {
     }
 
     fn close_run(&mut self, last: u64) -> Result<(), AllocError> {
-        let room = self.keys.len().max(16);
+        let room = self.keys.len().max(MOST_WORDS.min(16));
         let run = Run::of(&self.order.heap, (self.low, last), &self.keys, (room, false))?;
         self.runs.push(Seat::of(run));
         self.keys.clear();

@@ -85,10 +85,13 @@ impl<V: Send + Sync> U64Map<V> {
                 unsure += 1;
                 return true;
             };
-            let is_there =
-                !matches!(segment.slot(&mut held, hash), Ok(Place::Free(..) | Place::Full));
-            sure += u32::from(is_there);
-            is_there
+            match segment.slot(&mut held, hash) {
+                Ok(Place::Free(..) | Place::Full) => return false,
+                Ok(Place::Entry(_)) => sure += 1,
+                // Or one on whom the rest of the window waits.
+                Err(_) => unsure += 1,
+            }
+            true
         };
         if self.order.renew((run, locked), gone, guard, is_there, garbage).is_err() {
             // Without memory the run stays as it is.

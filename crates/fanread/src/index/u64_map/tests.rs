@@ -466,3 +466,34 @@ mod copies {
         assert!(large > 0 || cfg!(any(small_leaves, miri, feature = "global-alloc")));
     }
 }
+
+/// Two threads remove everything, every other key each. Of a key whose buckets one of them had locked the other one cannot tell whether it is
+/// gone, so it looks at the run again.
+#[test]
+fn nothing_is_left_in_the_order_of_a_map_that_was_emptied() {
+    for round in 0..if cfg!(miri) { 1 } else { 100 } {
+        let map = crate::U64Map::<u64>::with_options(crate::api::Options::new().seed(round));
+        let mut keys: Vec<u64> =
+            (0..2_000).map(|n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+        for key in &keys {
+            map.pin().insert(*key, 0);
+        }
+        keys.sort_unstable();
+        std::thread::scope(|scope| {
+            for thread in 0..2 {
+                let (map, keys) = (&map, &keys);
+                scope.spawn(move || {
+                    keys.iter().skip(thread).step_by(2).for_each(|key| _ = map.pin().remove(*key));
+                });
+            }
+        });
+        let guard = crate::sync::epoch::pin();
+        assert_eq!(
+            map.order.runs(&guard).map(super::run::Run::len).sum::<usize>(),
+            0,
+            "round {round}"
+        );
+        assert!(map.is_empty());
+        map.pin().check().unwrap();
+    }
+}
