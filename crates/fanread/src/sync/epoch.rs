@@ -69,9 +69,10 @@ impl Guard {
 /// one is slow to retire; a large batch keeps memory idle. A leaf is about 1 KB, so a batch is at most 64 KB.
 const BATCH_ITEMS: usize = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 32 };
 
-/// How many items must have come for each item of a batch. Of a small map few ever come, and what waits for company in its only batch
-/// could be as much as all that it holds.
-const COME_FOR_EACH: usize = 16;
+/// The first batches have fewer items, at least so many, and one more for each few that have come. Of a small map few ever come, and what
+/// waits for company in its only batch could be as much as all that it holds.
+const FIRST_ITEMS: usize = if BATCH_ITEMS < 4 { BATCH_ITEMS } else { 4 };
+const COME_FOR_EACH: usize = 8;
 
 /// How many batches wait until the next ones have twice as many items, and so on up to `MOST_DOUBLINGS`. So many wait only while
 /// a thread stays pinned, and each takes some 2 KB in the epochs' queue, for which 32 small records are not worth it. With
@@ -132,7 +133,7 @@ impl<T> Limbo<T> {
 
     /// How many items the open batch is to have.
     fn batch_items(&self) -> usize {
-        let items = (self.come as usize / COME_FOR_EACH).clamp(2, BATCH_ITEMS);
+        let items = (self.come as usize / COME_FOR_EACH).clamp(FIRST_ITEMS, BATCH_ITEMS);
         items << (self.closed.len() / MANY_BATCHES).min(MOST_DOUBLINGS)
     }
 
