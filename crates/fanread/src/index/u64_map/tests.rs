@@ -472,7 +472,7 @@ mod copies {
 #[test]
 fn nothing_is_left_in_the_order_of_a_map_that_was_emptied() {
     for round in 0..if cfg!(miri) { 1 } else { 100 } {
-        let map = crate::U64Map::<u64>::with_options(crate::api::Options::new().seed(round));
+        let map = super::U64Map::<u64>::with_options(crate::api::Options::new().seed(round));
         let mut keys: Vec<u64> =
             (0..2_000).map(|n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
         for key in &keys {
