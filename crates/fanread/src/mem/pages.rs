@@ -30,11 +30,31 @@ pub(crate) const HUGE_BYTES: usize = 2 << 20;
 /// Whether all blocks are from the allocator.
 pub(crate) const FROM_ALLOCATOR: bool = cfg!(feature = "global-alloc");
 
-/// The smallest block of which only what is touched is in memory.
-const LAZY_FROM: usize = if FROM_ALLOCATOR { usize::MAX } else { 128 << 10 };
+/// The smallest block of which only what is touched is in memory, if not all are from the allocator.
+const LAZY_FROM: usize = 128 << 10;
 
-/// The smallest block that is not from the allocator.
-const MAPPED_FROM: usize = if FROM_ALLOCATOR { usize::MAX } else { 2 * HUGE_BYTES };
+/// The smallest block that is mapped, likewise.
+const MAPPED_FROM: usize = 2 * HUGE_BYTES;
+
+/// Where a block is from.
+enum Source {
+    Allocator,
+    /// The allocator, without an alignment.
+    Lazily,
+    Mapped,
+}
+
+impl Source {
+    /// That of a block of so many bytes.
+    fn of(bytes: usize) -> Self {
+        match bytes {
+            _ if FROM_ALLOCATOR => Self::Allocator,
+            ..LAZY_FROM => Self::Allocator,
+            LAZY_FROM..MAPPED_FROM => Self::Lazily,
+            MAPPED_FROM.. => Self::Mapped,
+        }
+    }
+}
 
 /// A block of zeroed memory; see the module.
 #[derive(Debug)]
@@ -56,10 +76,10 @@ impl Pages {
         if super::failing::fails_now() {
             return Err(failed);
         }
-        let base = match bytes {
-            MAPPED_FROM.. => map_huge(bytes),
-            LAZY_FROM.. => take_lazily(bytes, PAGE_BYTES),
-            _ => Self::layout(bytes).and_then(|layout| {
+        let base = match Source::of(bytes) {
+            Source::Mapped => map_huge(bytes),
+            Source::Lazily => take_lazily(bytes, PAGE_BYTES),
+            Source::Allocator => Self::layout(bytes).and_then(|layout| {
                 // SAFETY: the layout has at least one line.
                 NonNull::new(unsafe { alloc_zeroed(layout) })
             }),
@@ -69,10 +89,10 @@ impl Pages {
 
     /// How much of a block of so many bytes is in memory if so many of them were touched, from its start.
     pub(crate) fn resident_bytes(bytes: usize, touched: usize) -> usize {
-        match bytes {
-            MAPPED_FROM.. => touched.next_multiple_of(HUGE_BYTES).min(bytes),
-            LAZY_FROM.. => touched.next_multiple_of(PAGE_BYTES).min(bytes),
-            _ => bytes,
+        match Source::of(bytes) {
+            Source::Mapped => touched.next_multiple_of(HUGE_BYTES).min(bytes),
+            Source::Lazily => touched.next_multiple_of(PAGE_BYTES).min(bytes),
+            Source::Allocator => bytes,
         }
     }
 
@@ -125,11 +145,11 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        match self.bytes {
-            MAPPED_FROM.. => unmap(self.base, self.bytes),
+        match Source::of(self.bytes) {
+            Source::Mapped => unmap(self.base, self.bytes),
             // SAFETY: taken in `zeroed` with this size and alignment.
-            LAZY_FROM.. => unsafe { give_back(self.base, self.bytes, PAGE_BYTES) },
-            _ => {
+            Source::Lazily => unsafe { give_back(self.base, self.bytes, PAGE_BYTES) },
+            Source::Allocator => {
                 if let Some(layout) = Self::layout(self.bytes) {
                     // SAFETY: allocated in `zeroed` with this layout (G1).
                     unsafe { dealloc(self.base.as_ptr(), layout) };
@@ -286,21 +306,13 @@ mod tests {
 
     #[test]
     fn blocks_are_zero_and_aligned() {
-        for bytes in [
-            64,
-            100,
-            4096,
-            LAZY_FROM.min(HUGE_BYTES),
-            HUGE_BYTES,
-            2 * HUGE_BYTES,
-            2 * HUGE_BYTES + 4096,
-        ] {
+        for bytes in [64, 100, 4096, LAZY_FROM, HUGE_BYTES, 2 * HUGE_BYTES, 2 * HUGE_BYTES + 4096] {
             let pages = Pages::zeroed(bytes).unwrap();
             assert_eq!(pages.bytes(), bytes);
-            let align = match bytes {
-                MAPPED_FROM.. => HUGE_BYTES,
-                PAGE_BYTES.. if !FROM_ALLOCATOR => PAGE_BYTES,
-                _ => LINE_BYTES,
+            let align = match Source::of(bytes) {
+                Source::Mapped => HUGE_BYTES,
+                Source::Lazily => PAGE_BYTES,
+                Source::Allocator => LINE_BYTES,
             };
             assert_eq!(pages.base().as_ptr().addr() % align, 0, "{bytes}");
             // SAFETY: the block has `bytes` initialised bytes and nobody else uses it.
