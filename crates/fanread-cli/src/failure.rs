@@ -13,7 +13,7 @@ pub(crate) enum Failure {
     /// The work was tried and failed, or an answer was wrong. Exit status 1.
     #[error("{0}")]
     Failed(String),
-    /// What was asked makes no sense: arguments, or input that cannot be read. Exit status 2.
+    /// What was asked makes no sense: arguments, or a file that is not there or not for this user. Exit status 2.
     #[error("{0}")]
     Misuse(String),
     /// Writing the output failed. Exit status 1, or 0 if the reader closed the pipe.

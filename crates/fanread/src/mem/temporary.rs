@@ -1,4 +1,5 @@
-//! Files that are there only while they are written: under a name that nobody else has, or under none at all.
+//! Files that are there only while they are written: under a name that nobody else has, or under none at all. One that takes the place of
+//! another goes where links lead, and has its permissions.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -98,7 +98,7 @@ pub(crate) struct Limbo<T> {
     closed: VecDeque<Batch<T>>,
     /// How many items have come, as far as it matters.
     come: u32,
-    /// For who has several limbos: which of the others is the next one to be looked at.
+    /// For who has several limbos: which of the others is the next one to be looked at. Here, as it takes no room beside `come`.
     pub(crate) turn: u32,
 }
 

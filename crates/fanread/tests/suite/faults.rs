@@ -136,7 +136,7 @@ fn an_open_iterator_blocks_no_writer_not_even_its_own_thread() {
     }
 }
 
-/// Keys of eight bytes with few values of each byte, and of one in eight with many: so some share long prefixes, and some none.
+/// A key of eight bytes, each of which has so many values: where those are few, keys share long prefixes.
 fn shaped(rng: &mut Rng, values: [usize; 8]) -> Vec<u8> {
     values.map(|values| rng.below(values) as u8).to_vec()
 }

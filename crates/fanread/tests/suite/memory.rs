@@ -158,7 +158,7 @@ fn a_map_itself_is_small() {
 
 #[test]
 #[cfg(not(small_leaves))]
-fn a_map_takes_less_for_each_entry_the_more_it_has() {
+fn a_map_of_any_size_takes_few_bytes_for_each_entry() {
     let _alone = alone();
     let map = Map::<u64>::new();
     let (mut rng, mut count) = (Rng::new(5), 0);
