@@ -55,11 +55,19 @@ const SPARSE: usize = 5;
 const COLLIDING_FROM: usize = 4096;
 const COLLIDING: usize = 64;
 
-/// The number of buckets of a segment that ought to have so many.
-fn rounded(buckets: usize) -> usize {
+/// The number of buckets of a segment that ought to have so many: in a large table, whole pages of 2 MB.
+///
+/// A small one's few segments are as large as they have to be, on pages of 4 KB, of which a processor knows enough for all of them:
+/// where each is one page of 2 MB or two, tables of some hundred thousand keys are a third full on average.
+fn rounded(buckets: usize, of: Option<&Directory>) -> usize {
     let huge = HUGE_BYTES / LINE_BYTES;
-    if buckets < huge / 2 { buckets.max(FIRST) } else { buckets.next_multiple_of(huge) }
+    let is_small = of.is_none_or(|directory| directory.bits() <= SMALL_BITS);
+    let is_exact = is_small || buckets < huge / 2;
+    if is_exact { buckets.max(FIRST) } else { buckets.next_multiple_of(huge) }
 }
+
+/// Bits of the directory of a small table: its segments, up to 2 MB each, become no more than twice as many as it has names.
+const SMALL_BITS: u32 = 1;
 
 /// How many entries of a copy wait for their lines together.
 const LATE: usize = 32;
@@ -225,7 +233,7 @@ impl<V> MlpIndex<V> {
         claim: Claim<'_>,
     ) -> Result<Recycle<V>, AllocError> {
         let buckets = claim.0.buckets().len();
-        let wanted = rounded((buckets * STEP.0).div_ceil(STEP.1).max(buckets + 1));
+        let wanted = (buckets * STEP.0).div_ceil(STEP.1).max(buckets + 1);
         let garbage = self.replace(&pinned.guard, at, claim, wanted)?;
         Ok(self.exchange_segments(pinned, garbage))
     }
@@ -273,7 +281,8 @@ impl<V> MlpIndex<V> {
 
     #[cold]
     fn shrink_now(&self, pinned: &Pinned<'_, V>, at: (Table, u64), segment: &Segment) {
-        let wanted = rounded(segment.used() * 2 / SLOTS);
+        let directory = self.root(at.0).get(&pinned.guard);
+        let wanted = rounded(segment.used() * 2 / SLOTS, directory);
         if wanted * 2 > segment.buckets().len() {
             return;
         }
@@ -300,7 +309,8 @@ impl<V> MlpIndex<V> {
         wanted: usize,
     ) -> Result<Vec<Garbage<V>>, AllocError> {
         let segment = claim.0;
-        let is_early = self.root(table).get(guard).is_some_and(Directory::is_short);
+        let directory = self.root(table).get(guard);
+        let is_early = directory.is_some_and(Directory::is_short);
         let most = if is_early { EARLY_MOST } else { MOST };
         let mut garbage = Vec::new();
         let mut wanted = wanted;
@@ -308,7 +318,7 @@ impl<V> MlpIndex<V> {
         let copies = loop {
             let splits = wanted > most;
             let (parts, bits) = if splits { (2, segment.bits() + 1) } else { (1, segment.bits()) };
-            let size = if splits { rounded(wanted.div_ceil(2)) } else { wanted };
+            let size = rounded(wanted.div_ceil(parts), directory);
             let copies: Vec<Segment> =
                 (0..parts).map(|_| self.segment_of(size, bits)).collect::<Result<_, _>>()?;
             // The system clears the pages of the copy while writers still use the old segment.

@@ -119,3 +119,20 @@ fn a_walk_takes_no_node_of_other_keys_for_the_parent_of_what_is_gone() {
         }
     }
 }
+
+/// Segments of a small map are as large as they have to be.
+#[test]
+#[cfg(not(any(small_leaves, miri)))]
+fn a_map_of_ten_to_a_hundred_thousand_entries_takes_few_bytes_for_each() {
+    let (map, mut rng, mut count) = (Whole::<u64>::new(), testkit::Rng::new(1), 0);
+    for entries in (10_000..=100_000).step_by(10_000) {
+        while count < entries {
+            map.pin().insert(rng.next_u64(), 1);
+            count += 1;
+        }
+        // Key and value are 16 of them.
+        let bytes = map.memory_usage().total_bytes() / count;
+        println!("{bytes} bytes for each of {count}");
+        assert!(bytes <= 52, "{bytes} bytes for each of {count}: {:?}", map.memory_usage());
+    }
+}
