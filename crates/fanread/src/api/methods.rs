@@ -741,11 +741,7 @@ macro_rules! map_methods {
         /// It pins for one step at a time, so it delays nobody's memory while it is kept, and finds its place again by the
         /// last key. Keys and values are copies.
         #[derive(Debug)]
-        pub struct IntoIter<V> {
-            map: std::sync::Arc<$map<V>>,
-            last: Option<$owned>,
-            ahead: std::vec::IntoIter<($owned, V)>,
-        }
+        pub struct IntoIter<V>($crate::api::Copies<$map<V>, $owned, V>);
 
         /// Entries that an owned iterator copies at a time: a few parts of a leaf.
         const OWNED_STEP: usize = 40;
@@ -765,7 +761,7 @@ macro_rules! map_methods {
             #[doc = concat!(" assert_eq!(all.join().unwrap(), [(", $owned_a, ", 1)]);")]
             /// ```
             pub fn iter_owned(self: &std::sync::Arc<Self>) -> IntoIter<V> {
-                IntoIter { map: std::sync::Arc::clone(self), last: None, ahead: Vec::new().into_iter() }
+                IntoIter($crate::api::Copies::of(self))
             }
         }
 
@@ -773,24 +769,19 @@ macro_rules! map_methods {
             type Item = ($owned, V);
 
             fn next(&mut self) -> Option<Self::Item> {
-                if self.ahead.len() == 0 {
-                    let pinned = self.map.pin();
-                    let from = match &self.last {
+                self.0.next(|map, last| {
+                    let from = match last {
                         None => core::ops::Bound::Unbounded,
                         Some($kept) => core::ops::Bound::Excluded($lent),
                     };
-                    let copies: Vec<($owned, V)> = pinned
-                        .range((from, core::ops::Bound::Unbounded))
-                        .take(OWNED_STEP)
-                        .map(|($seen, value)| ($own, V::clone(&value)))
-                        .collect();
-                    drop(pinned);
-                    self.last = Some(copies.last()?.0.clone());
-                    self.ahead = copies.into_iter();
-                }
-                self.ahead.next()
+                    let pinned = map.pin();
+                    let ahead = pinned.range((from, core::ops::Bound::Unbounded)).take(OWNED_STEP);
+                    ahead.map(|($seen, value)| ($own, V::clone(&value))).collect()
+                })
             }
         }
+
+        impl<V: Clone + Send + Sync> core::iter::FusedIterator for IntoIter<V> {}
     };
 }
 

@@ -8,6 +8,7 @@ mod entry;
 mod error;
 mod methods;
 mod options;
+mod owned;
 
 pub(crate) use collect::{COLLECTED, from_entries};
 pub(crate) use cursor::{Below, Edge, inverted};
@@ -18,3 +19,4 @@ pub(crate) use methods::{
     Outcome, OwnsAndTakes, Rule, Written, map_methods, ordered_map_methods, u64_map_methods,
 };
 pub use options::{MemoryUsage, Options};
+pub(crate) use owned::Copies;

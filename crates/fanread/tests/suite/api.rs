@@ -52,6 +52,48 @@ fn an_owned_iterator_goes_to_another_thread() {
 }
 
 #[test]
+fn an_iterator_that_has_ended_stays_so() {
+    let key = |n: u64| n.to_be_bytes();
+    // From none to several leaves, and as many walks as teach a map to expect others of that length.
+    for count in [0, 1, 2, 30, 700] {
+        let map = Arc::new(Map::new());
+        let pinned = map.pin();
+        (0..count).for_each(|n| assert!(pinned.insert(&key(3 * n + 1), n).is_none()));
+        for _ in 0..70 {
+            assert_eq!(pinned.iter().count() as u64, count);
+        }
+        let (mut up, mut down, mut both) = (pinned.iter(), pinned.iter(), pinned.iter());
+        let mut owned = map.iter_owned();
+        assert_eq!(up.by_ref().count() as u64, count);
+        assert_eq!(down.by_ref().rev().count() as u64, count);
+        assert_eq!(owned.by_ref().count() as u64, count);
+        let mut met = 0;
+        while (if met % 2 == 0 { both.next() } else { both.next_back() }).is_some() {
+            met += 1;
+        }
+        assert_eq!(met, count);
+        (0..3 * count + 3).for_each(|n| _ = pinned.insert(&key(n), n));
+        assert!(owned.next().is_none());
+        for ended in [&mut up, &mut down, &mut both] {
+            for _ in 0..3 {
+                assert!(ended.next().is_none(), "{count} entries");
+                assert!(ended.next_back().is_none(), "{count} entries");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_owned_iterator_that_has_ended_lets_go_of_its_map() {
+    let (value, map) = (Arc::new(()), Map::new());
+    (0..100_u64).for_each(|n| _ = map.pin().insert(&n.to_be_bytes(), Arc::clone(&value)));
+    let mut all = Arc::new(map).iter_owned();
+    assert_eq!(all.by_ref().count(), 100);
+    assert_eq!(Arc::strong_count(&value), 1);
+    assert!(all.next().is_none());
+}
+
+#[test]
 fn a_ref_stays_as_it_was_found() {
     let map = Map::new();
     let pinned = map.pin();

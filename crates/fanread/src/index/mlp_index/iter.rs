@@ -15,6 +15,7 @@
 //! PAPER: section 4.2; the paper has no scans, only repeated lower bounds.
 
 use core::hint::select_unpredictable;
+use core::iter::FusedIterator;
 use core::ops::Bound;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -566,13 +567,14 @@ pub struct Range<'g, V> {
     start: Bound<u64>,
     end: Bound<u64>,
     lone: Lone,
+    ended: bool,
 }
 
 impl<'g, V> Range<'g, V> {
     #[inline]
     pub(super) fn new(pinned: &'g Pinned<'_, V>, start: Bound<u64>, end: Bound<u64>) -> Self {
         let lone = Lone::new(pinned.map.lengths.expected());
-        Self { pinned, front: Walk::new(start), back: None, start, end, lone }
+        Self { pinned, front: Walk::new(start), back: None, start, end, lone, ended: false }
     }
 
     /// Finds the first entry, or the last one, as a bound is found. A walk from there goes on behind it.
@@ -589,6 +591,7 @@ impl<'g, V> Range<'g, V> {
         } else {
             self.end = Bound::Excluded(key.unwrap_or(0));
         }
+        self.ended = found.is_none();
         found
     }
 
@@ -628,13 +631,17 @@ impl<'g, V> Iterator for Range<'g, V> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
         if self.lone.is_next() {
             return self.find_lone::<true>();
         }
-        let (key, word) = self.front.next(self.pinned)?;
-        if !self.is_before_end(key) {
+        let next = self.front.next(self.pinned).filter(|(key, _)| self.is_before_end(*key));
+        let Some((key, word)) = next else {
+            self.ended = true;
             return None;
-        }
+        };
         self.start = Bound::Excluded(key);
         Some((key, Ref::new(read_value(word))))
     }
@@ -643,18 +650,24 @@ impl<'g, V> Iterator for Range<'g, V> {
 impl<V> DoubleEndedIterator for Range<'_, V> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
         if self.lone.is_next() {
             return self.find_lone::<false>();
         }
         let back = self.back.get_or_insert_with(|| Box::new(Walk::new(self.end)));
-        let (key, word) = back.next(self.pinned)?;
-        if !self.is_behind_start(key) {
+        let next = back.next(self.pinned).filter(|(key, _)| self.is_behind_start(*key));
+        let Some((key, word)) = next else {
+            self.ended = true;
             return None;
-        }
+        };
         self.end = Bound::Excluded(key);
         Some((key, Ref::new(read_value(word))))
     }
 }
+
+impl<V> FusedIterator for Range<'_, V> {}
 
 #[cfg(all(test, not(loom), not(shuttle), not(small_leaves), not(miri)))]
 mod tests {

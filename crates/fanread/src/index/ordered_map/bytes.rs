@@ -4,6 +4,7 @@
 //! (`insert.rs`), and that values are lent and taken as slices. This file says so, and nothing else.
 
 use core::fmt;
+use core::iter::FusedIterator;
 use core::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use super::search::INSERTS;
 use super::{OrderedMap, Range as AnyRange};
 pub use crate::api::{Broken, Ref};
 use crate::api::{
-    Edge, InsertError, Key, LoadError, MemoryUsage, Options, Outcome, Rule, inverted,
+    Copies, Edge, InsertError, Key, LoadError, MemoryUsage, Options, Outcome, Rule, inverted,
 };
 use crate::mem::AllocError;
 use crate::mem::bytes::NewBytes;
@@ -127,7 +128,7 @@ impl BytesMap {
     /// Returns an iterator over copies of all entries that is `Send` and borrows nothing; see
     /// [`OrderedMap::iter_owned`](crate::OrderedMap::iter_owned).
     pub fn iter_owned(self: &Arc<Self>) -> IntoIter {
-        IntoIter { map: Arc::clone(self), last: None, ahead: Vec::new().into_iter() }
+        IntoIter(Copies::of(self))
     }
 }
 
@@ -700,14 +701,7 @@ impl<'g> IntoIterator for &'g Pinned<'_> {
 
 /// An iterator over all entries that owns its hold on the map and may move between threads; see [`BytesMap::iter_owned`].
 #[derive(Debug)]
-pub struct IntoIter {
-    map: Arc<BytesMap>,
-    last: Option<Box<[u8]>>,
-    ahead: std::vec::IntoIter<Owned>,
-}
-
-/// An entry's own bytes.
-type Owned = (Box<[u8]>, Box<[u8]>);
+pub struct IntoIter(Copies<BytesMap, Box<[u8]>, Box<[u8]>>);
 
 /// Entries that an owned iterator copies at a time.
 const OWNED_STEP: usize = 40;
@@ -716,20 +710,13 @@ impl Iterator for IntoIter {
     type Item = (Box<[u8]>, Box<[u8]>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.ahead.len() == 0 {
-            let pinned = self.map.pin();
-            let from = match &self.last {
-                None => Bound::Unbounded,
-                Some(last) => Bound::Excluded(&**last),
-            };
-            let copy =
-                |(key, value): (Key<'_>, Ref<'_, [u8]>)| (Box::from(&*key), Box::from(&*value));
-            let copies: Vec<Owned> =
-                pinned.range((from, Bound::Unbounded)).take(OWNED_STEP).map(copy).collect();
-            drop(pinned);
-            self.last = Some(copies.last()?.0.clone());
-            self.ahead = copies.into_iter();
-        }
-        self.ahead.next()
+        self.0.next(|map, last| {
+            let from = last.map_or(Bound::Unbounded, |last| Bound::Excluded(&**last));
+            let pinned = map.pin();
+            let ahead = pinned.range((from, Bound::Unbounded)).take(OWNED_STEP);
+            ahead.map(|(key, value)| (Box::from(&*key), Box::from(&*value))).collect()
+        })
     }
 }
+
+impl FusedIterator for IntoIter {}

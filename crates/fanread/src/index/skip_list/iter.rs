@@ -295,6 +295,8 @@ where
             let Some(node) = node else {
                 self.is_at_start = true;
                 self.noted.clear();
+                // Nothing is left for the front either, whatever comes now.
+                self.front = Front::End;
                 return None;
             };
             self.seen_back = Some(node);

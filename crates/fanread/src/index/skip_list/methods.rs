@@ -1,13 +1,14 @@
 //! What can be said in words of the other files: the methods that all ordered maps have, here for keys of any type.
 
 use core::borrow::Borrow;
+use core::iter::FusedIterator;
 use core::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 use super::iter::{Iter, NOW, Range};
 use super::key::SkipKey;
 use super::{Pinned, Ref, SkipList};
-use crate::api::{InsertError, MemoryUsage, Rule, Written};
+use crate::api::{Copies, InsertError, MemoryUsage, Rule, Written};
 
 /// An entry that was found.
 type Entry<'g, K, V> = (&'g K, Ref<'g, V>);
@@ -475,11 +476,7 @@ impl<'g, K: SkipKey, V> IntoIterator for &'g Pinned<'_, K, V> {
 /// It pins for one step at a time, so it delays nobody's memory while it is kept, and finds its place again by the
 /// last key. Keys and values are copies.
 #[derive(Debug)]
-pub struct IntoIter<K: SkipKey, V> {
-    map: Arc<SkipList<K, V>>,
-    last: Option<K>,
-    copies: std::vec::IntoIter<(K, V)>,
-}
+pub struct IntoIter<K: SkipKey, V>(Copies<SkipList<K, V>, K, V>);
 
 /// Entries that an owned iterator copies at a time. A search costs as much as some ten entries.
 const OWNED_STEP: usize = 100;
@@ -499,7 +496,7 @@ impl<K: SkipKey + Clone + Send + Sync, V: Clone + Send + Sync> SkipList<K, V> {
     /// assert_eq!(all.join().unwrap(), [("ant", 1)]);
     /// ```
     pub fn iter_owned(self: &Arc<Self>) -> IntoIter<K, V> {
-        IntoIter { map: Arc::clone(self), last: None, copies: Vec::new().into_iter() }
+        IntoIter(Copies::of(self))
     }
 }
 
@@ -507,18 +504,13 @@ impl<K: SkipKey + Clone + Send + Sync, V: Clone + Send + Sync> Iterator for Into
     type Item = (K, V);
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.copies.len() == 0 {
-            let pinned = self.map.pin();
-            let from = self.last.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-            let copies: Vec<(K, V)> = pinned
-                .range::<K, _>((from, Bound::Unbounded))
-                .take(OWNED_STEP)
-                .map(|(key, value)| (key.clone(), V::clone(&value)))
-                .collect();
-            drop(pinned);
-            self.last = Some(copies.last()?.0.clone());
-            self.copies = copies.into_iter();
-        }
-        self.copies.next()
+        self.0.next(|map, last| {
+            let from = last.map_or(Bound::Unbounded, Bound::Excluded);
+            let pinned = map.pin();
+            let ahead = pinned.range::<K, _>((from, Bound::Unbounded)).take(OWNED_STEP);
+            ahead.map(|(key, value)| (key.clone(), V::clone(&value))).collect()
+        })
     }
 }
+
+impl<K: SkipKey + Clone + Send + Sync, V: Clone + Send + Sync> FusedIterator for IntoIter<K, V> {}

@@ -14,6 +14,7 @@
 //! up to there it asks, and behind that only when it comes there. If those were asked for one entry only, the first one is found as
 //! a bound is, and the walk begins behind it.
 
+use core::iter::FusedIterator;
 use core::ops::Bound;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -493,6 +494,7 @@ pub struct Range<'g, V> {
     /// The last key from the back: the ends do not go past each other.
     from_back: Option<u64>,
     lone: Lone,
+    ended: bool,
 }
 
 impl<'g, V> Range<'g, V> {
@@ -510,7 +512,7 @@ impl<'g, V> Range<'g, V> {
     fn of(pinned: &'g Pinned<'_, V>, start: Bound<u64>, end: Bound<u64>, lone: Lone) -> Self {
         let interval = interval(start, end);
         let front = Walk::new(interval);
-        Self { pinned, front, back: None, interval, from_back: None, lone }
+        Self { pinned, front, back: None, interval, from_back: None, lone, ended: false }
     }
 
     /// Finds the first entry, or the last one, as a bound is found. A walk from there goes on behind it.
@@ -528,6 +530,7 @@ impl<'g, V> Range<'g, V> {
         } else {
             (self.interval, self.from_back) = (rest.map(|rest| (first, rest)), key);
         }
+        self.ended = found.is_none();
         found
     }
 }
@@ -545,13 +548,19 @@ impl<'g, V> Iterator for Range<'g, V> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
         if self.lone.is_next() {
             return self.find_lone::<true>();
         }
-        let (key, word) = self.front.next(self.pinned)?;
-        if self.from_back.is_some_and(|back| key >= back) {
+        let back = self.from_back;
+        let is_left = |key: u64| back.is_none_or(|back| key < back);
+        let next = self.front.next(self.pinned).filter(|(key, _)| is_left(*key));
+        let Some((key, word)) = next else {
+            self.ended = true;
             return None;
-        }
+        };
         Some((key, Ref::new(read_value(word))))
     }
 }
@@ -559,16 +568,23 @@ impl<'g, V> Iterator for Range<'g, V> {
 impl<V> DoubleEndedIterator for Range<'_, V> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
         if self.lone.is_next() {
             return self.find_lone::<false>();
         }
-        let interval = self.interval;
+        let (interval, front) = (self.interval, self.front.last());
+        let is_left = |key: u64| front.is_none_or(|front| key > front);
         let back = self.back.get_or_insert_with(|| Box::new(Walk::new(interval)));
-        let (key, word) = back.next(self.pinned)?;
-        if self.front.last().is_some_and(|front| key <= front) {
+        let next = back.next(self.pinned).filter(|(key, _)| is_left(*key));
+        let Some((key, word)) = next else {
+            self.ended = true;
             return None;
-        }
+        };
         self.from_back = Some(key);
         Some((key, Ref::new(read_value(word))))
     }
 }
+
+impl<V> FusedIterator for Range<'_, V> {}

@@ -1,5 +1,7 @@
 //! All entries of a map, segment by segment.
 
+use core::iter::FusedIterator;
+
 use super::Map;
 use super::shadow::Stripes;
 use crate::persist::medium::{Mapped, Medium};
@@ -86,3 +88,5 @@ impl Iterator for Iter<'_> {
         Some((self.0.map.spelling.key(hash), value))
     }
 }
+
+impl FusedIterator for Iter<'_> {}

@@ -290,6 +290,8 @@ impl Iterator for Entries<'_> {
     }
 }
 
+impl core::iter::FusedIterator for Entries<'_> {}
+
 impl<'a> IntoIterator for &'a Store {
     type Item = (Vec<u8>, Vec<u8>);
     type IntoIter = Entries<'a>;
