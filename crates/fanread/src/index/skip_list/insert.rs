@@ -221,7 +221,9 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
         }
         at_work.finish();
         if linked < height {
-            // Never on these.
+            // Never on these. It is dead and marked there, or its key is not found by an order that contradicts itself: then its
+            // links there name nodes that may go without it.
+            Self::mark_from(node, linked);
             self.take_off(pinned, node, height - linked);
         }
         self.count_tall(height);
@@ -372,5 +374,90 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
                 self.map.write(self, key, value, Rule::Always)?;
             }
         }
+    }
+}
+
+#[cfg(all(test, not(loom), not(shuttle)))]
+mod tests {
+    use std::cell::{Cell, RefCell};
+    use std::cmp::Ordering;
+    use std::collections::BTreeSet;
+
+    use super::super::{Pinned, SkipKey, SkipList};
+
+    thread_local! {
+        static ALIVE: RefCell<BTreeSet<u64>> = const { RefCell::new(BTreeSet::new()) };
+        static LIES: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// A number that is behind all others while it lies, and that is not to be read when it was dropped.
+    #[derive(PartialEq, Eq)]
+    struct Key(u64);
+
+    impl Key {
+        fn new(number: u64) -> Self {
+            ALIVE.with_borrow_mut(|alive| alive.insert(number));
+            Self(number)
+        }
+    }
+
+    impl Drop for Key {
+        fn drop(&mut self) {
+            ALIVE.with_borrow_mut(|alive| alive.remove(&self.0));
+        }
+    }
+
+    impl PartialOrd for Key {
+        fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+            Some(self.cmp(other))
+        }
+    }
+
+    impl Ord for Key {
+        fn cmp(&self, other: &Self) -> Ordering {
+            if LIES.get() { Ordering::Greater } else { self.0.cmp(&other.0) }
+        }
+    }
+
+    impl SkipKey for Key {
+        const KEEPS_PREFIX: bool = true;
+
+        fn ask(&self) {
+            let is_alive = ALIVE.with_borrow(|alive| alive.contains(&self.0));
+            assert!(is_alive, "{} was dropped", self.0);
+        }
+    }
+
+    fn put(pinned: &Pinned<'_, Key, u64>, number: u64, height: usize) {
+        let key = Key::new(number);
+        let (near, _) = pinned.map.neighbours(pinned, &key, height);
+        pinned.map.write_late(pinned, key, number, height, near);
+    }
+
+    /// Its maker knows what is to be behind it there, and finds it no more when another node has come before it.
+    #[test]
+    fn a_level_that_a_node_was_never_linked_on_leads_nowhere() {
+        let map = SkipList::new();
+        let pinned = map.pin();
+        for (number, height) in [(10, 1), (12, 2), (40, 3)] {
+            put(&pinned, number, height);
+        }
+        (50..100).for_each(|number| put(&pinned, number, 1));
+        let key = Key::new(15);
+        let (near, _) = map.neighbours(&pinned, &key, 3);
+        put(&pinned, 5, 3);
+        LIES.set(true);
+        map.write_late(&pinned, key, 15, 3, near);
+        LIES.set(false);
+        assert!(pinned.remove(&Key(40)).is_some());
+        drop(pinned);
+        while ALIVE.with_borrow(|alive| alive.contains(&40)) {
+            let pinned = map.pin();
+            put(&pinned, 200, 1);
+            pinned.remove(&Key(200));
+        }
+        let pinned = map.pin();
+        let numbers = pinned.range(Key::new(10)..).map(|(key, _)| key.0);
+        assert!(numbers.eq([10, 12, 15].into_iter().chain(50..100)));
     }
 }

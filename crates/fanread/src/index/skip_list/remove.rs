@@ -147,7 +147,12 @@ impl<K: SkipKey, V> SkipList<K, V> {
 
     /// Marks all links of a dead node.
     pub(super) fn mark_all(node: Node<'_, K, V>) {
-        for level in (0..node.state().height()).rev() {
+        Self::mark_from(node, 0);
+    }
+
+    /// Marks the links of a node on a level and those above, from above.
+    pub(super) fn mark_from(node: Node<'_, K, V>, lowest: usize) {
+        for level in (lowest..node.state().height()).rev() {
             let place = node.tower().at(level);
             loop {
                 let link = place.load();
