@@ -244,7 +244,6 @@ impl<K: SkipKey, V> SkipList<K, V> {
 
     /// Takes the versions of a node out of its chain that no snapshot sees.
     pub(super) fn prune(&self, pinned: &Pinned<'_, K, V>, node: Node<'_, K, V>) {
-        let mut garbage = Vec::new();
         loop {
             let state = node.state();
             let (Newest::Chain(newest) | Newest::ChainGone(newest)) = state.newest() else { break };
@@ -257,18 +256,20 @@ impl<K: SkipKey, V> SkipList<K, V> {
             }
             let newest = self.memory.version(newest);
             self.decide(newest.begin());
+            let mut garbage = Vec::new();
             let waiting = self.prune_below(pinned, node, newest, &mut garbage);
             let after = node.lower(PRUNING);
+            if !garbage.is_empty() {
+                self.retire(pinned, garbage);
+            }
             if waiting {
+                // Last: it may take out nodes, which compares keys, and that may panic.
                 // Relaxed: decided above, and not changed since.
                 self.wait_for_snapshots(pinned, node, newest.begin().load(Relaxed));
             }
             if after.newest() == state.newest() {
                 break;
             }
-        }
-        if !garbage.is_empty() {
-            self.retire(pinned, garbage);
         }
     }
 
@@ -396,5 +397,89 @@ mod tests {
         drop(snapshot);
         assert_eq!((map.level(0).count(), map.pending()), (0, 0));
         pinned.check().unwrap();
+    }
+}
+
+#[cfg(all(test, shuttle))]
+mod scenes {
+    use std::cmp::Ordering;
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+    use std::sync::{Arc, Mutex};
+
+    use shuttle::thread::{self, ThreadId};
+    use testkit::dummy::Census;
+
+    use super::super::{SkipKey, SkipList};
+    use crate::sync::shim::explore;
+
+    /// What is looked for when a comparison panics.
+    const LAST: u64 = 9;
+
+    /// Who may not look for the last key.
+    type Touchy = Arc<Mutex<Option<ThreadId>>>;
+
+    struct Key(u64, Touchy);
+
+    impl PartialEq for Key {
+        fn eq(&self, other: &Self) -> bool {
+            self.cmp(other).is_eq()
+        }
+    }
+
+    impl Eq for Key {}
+
+    impl PartialOrd for Key {
+        fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+            Some(self.cmp(other))
+        }
+    }
+
+    impl Ord for Key {
+        fn cmp(&self, other: &Self) -> Ordering {
+            let touchy = *self.1.lock().unwrap();
+            if other.0 == LAST && touchy == Some(thread::current().id()) {
+                resume_unwind(Box::new("as planned"));
+            }
+            self.0.cmp(&other.0)
+        }
+    }
+
+    impl SkipKey for Key {}
+
+    /// A writer has taken a version out of its chain, and then takes out a removed node whose last snapshot is being dropped, which
+    /// compares keys.
+    #[test]
+    fn shuttle_a_comparison_that_panics_loses_no_version() {
+        let was_met = Arc::new(AtomicBool::new(false));
+        let met = Arc::clone(&was_met);
+        let scene = move || {
+            let (census, touchy) = (Census::new(), Touchy::default());
+            let map = Arc::new(SkipList::new());
+            let key = |n| Key(n, Arc::clone(&touchy));
+            for n in [1, LAST] {
+                map.pin().insert(key(n), census.value(n));
+            }
+            let snapshot = map.snapshot();
+            map.pin().insert(key(1), census.value(10));
+            map.pin().remove(&key(LAST));
+            let writer = {
+                let (map, key, value) = (Arc::clone(&map), key(1), census.value(20));
+                let (met, touchy) = (Arc::clone(&met), Arc::clone(&touchy));
+                thread::spawn(move || {
+                    *touchy.lock().unwrap() = Some(thread::current().id());
+                    let write = AssertUnwindSafe(|| map.pin().insert(key, value).is_some());
+                    if catch_unwind(write).is_err() {
+                        met.store(true, SeqCst);
+                    }
+                })
+            };
+            drop(snapshot);
+            writer.join().unwrap();
+            drop(map);
+            census.verify(0).unwrap();
+        };
+        explore(2, scene);
+        assert!(was_met.load(SeqCst), "no comparison panicked");
     }
 }
