@@ -333,8 +333,8 @@ impl<K: SkipKey, V> SkipList<K, V> {
             }
         }
         self.snapshots.pending.lock().push_back(Pending { node: node.unit(), stamp });
-        // The last snapshot may have gone before the node was on the list.
-        if self.held(pinned).is_empty() {
+        // The snapshots before it may have gone before the node was on the list.
+        if self.held(pinned).first().is_none_or(|oldest| stamp <= *oldest) {
             self.look_at_pending(pinned);
         }
     }
@@ -481,5 +481,26 @@ mod scenes {
         };
         explore(2, scene);
         assert!(was_met.load(SeqCst), "no comparison panicked");
+    }
+
+    /// A writer has found that a snapshot needs the value before, and says so when that one has gone and a younger one is there.
+    #[test]
+    fn shuttle_what_a_younger_snapshot_does_not_see_goes_with_the_older_one() {
+        let scene = || {
+            let map = Arc::new(SkipList::<u64, u64>::new());
+            map.pin().insert(1, 0);
+            let older = map.snapshot();
+            let writer = {
+                let map = Arc::clone(&map);
+                thread::spawn(move || assert!(map.pin().insert(1, 1).is_some()))
+            };
+            let younger = map.snapshot();
+            drop(older);
+            writer.join().unwrap();
+            let seen = younger.pin().get(&1).map(|value| *value);
+            let (_, has_first) = map.chain(map.level(0).next().unwrap().unit());
+            assert_eq!(has_first, seen == Some(0));
+        };
+        explore(2, scene);
     }
 }
