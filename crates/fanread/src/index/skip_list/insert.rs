@@ -4,6 +4,8 @@
 //! A node may be removed meanwhile: then its maker stops, and whoever of the two is done last, maker or remover, makes sure
 //! that no level leads to it any more, and retires it. So a link that is set late revives nothing.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
 use super::key::SkipKey;
 use super::layout::{BUILT, DEAD, Link, Newest, SWEPT};
 use super::raw::Node;
@@ -361,17 +363,25 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
     ) -> Result<(), InsertError<V>> {
         let mut entries = entries.into_iter().fuse();
         loop {
-            let mut batch: [Option<(K, V)>; BATCH] = core::array::from_fn(|_| entries.next());
+            let batch: [Option<(K, V)>; BATCH] = core::array::from_fn(|_| entries.next());
             let keys: [Option<&K>; BATCH] =
                 core::array::from_fn(|at| batch[at].as_ref().map(|(key, _)| key));
             let some = keys.iter().flatten().count();
-            if let Some(first) = keys[0] {
-                let keys = keys.map(|key| key.unwrap_or(first));
-                self.ask_for(&keys[..some]);
-            }
-            for entry in &mut batch {
-                let Some((key, value)) = entry.take() else { return Ok(()) };
+            // A comparison that panics here may be that of a later key: those before it are to be inserted first.
+            let asked = catch_unwind(AssertUnwindSafe(|| {
+                if let Some(first) = keys[0] {
+                    let keys = keys.map(|key| key.unwrap_or(first));
+                    self.ask_for(&keys[..some]);
+                }
+            }));
+            for (key, value) in batch.into_iter().flatten() {
                 self.map.write(self, key, value, Rule::Always)?;
+            }
+            if let Err(panic) = asked {
+                resume_unwind(panic);
+            }
+            if some < BATCH {
+                return Ok(());
             }
         }
     }
@@ -382,6 +392,7 @@ mod tests {
     use std::cell::{Cell, RefCell};
     use std::cmp::Ordering;
     use std::collections::BTreeSet;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use super::super::{Pinned, SkipKey, SkipList};
 
@@ -459,5 +470,36 @@ mod tests {
         let pinned = map.pin();
         let numbers = pinned.range(Key::new(10)..).map(|(key, _)| key.0);
         assert!(numbers.eq([10, 12, 15].into_iter().chain(50..100)));
+    }
+
+    /// A number that is not to be looked for if it is 7.
+    #[derive(Debug, PartialEq, Eq)]
+    struct Touchy(u64);
+
+    impl PartialOrd for Touchy {
+        fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+            Some(self.cmp(other))
+        }
+    }
+
+    impl Ord for Touchy {
+        fn cmp(&self, other: &Self) -> Ordering {
+            assert_ne!(other.0, 7, "as planned");
+            self.0.cmp(&other.0)
+        }
+    }
+
+    impl SkipKey for Touchy {}
+
+    #[test]
+    fn of_a_batch_whose_comparison_panics_all_before_that_key_is_there() {
+        let map = SkipList::new();
+        let pinned = map.pin();
+        pinned.insert(Touchy(0), 0);
+        let numbers = [1, 2, 3, 7, 8];
+        let batch = AssertUnwindSafe(|| pinned.insert_batch(numbers.map(|n| (Touchy(n), n))));
+        assert!(catch_unwind(batch).is_err());
+        assert!(pinned.iter().map(|(key, _)| key.0).eq(0..4));
+        pinned.check().unwrap();
     }
 }
