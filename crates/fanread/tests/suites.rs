@@ -78,3 +78,35 @@ fn a_call_that_cannot_be_is_told_by_the_line_of_who_called() {
         assert_here(|| file.contains_batch(&[7], &mut []));
     }
 }
+
+#[test]
+fn a_map_that_is_extended_has_what_came_before_a_panic() {
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+    /// Numbers up to one at which it panics.
+    fn up_to(most: u64) -> impl Iterator<Item = u64> {
+        (0..=most).map(move |n| if n < most { n } else { resume_unwind(Box::new("as planned")) })
+    }
+    fn key(n: u64) -> [u8; 8] {
+        n.to_be_bytes()
+    }
+    macro_rules! extend {
+        ($map:ident, $entry:expr, $most:expr) => {
+            let mut map = fanread::$map::new();
+            let extend = AssertUnwindSafe(|| map.extend(up_to($most).map($entry)));
+            assert!(catch_unwind(extend).is_err());
+            let pinned = map.pin();
+            pinned.check().unwrap();
+            assert_eq!(pinned.iter().count() as u64, $most, stringify!($map));
+        };
+    }
+    for most in [0, 3, 255, 256, 700] {
+        extend!(Wormhole, |n| (key(n), n), most);
+        extend!(CuckooTrie, |n| (key(n), n), most);
+        extend!(OrderedMap, |n| (key(n), n), most);
+        extend!(BytesMap, |n| (key(n), key(n)), most);
+        extend!(SkipList, |n| (n, n), most);
+        extend!(MlpIndex, |n| (n, n), most);
+        extend!(U64Map, |n| (n, n), most);
+    }
+}

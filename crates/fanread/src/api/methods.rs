@@ -456,7 +456,7 @@ macro_rules! map_methods {
             ///
             /// # Panics
             ///
-            /// As [`insert`](Self::insert); entries before the one that panicked are in the map.
+            /// As [`insert`](Self::insert), or as the iterator; entries before the one that panicked are in the map.
             ///
             /// # Examples
             ///

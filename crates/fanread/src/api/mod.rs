@@ -10,7 +10,7 @@ mod methods;
 mod options;
 mod owned;
 
-pub(crate) use collect::{COLLECTED, from_entries};
+pub(crate) use collect::{COLLECTED, from_entries, take_batch, take_some};
 pub(crate) use cursor::{Below, Edge, inverted};
 pub(crate) use entry::SHORT_KEY_BYTES;
 pub use entry::{Key, Ref};

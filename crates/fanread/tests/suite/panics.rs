@@ -98,6 +98,27 @@ fn a_load_that_fails_drops_each_value_once_whichever_panics() {
 }
 
 #[test]
+fn what_an_iterator_gave_before_it_panicked_is_in_the_map() {
+    for spelling in Spelling::ALL {
+        for nth in [0, 1, 5, 31, 32, 100] {
+            let (census, map) = (Census::new(), Map::new());
+            let keys: Vec<_> = (0..nth + 9).map(|n| spelling.key(n)).collect();
+            let entries = (0..).zip(&keys).map(|(n, key)| {
+                assert!(n < nth, "as planned");
+                (&key[..], census.value(n.into()))
+            });
+            let pinned = map.pin();
+            assert!(panics(|| pinned.insert_batch(entries)));
+            pinned.check().unwrap();
+            assert!(pinned.iter().map(|(key, _)| spelling.number(&key)).eq(0..nth));
+            drop(pinned);
+            drop(map);
+            census.verify(0).unwrap();
+        }
+    }
+}
+
+#[test]
 fn a_closure_of_retain_may_panic_at_any_call() {
     for spelling in Spelling::ALL {
         for nth in 0..most_calls() {

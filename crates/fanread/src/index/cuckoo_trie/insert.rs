@@ -15,7 +15,7 @@ use super::layout::{FULL_WEIGHT, Leaf, MAX_KEY_BYTES};
 use super::raw::{Memory, Trie};
 use super::search::{Hint, leaf_hash};
 use super::{CuckooTrie, Garbage, Pinned, Recycle};
-use crate::api::{InsertError, Key, LoadError, Outcome, Rule, Written};
+use crate::api::{InsertError, Key, LoadError, Outcome, Rule, Written, take_batch};
 use crate::arch::Baseline;
 use crate::batch::DEPTH;
 use crate::mem::AllocError;
@@ -445,7 +445,7 @@ impl<V: Send + Sync> Pinned<'_, V> {
         let (map, guard) = (self.map, &self.guard);
         let mut entries = entries.into_iter().fuse();
         loop {
-            let batch: [Option<(&[u8], V)>; DEPTH] = core::array::from_fn(|_| entries.next());
+            let (batch, taken) = take_batch::<_, DEPTH>(&mut entries);
             let asked = map.ask_quickly(guard, &batch);
             let hints: [Option<Hint<'_>>; DEPTH] =
                 core::array::from_fn(|i| match (&batch[i], &asked[i]) {
@@ -457,7 +457,10 @@ impl<V: Send + Sync> Pinned<'_, V> {
                     _ => None,
                 });
             for ((entry, asked), hint) in batch.into_iter().zip(asked).zip(hints) {
-                let Some((key, value)) = entry else { return Ok(()) };
+                let Some((key, value)) = entry else {
+                    taken.resume();
+                    return Ok(());
+                };
                 if asked.is_some_and(|asked| map.write_asked(self.thread, asked)) {
                     // Its bits are the leaf's now, and an inline value has nothing to drop.
                     continue;

@@ -20,7 +20,7 @@ use super::raw::{self, Bucket, Home, Table, Tables, read_value};
 use super::search::{Found, What};
 use super::words::Member;
 use super::{MlpIndex, Pinned, Recycle};
-use crate::api::{InsertError, Rule, Written};
+use crate::api::{InsertError, Rule, Written, take_batch};
 use crate::arch::prefetch;
 use crate::mem::AllocError;
 use crate::mem::boxed;
@@ -566,12 +566,15 @@ impl<V: Send + Sync> Pinned<'_, V> {
         let map = self.map;
         let mut entries = entries.into_iter().fuse();
         loop {
-            let mut batch: [Option<(u64, V)>; INSERTS] = core::array::from_fn(|_| entries.next());
+            let (mut batch, taken) = take_batch::<_, INSERTS>(&mut entries);
             if let Some(tables) = map.tables(&self.guard) {
                 batch.iter().flatten().for_each(|(key, _)| map.ask_usual(tables, *key));
             }
             for entry in &mut batch {
-                let Some((key, value)) = entry.take() else { return Ok(()) };
+                let Some((key, value)) = entry.take() else {
+                    taken.resume();
+                    return Ok(());
+                };
                 map.write(self, key, value, Rule::Always)?;
             }
         }

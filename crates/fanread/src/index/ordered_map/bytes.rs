@@ -15,6 +15,7 @@ use super::{OrderedMap, Range as AnyRange};
 pub use crate::api::{Broken, Ref};
 use crate::api::{
     Copies, Edge, InsertError, Key, LoadError, MemoryUsage, Options, Outcome, Rule, inverted,
+    take_batch,
 };
 use crate::mem::AllocError;
 use crate::mem::bytes::NewBytes;
@@ -441,7 +442,7 @@ impl Pinned<'_> {
     ///
     /// # Panics
     ///
-    /// As `insert`; entries before the one that panicked are in the map.
+    /// As `insert`, or as the iterator; entries before the one that panicked are in the map.
     #[track_caller]
     pub fn insert_batch<'k>(&self, entries: impl IntoIterator<Item = (&'k [u8], &'k [u8])>) {
         if let Err(error) = self.try_insert_batch(entries) {
@@ -462,12 +463,15 @@ impl Pinned<'_> {
         let map = self.any.map;
         let mut entries = entries.into_iter().fuse();
         loop {
-            let batch: [Option<(&[u8], &[u8])>; INSERTS] = core::array::from_fn(|_| entries.next());
+            let (batch, taken) = take_batch::<_, INSERTS>(&mut entries);
             for (key, _) in batch.iter().flatten() {
                 map.ask(map.hash(key), &self.any.guard);
             }
             for entry in batch {
-                let Some((key, value)) = entry else { return Ok(()) };
+                let Some((key, value)) = entry else {
+                    taken.resume();
+                    return Ok(());
+                };
                 self.try_insert(key, value)?;
             }
         }

@@ -11,7 +11,7 @@ use super::layout::{MAX_KEY_BYTES, MOST_SORTED};
 use super::raw::{Garbage, Leaf, Number, Record, Stored, left_of, read_value};
 use super::search::{INSERTS, Segment};
 use super::{OrderedMap, Pinned, State};
-use crate::api::{InsertError, LoadError, Options, Outcome, Rule, Written};
+use crate::api::{InsertError, LoadError, Options, Outcome, Rule, Written, take_batch};
 use crate::arch::common_prefix;
 use crate::directory::{Again, Held, Place};
 use crate::list::{Hint, Leaf as _, Limits, slice_at};
@@ -481,7 +481,7 @@ impl<V: Send + Sync> Pinned<'_, V> {
         let map = self.map;
         let mut entries = entries.into_iter().fuse();
         loop {
-            let mut batch: [Option<(&[u8], V)>; INSERTS] = core::array::from_fn(|_| entries.next());
+            let (mut batch, taken) = take_batch::<_, INSERTS>(&mut entries);
             let probes = batch.each_ref().map(|entry| {
                 let probe = map.list.table.probe(entry.as_ref()?.0, &self.guard);
                 map.ask(probe.full_hash(), &self.guard);
@@ -496,6 +496,7 @@ impl<V: Send + Sync> Pinned<'_, V> {
             }
             for (entry, probe) in batch.iter_mut().zip(probes) {
                 let (Some((key, value)), Some(probe)) = (entry.take(), probe) else {
+                    taken.resume();
                     return Ok(());
                 };
                 map.write_from(self, (key, probe), value, Rule::Always)?;

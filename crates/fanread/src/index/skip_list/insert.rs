@@ -12,7 +12,7 @@ use super::raw::Node;
 use super::remove::{AtWork, Work};
 use super::search::Neighbours;
 use super::{Pinned, SkipList};
-use crate::api::{InsertError, Rule, Written};
+use crate::api::{InsertError, Rule, Written, take_batch};
 use crate::mem::AllocError;
 use crate::mem::word::Word;
 use crate::sync::shim::Ordering::Relaxed;
@@ -332,7 +332,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
     ///
     /// # Panics
     ///
-    /// As `insert`; entries before the one that panicked are in the map.
+    /// As `insert`, or as the iterator; entries before the one that panicked are in the map.
     ///
     /// # Examples
     ///
@@ -363,7 +363,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
     ) -> Result<(), InsertError<V>> {
         let mut entries = entries.into_iter().fuse();
         loop {
-            let batch: [Option<(K, V)>; BATCH] = core::array::from_fn(|_| entries.next());
+            let (batch, taken) = take_batch::<_, BATCH>(&mut entries);
             let keys: [Option<&K>; BATCH] =
                 core::array::from_fn(|at| batch[at].as_ref().map(|(key, _)| key));
             let some = keys.iter().flatten().count();
@@ -380,6 +380,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
             if let Err(panic) = asked {
                 resume_unwind(panic);
             }
+            taken.resume();
             if some < BATCH {
                 return Ok(());
             }

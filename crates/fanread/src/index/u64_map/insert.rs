@@ -6,7 +6,7 @@
 use super::raw::{self, Garbage, read_value};
 use super::search::WRITES;
 use super::{Pinned, U64Map};
-use crate::api::{InsertError, LoadError, Outcome, Rule, Written};
+use crate::api::{InsertError, LoadError, Outcome, Rule, Written, take_batch};
 use crate::directory::Place;
 use crate::mem::AllocError;
 use crate::mem::boxed;
@@ -129,13 +129,16 @@ impl<V: Send + Sync> Pinned<'_, V> {
     ) -> Result<(), InsertError<V>> {
         let mut entries = entries.into_iter().fuse();
         loop {
-            let mut batch: [Option<(u64, V)>; WRITES] = core::array::from_fn(|_| entries.next());
+            let (mut batch, taken) = take_batch::<_, WRITES>(&mut entries);
             for (key, _) in batch.iter().flatten() {
                 self.map.ask(*key, &self.guard);
                 let _ = self.map.order.run_to_add(*key, &self.guard);
             }
             for entry in &mut batch {
-                let Some((key, value)) = entry.take() else { return Ok(()) };
+                let Some((key, value)) = entry.take() else {
+                    taken.resume();
+                    return Ok(());
+                };
                 self.map.write(self, key, value, Rule::Always)?;
             }
         }

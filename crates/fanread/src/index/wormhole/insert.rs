@@ -15,7 +15,7 @@ use super::raw::{Leaf, read_inline};
 use super::resize::{Draft, Plan};
 use super::search::{Form, Hint};
 use super::{DropValues, Garbage, Pinned, Wormhole};
-use crate::api::{InsertError, LoadError, Rule, Written};
+use crate::api::{InsertError, LoadError, Rule, Written, take_batch};
 use crate::arch::common_prefix;
 use crate::batch::DEPTH;
 use crate::list::Limits;
@@ -377,7 +377,7 @@ impl<V: Send + Sync> Pinned<'_, V> {
         let map = self.map;
         let mut entries = entries.into_iter().fuse();
         loop {
-            let mut batch: [Option<(&[u8], V)>; DEPTH] = core::array::from_fn(|_| entries.next());
+            let (mut batch, taken) = take_batch::<_, DEPTH>(&mut entries);
             let probes = batch
                 .each_ref()
                 .map(|entry| entry.as_ref().map(|(key, _)| (*key, map.probe(key, &self.guard))));
@@ -386,7 +386,10 @@ impl<V: Send + Sync> Pinned<'_, V> {
                 Some((tag, map.route_many(key, tag, probe)?))
             });
             for (entry, hint) in batch.iter_mut().zip(hints) {
-                let Some((key, value)) = entry.take() else { return Ok(()) };
+                let Some((key, value)) = entry.take() else {
+                    taken.resume();
+                    return Ok(());
+                };
                 map.write_from(self, hint, key, value, Rule::Always)?;
             }
         }
