@@ -138,6 +138,8 @@ const EXTRA_FILES: &[&str] = &[
     "index/cuckoo_trie/quick_tests.rs",
     "prefix/eights.rs",
     "index/cuckoo_trie/walk_tests.rs",
+    "index/cuckoo_trie/descend_tests.rs",
+    "index/cuckoo_trie/twins_tests.rs",
 ];
 
 /// The longest file.

@@ -743,7 +743,7 @@ fn hit<W: Word>(bucket: &Bucket<W>, version: Version, slot: u32) -> Option<Hit<'
 
 #[cfg(all(test, not(loom), not(shuttle)))]
 #[path = "bucket_tests.rs"]
-mod tests;
+pub(super) mod tests;
 
 #[cfg(all(test, loom))]
 #[path = "bucket_models.rs"]

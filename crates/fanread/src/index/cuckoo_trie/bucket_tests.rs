@@ -1,11 +1,44 @@
 //! Tests of a bucket: nodes that come, go and change beside others.
 
 use super::*;
-use crate::arch::Baseline;
+use crate::arch::{Baseline, Lanes};
 use crate::index::cuckoo_trie::label::Children;
 use crate::index::cuckoo_trie::layout::{Leaf, Pair};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use testkit::Rng;
+
+/// Lanes that let something happen before they read one of so many words with heads.
+#[derive(Clone, Copy)]
+pub(in crate::index::cuckoo_trie) struct Between<'a> {
+    pub(in crate::index::cuckoo_trie) words: &'a Cell<usize>,
+    pub(in crate::index::cuckoo_trie) at: usize,
+    pub(in crate::index::cuckoo_trie) happens: &'a dyn Fn(),
+}
+
+impl Lanes for Between<'_> {
+    fn match_u16(self, line: &[AtomicU64; 8], tag: u16) -> u32 {
+        Baseline.match_u16(line, tag)
+    }
+
+    fn match_u64(self, line: &[AtomicU64; 8], want: u64, mask: u64) -> u8 {
+        Baseline.match_u64(line, want, mask)
+    }
+
+    fn match_word(self, line: &[AtomicU64; 8], want: u64) -> u8 {
+        Baseline.match_word(line, want)
+    }
+
+    fn match_u32(self, line: &[AtomicU64; 8], want: u32, mask: u32) -> u32 {
+        let read = |word: usize| {
+            if word <= VERSION_WORD && self.words.replace(self.words.get() + 1) == self.at {
+                (self.happens)();
+            }
+            AtomicU64::new(line[word].load(Relaxed))
+        };
+        Baseline.match_u32(&core::array::from_fn(read), want, mask)
+    }
+}
 
 fn empty() -> Bucket {
     Bucket { words: [const { AtomicU64::new(0) }; WORDS] }
@@ -128,4 +161,27 @@ fn what_is_known_of_those_away_stays_when_nodes_and_versions_change() {
     assert_eq!((bucket.away(), bucket.begin().number()), (away, 0));
     bucket.set_away(Away::default());
     assert_eq!((bucket.away(), nodes(&bucket).len()), (Away::default(), 3));
+}
+
+/// A wide node that comes may send another one to another slot.
+#[test]
+fn a_node_that_changes_its_slot_while_it_is_looked_for_is_found() {
+    for at in 0.. {
+        let (first, second, words) = (empty(), empty(), Cell::new(0));
+        for tag in 1..5 {
+            second.put(Head::second(tag), node(7).encode()).unwrap();
+        }
+        for tag in 1..4 {
+            let (slot, _) = second.nodes().find(|(_, head)| head.tag() == tag).unwrap();
+            second.take(slot);
+        }
+        let happens = || assert!(second.put(Head::second(5), short(70).encode()).is_some());
+        let lanes = Between { words: &words, at, happens: &happens };
+        let hit = find_in_pair(lanes, &first, &second, 4);
+        assert_eq!(hit.map(|hit| hit.node), Some(node(7)), "before word {at}");
+        if words.get() <= at {
+            assert!(at >= 6, "a look at both");
+            return;
+        }
+    }
 }

@@ -710,3 +710,7 @@ impl Look {
         pair.leaf(wanted).and_then(Leaf::unit).map_or(Self::Absent, Self::Record)
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle, miri))))]
+#[path = "descend_tests.rs"]
+mod tests;

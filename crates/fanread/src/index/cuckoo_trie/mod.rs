@@ -40,6 +40,8 @@ mod split;
 mod state;
 #[cfg(all(test, not(loom), not(shuttle)))]
 mod tests;
+#[cfg(all(test, not(any(loom, shuttle, miri))))]
+mod twins_tests;
 mod walk;
 
 use core::marker::PhantomData;
