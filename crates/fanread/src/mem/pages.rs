@@ -108,8 +108,10 @@ impl Pages {
     }
 
     /// Makes the block as if it were new, for who will use about `wanted` bytes of it after somebody has used `used`: clears
-    /// the former, which stay in memory, and gives the rest back.
+    /// the former, which stay in memory, and gives the rest back. The block is a large one: mapped, where not all are from the
+    /// allocator.
     pub(crate) fn renew(&mut self, used: usize, wanted: usize) {
+        debug_assert!(FROM_ALLOCATOR || matches!(Source::of(self.bytes), Source::Mapped));
         let used = used.min(self.bytes);
         let kept =
             if FROM_ALLOCATOR { used } else { wanted.next_multiple_of(HUGE_BYTES).min(used) };
