@@ -99,6 +99,8 @@ impl Apart {
         }
         // SAFETY: fresh, and as large as it has to be.
         unsafe { write(at, value) };
+        #[cfg(test)]
+        PIECES.set(PIECES.get() + 1);
         Ok(Self(at.cast()))
     }
 
@@ -124,8 +126,16 @@ impl Apart {
     }
 }
 
+#[cfg(test)]
+thread_local! {
+    /// How many pieces this thread has made more than it has given back.
+    pub(crate) static PIECES: std::cell::Cell<i64> = const { std::cell::Cell::new(0) };
+}
+
 impl Drop for Apart {
     fn drop(&mut self) {
+        #[cfg(test)]
+        PIECES.set(PIECES.get() - 1);
         // SAFETY: the layout is that of `new`, as the length is, and the piece is given back once (Y2).
         unsafe { dealloc(self.0.cast(), layout(place(self.0.cast()).1)) };
     }

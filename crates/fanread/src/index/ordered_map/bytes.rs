@@ -120,8 +120,10 @@ impl BytesMap {
         let entries = entries.into_iter();
         let map = OrderedMap::with_options(Options::new().capacity(entries.size_hint().0));
         let map = OrderedMap::load(map, entries, |map, thread, key, value: W| {
-            let value = NewBytes::of(&map.apart, value.as_ref())?;
-            map.new_record(thread, key, value, None).inspect_err(|_| value.discard(&map.apart))
+            let new = NewBytes::of(&map.apart, value.as_ref())?;
+            let number = map.new_record(thread, key, new, None);
+            let number = number.inspect_err(|_| new.discard(&map.apart))?;
+            Ok((number, value))
         })?;
         Ok(Self { map, grows: false })
     }

@@ -333,18 +333,19 @@ impl<V: Send + Sync> OrderedMap<V> {
         let map = Self::with_options(Options::new().capacity(entries.size_hint().0));
         Self::load(map, entries, |map, thread, key, value| {
             let word = boxed::word_of_value(value).map_err(|(error, _)| error)?;
-            map.new_record(thread, key, word, None)
-                .inspect_err(|_| drop(boxed::value_of_word::<V>(word)))
+            let number = map.new_record(thread, key, word, None);
+            let number = number.inspect_err(|_| drop(boxed::value_of_word::<V>(word)))?;
+            Ok((number, ()))
         })
     }
 }
 
 impl<V: ?Sized + Stored> OrderedMap<V> {
-    /// Fills an empty map with entries whose keys ascend strictly; `new` makes their records.
-    pub(super) fn load<K: AsRef<[u8]>, W>(
+    /// Fills an empty map with entries whose keys ascend strictly; `new` makes their records, and hands back what is to be dropped.
+    pub(super) fn load<K: AsRef<[u8]>, W, D>(
         map: Self,
         entries: impl IntoIterator<Item = (K, W)>,
-        new: impl Fn(&Self, usize, &[u8], W) -> Result<Number, AllocError>,
+        new: impl Fn(&Self, usize, &[u8], W) -> Result<(Number, D), AllocError>,
     ) -> Result<Self, LoadError> {
         let thread = crate::sync::thread::index();
         let mut ahead = Loading { map: &map, thread, numbers: Vec::new() };
@@ -361,8 +362,10 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
             if before.is_some_and(|before| before >= key) {
                 return Err(LoadError::NotAscending { index });
             }
-            let number = new(&map, ahead.thread, key, value)?;
+            let (number, copied) = new(&map, ahead.thread, key, value)?;
             ahead.numbers.push(number);
+            // User code, which may panic: what the record has is not lost then.
+            drop(copied);
             if ahead.numbers.len() > *LOADED_ENTRIES.end() + 1 {
                 let common = |at: usize| common_prefix(ahead.key(at - 1), ahead.key(at));
                 let cut = LOADED_ENTRIES.min_by_key(|at| (common(*at), usize::MAX - at));

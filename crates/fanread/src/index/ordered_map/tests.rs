@@ -1,12 +1,14 @@
 //! What cannot be seen or brought about from outside: memory that runs out at any moment, keys that are made to collide.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use testkit::Rng;
 
 use super::bytes::BytesMap;
 use super::{OrderedMap, OrderedMap as Map, Pinned};
 use crate::api::Options;
+use crate::mem::bytes::PIECES;
 use crate::sync::epoch;
 
 /// Whether keys are numbers.
@@ -361,6 +363,35 @@ fn a_map_of_byte_strings_without_memory_stays_as_it_was() {
         map.pin().check().unwrap();
         map.pin().insert(b"now", b"there is some");
         assert_eq!(map.len(), model.len() + 1);
+    }
+}
+
+/// A value to be copied, which may panic when it is dropped.
+struct Copied {
+    bytes: [u8; 100],
+    panics: bool,
+}
+
+impl AsRef<[u8]> for Copied {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Copied {
+    fn drop(&mut self) {
+        assert!(!self.panics, "as planned");
+    }
+}
+
+#[test]
+fn a_load_whose_value_panics_on_drop_gives_all_copies_back() {
+    for nth in [0, 1, 5, 300] {
+        let before = PIECES.get();
+        let entries =
+            (0..400_u32).map(|n| (n.to_be_bytes(), Copied { bytes: [1; 100], panics: n == nth }));
+        assert!(catch_unwind(AssertUnwindSafe(|| BytesMap::from_sorted(entries))).is_err());
+        assert_eq!(PIECES.get(), before, "value {nth}");
     }
 }
 
