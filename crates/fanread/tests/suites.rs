@@ -110,3 +110,37 @@ fn a_map_that_is_extended_has_what_came_before_a_panic() {
         extend!(U64Map, |n| (n, n), most);
     }
 }
+
+#[test]
+fn a_small_value_that_changes_as_it_is_looked_at_is_replaced_and_removed() {
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    macro_rules! look {
+        ($map:ident, $key:expr) => {
+            let map = fanread::$map::new();
+            let pinned = map.pin();
+            pinned.insert($key, AtomicU64::new(1));
+            let mut calls = 0;
+            pinned.update($key, |value| {
+                calls += 1;
+                assert_eq!(calls, 1, stringify!($map));
+                AtomicU64::new(value.fetch_add(1, Relaxed) + 7)
+            });
+            assert_eq!(pinned.get($key).map(|value| value.load(Relaxed)), Some(8));
+            pinned.retain(|_, value| value.fetch_add(1, Relaxed) == 0);
+            assert!(pinned.is_empty(), stringify!($map));
+        };
+    }
+    look!(Wormhole, b"key");
+    look!(CuckooTrie, b"key");
+    look!(OrderedMap, b"key");
+    look!(MlpIndex, 7);
+    look!(U64Map, 7);
+    let map = fanread::SkipList::new();
+    let pinned = map.pin();
+    pinned.insert(7, AtomicU64::new(1));
+    pinned.update(&7, |value| AtomicU64::new(value.fetch_add(1, Relaxed) + 7));
+    assert_eq!(pinned.get(&7).map(|value| value.load(Relaxed)), Some(8));
+    pinned.retain(|_, value| value.fetch_add(1, Relaxed) == 0);
+    assert!(pinned.is_empty());
+}

@@ -582,7 +582,9 @@ macro_rules! map_methods {
             pub fn update(&self, key: $key, mut change: impl FnMut(&V) -> V) -> Option<$crate::api::Ref<'_, V>> {
                 loop {
                     let old = self.get(key)?;
-                    match self.map.write(self, key, change(&old), $crate::api::Rule::Same(old.word())) {
+                    // Before `change` looks at the value: of a small one it has a copy, which may change as it is looked at.
+                    let seen = $crate::api::Rule::Same(old.word());
+                    match self.map.write(self, key, change(&old), seen) {
                         Ok($crate::api::Written::Replaced(old)) => return Some($crate::api::Ref::new(old)),
                         Ok(_) => {}
                         Err(error) => panic!("{error}"),
@@ -624,10 +626,12 @@ macro_rules! map_methods {
             {
                 loop {
                     let Some(old) = self.get(key) else { return Err((None, new)) };
+                    // As in `update`.
+                    let seen = $crate::api::Rule::Same(old.word());
                     if *old != *current {
                         return Err((Some(old), new));
                     }
-                    match self.map.write(self, key, new, $crate::api::Rule::Same(old.word())) {
+                    match self.map.write(self, key, new, seen) {
                         Ok($crate::api::Written::Replaced(old)) => return Ok($crate::api::Ref::new(old)),
                         Ok($crate::api::Written::Refused(_, back)) => new = back,
                         Ok($crate::api::Written::New(_)) => unreachable!("only a value that is there is exchanged"),
@@ -704,8 +708,10 @@ macro_rules! map_methods {
             /// ```
             pub fn retain(&self, mut keep: impl FnMut($key, &V) -> bool) {
                 for (key, value) in self {
+                    // As in `update`.
+                    let seen = value.word();
                     if !keep($($lend)* key, &value) {
-                        self.remove_if($($lend)* key, |now| core::ptr::eq(now.word(), value.word()));
+                        self.remove_if($($lend)* key, |now| core::ptr::eq(now.word(), seen));
                     }
                 }
             }

@@ -313,7 +313,9 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
     {
         loop {
             let old = self.get(key)?;
-            match self.map.overwrite(self, key, change(&old), old.word()) {
+            // Before `change` looks at the value: of a small one it has a copy, which may change as it is looked at.
+            let seen = old.word();
+            match self.map.overwrite(self, key, change(&old), seen) {
                 Ok(Written::Replaced(old)) => return Some(Ref::new(old)),
                 Ok(_) => {}
                 Err(error) => panic!("{error}"),
@@ -357,10 +359,12 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
     {
         loop {
             let Some(old) = self.get(key) else { return Err((None, new)) };
+            // As in `update`.
+            let seen = old.word();
             if *old != *current {
                 return Err((Some(old), new));
             }
-            match self.map.overwrite(self, key, new, old.word()) {
+            match self.map.overwrite(self, key, new, seen) {
                 Ok(Written::Replaced(old)) => return Ok(Ref::new(old)),
                 Ok(Written::Refused(_, back)) => new = back,
                 Ok(Written::New(_)) => unreachable!("only a value that is there is exchanged"),
@@ -426,8 +430,10 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
     /// ```
     pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
         for (key, value) in self {
+            // As in `update`.
+            let seen = value;
             if !keep(key, &value) {
-                self.remove_if(key, value);
+                self.remove_if(key, seen);
             }
         }
     }
