@@ -38,6 +38,19 @@ pub(crate) fn may_have(bytes: usize) -> Result<(), AllocError> {
     given.map_err(|_| AllocError { bytes })
 }
 
+/// Makes room for so many items more in a list that a call makes for itself and that may be large.
+pub(crate) fn make_room<T>(list: &mut Vec<T>, more: usize) -> Result<(), AllocError> {
+    if list.capacity() - list.len() >= more {
+        return Ok(());
+    }
+    let failed = AllocError { bytes: more.saturating_mul(size_of::<T>()) };
+    #[cfg(test)]
+    if failing::fails_now() {
+        return Err(failed);
+    }
+    list.try_reserve(more).map_err(|_| failed)
+}
+
 #[cfg(test)]
 pub(crate) mod failing {
     //! Makes the n-th allocation from the system fail, for tests.

@@ -20,7 +20,10 @@
 //! A build reads two lines of each record, prefetched, and steps one state for each edge of the trie. A copy reads the
 //! old table in order, and writes the new one in order but for nodes in the second bucket of their state.
 
-#![allow(clippy::missing_errors_doc, reason = "inside, the one error is that a node has no room")]
+#![allow(
+    clippy::missing_errors_doc,
+    reason = "inside, errors are that a node has no room, or that there is no memory"
+)]
 
 use core::ops::Range;
 
@@ -37,7 +40,7 @@ use super::raw::{Memory, Shape, Trie};
 use super::state::{SHORT_NAME_SYMBOLS, Secret, State, Symbols};
 use crate::api::Key;
 use crate::arch::{self, Baseline, Lanes};
-use crate::mem::AllocError;
+use crate::mem::{AllocError, make_room};
 
 /// How many records ahead of the one that is read are asked for. Fewer leave memory idle; more are not in L1 any more
 /// when they are read, if keys are long.
@@ -159,11 +162,19 @@ impl Run {
     }
 
     /// Adds all entries of a trie, whose keys are above all others'. The caller holds the trie's lock.
-    pub(super) fn push_trie(&mut self, secret: &Secret, trie: Trie<'_>) {
-        self.entries.reserve(trie.keys());
+    pub(super) fn push_trie(&mut self, secret: &Secret, trie: Trie<'_>) -> Result<(), AllocError> {
+        self.make_room(trie.keys())?;
         for_each_node(Baseline, secret, trie, |_, _, node| {
             node.leaves().for_each(|leaf| self.push(leaf));
         });
+        Ok(())
+    }
+
+    /// Makes room for so many entries more, and for what they share.
+    pub(super) fn make_room(&mut self, more: usize) -> Result<(), AllocError> {
+        make_room(&mut self.entries, more)?;
+        let more = self.entries.len() + more - self.shared.len();
+        make_room(&mut self.shared, more)
     }
 
     /// The entries.
@@ -650,7 +661,7 @@ pub(super) fn copy<'g>(
     let new = memory.allocate(free, &plan.shape(lines, levels))?;
     if let Err(error) = copy_nodes(old, new) {
         memory.free(free, new.name());
-        return Err(error.into());
+        return Err(error);
     }
     new.copy_hints(old);
     new.note_likely();
@@ -660,8 +671,8 @@ pub(super) fn copy<'g>(
 }
 
 /// Copies all nodes, in the order of the old buckets: those that lie in the first bucket of their state come in that of the new ones.
-fn copy_nodes(old: Trie<'_>, new: Trie<'_>) -> Result<(), NoRoom> {
-    let mut draft = Draft::new(new, old.weight() / INNER_WEIGHT);
+fn copy_nodes(old: Trie<'_>, new: Trie<'_>) -> Result<(), BuildError> {
+    let mut draft = Draft::new(new, old.weight() / INNER_WEIGHT)?;
     for number in 0..old.buckets() {
         let bucket = old.bucket(number);
         let (wides, mut others) = bucket.sorts();
@@ -677,7 +688,7 @@ fn copy_nodes(old: Trie<'_>, new: Trie<'_>) -> Result<(), NoRoom> {
             draft.add_other(old.state(number, head), head.kind(), bucket.body(slot));
         }
     }
-    draft.finish()
+    Ok(draft.finish()?)
 }
 
 #[cfg(all(test, not(loom), not(shuttle)))]

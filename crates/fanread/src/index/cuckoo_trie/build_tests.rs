@@ -70,7 +70,7 @@ impl Bench {
                 .unwrap_or_else(|broken| panic!("{broken}"));
         assert_eq!(leaves, entries);
         let mut copy = Run::new();
-        copy.push_trie(&self.secret, trie);
+        copy.push_trie(&self.secret, trie).unwrap();
         assert_eq!(copy.entries(), entries);
     }
 }
@@ -260,7 +260,7 @@ fn a_new_root_and_a_joined_run_hold_the_same_keys() {
         (Plan { low: border, ..ALL }, half..keys.len()),
     ] {
         let trie = run.build::<u64>(memory, secret, free, &plan, part).unwrap();
-        joined.push_trie(secret, trie);
+        joined.push_trie(secret, trie).unwrap();
     }
     assert_eq!(joined.entries(), run.entries());
     joined.measure::<u64>(memory, 0);

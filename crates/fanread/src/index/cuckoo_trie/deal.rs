@@ -34,7 +34,7 @@ use super::raw::{Memory, Trie};
 use super::split::middle;
 use super::state::{SHORT_NAME_SYMBOLS, Secret, State, Symbols};
 use crate::arch::Baseline;
-use crate::mem::AllocError;
+use crate::mem::{AllocError, make_room};
 
 /// Bits of a key that choose its bin: two symbols.
 const BIN_BITS: u32 = 2 * SYMBOL_BITS;
@@ -126,7 +126,7 @@ impl Name {
 }
 
 impl<'a> Deal<'a> {
-    /// Counts the nodes of a trie; `None` if they do not tell where they belong, or are few. The caller holds its lock.
+    /// Counts the nodes of a trie; `None` if they do not tell where they belong, or are few, or if there is no memory for the counts. The caller holds its lock.
     pub(super) fn of(secret: &'a Secret, trie: Trie<'a>) -> Option<Self> {
         // Tags and buckets have all of a state, and no short name reaches the end of a key.
         let knows_states = TAG_BITS + trie.buckets().ilog2() >= STATE_BITS;
@@ -134,7 +134,9 @@ impl<'a> Deal<'a> {
         if !knows_states || last > u64::BITS {
             return None;
         }
-        let (mut bins, mut is_plain) = (vec![[0; _]; BINS], true);
+        let (mut bins, mut is_plain) = (Vec::new(), true);
+        make_room(&mut bins, BINS).ok()?;
+        bins.resize(BINS, [0; _]);
         let (mut leaves, mut odd, mut some_key) = (0, 0, 0);
         let (mut first, mut last) = (BINS, 0);
         for number in 0..trie.buckets() {
@@ -303,7 +305,13 @@ impl<'a> Deal<'a> {
                 trie.note_leaf(level - skipped as usize);
             }
         }
-        Ok(Half { draft: Draft::new(trie, leaves + counts[INNER]), skipped, keys: 0, weight: 0 })
+        match Draft::new(trie, leaves + counts[INNER]) {
+            Ok(draft) => Ok(Half { draft, skipped, keys: 0, weight: 0 }),
+            Err(error) => {
+                memory.free(free, trie.name());
+                Err(error)
+            }
+        }
     }
 
     /// Deals all nodes out.

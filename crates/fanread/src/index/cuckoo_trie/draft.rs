@@ -19,12 +19,16 @@
 //!
 //! PAPER: not there.
 
-#![allow(clippy::missing_errors_doc, reason = "inside, the one error is that a node has no room")]
+#![allow(
+    clippy::missing_errors_doc,
+    reason = "inside, errors are that a node has no room, or that there is no memory"
+)]
 
 use super::layout::{Form, Head, Home, Kind, NoRoom, SLOTS};
 use super::place::{place_at, place_other};
 use super::raw::Trie;
 use super::state::State;
+use crate::mem::{AllocError, make_room};
 
 /// A table that is being filled.
 #[derive(Debug)]
@@ -62,9 +66,12 @@ const fn with_room(more_wides: u32, more_others: u32) -> u32 {
 
 impl<'g> Draft<'g> {
     /// Begins to fill a trie that has no nodes. For so many, or some more.
-    pub(super) fn new(trie: Trie<'g>, nodes: usize) -> Self {
-        let crowds = vec![0; trie.buckets() as usize];
-        Self { trie, crowds, late: Vec::with_capacity(nodes / 4), unsure: Vec::new() }
+    pub(super) fn new(trie: Trie<'g>, nodes: usize) -> Result<Self, AllocError> {
+        let (buckets, mut crowds, mut late) = (trie.buckets() as usize, Vec::new(), Vec::new());
+        make_room(&mut crowds, buckets)?;
+        crowds.resize(buckets, 0);
+        make_room(&mut late, nodes / 4)?;
+        Ok(Self { trie, crowds, late, unsure: Vec::new() })
     }
 
     /// The trie.

@@ -360,6 +360,7 @@ impl<'g, V: Send + Sync> Loading<'g, '_, V> {
 
     fn push(&mut self, key: &[u8], value: V) -> Result<(), AllocError> {
         let map = self.pinned.map;
+        self.run.make_room(1)?;
         let leaf = if let Some(leaf) = Memory::short_leaf(key, &value) {
             leaf
         } else {

@@ -125,11 +125,11 @@ impl<V> CuckooTrie<V> {
     }
 
     /// All entries of a locked trie.
-    fn run_of(&self, trie: Trie<'_>) -> Run {
+    fn run_of(&self, trie: Trie<'_>) -> Result<Run, AllocError> {
         let mut run = Run::new();
-        run.push_trie(&self.secret, trie);
+        run.push_trie(&self.secret, trie)?;
         run.measure::<V>(&self.memory, trie.skip_bits() as usize / 8);
-        run
+        Ok(run)
     }
 
     /// Builds a trie of a part of a run that nobody else can see.
@@ -280,7 +280,7 @@ impl<V> CuckooTrie<V> {
         plan: Plan<'_>,
         at_least: u32,
     ) -> Result<(), AllocError> {
-        let mut run = self.run_of(old);
+        let mut run = self.run_of(old)?;
         run.want_lines(at_least);
         let all = 0..run.entries().len();
         let new = self.build(pinned.thread, &run, plan, all)?;
@@ -325,7 +325,7 @@ impl<V> CuckooTrie<V> {
         let nodes = match self.avx512 {
             Some(kernel) => Nodes::of(kernel, &self.secret, old),
             None => Nodes::of(Baseline, &self.secret, old),
-        };
+        }?;
         let count = nodes.leaves();
         let last = nodes.last().map(|last| self.memory.key::<V>(last));
         // Where a map grows at its end, what is behind the cut is left to grow.
@@ -367,7 +367,7 @@ impl<V> CuckooTrie<V> {
         if let Some([left, right]) = built? {
             return Ok((left, right));
         }
-        let run = self.run_of(old);
+        let run = self.run_of(old)?;
         let (cut, count, thread) = (border.before, run.entries().len(), pinned.thread);
         let build = |plan, part| self.build(thread, &run, plan, part);
         let [left, right] = plans;
@@ -384,7 +384,7 @@ impl<V> CuckooTrie<V> {
         key: &[u8],
     ) -> Result<(), AllocError> {
         let thread = pinned.thread;
-        let run = self.run_of(old);
+        let run = self.run_of(old)?;
         let count = run.entries().len();
         let (cut, anchor) = if count > 1 {
             // Who brings the third finds one of them in his way again.
@@ -578,8 +578,10 @@ impl<V> CuckooTrie<V> {
         right: (Trie<'_>, Locked<'_>),
     ) {
         let mut run = Run::new();
-        run.push_trie(&self.secret, left.0);
-        run.push_trie(&self.secret, right.0);
+        let known = [left.0, right.0].map(|trie| run.push_trie(&self.secret, trie));
+        if known.into_iter().any(|known| known.is_err()) {
+            return;
+        }
         run.measure::<V>(&self.memory, 0);
         let gone = right.0.borders().low;
         let plan = Plan { high: self.plan(right.0).high, ..self.plan(left.0) };
@@ -624,7 +626,7 @@ mod tests {
             let [left_lock, right_lock] = [left, right].map(|trie| trie.version().lock());
             let mut run = Run::new();
             for trie in [left, right] {
-                run.push_trie(&map.secret, trie);
+                run.push_trie(&map.secret, trie).unwrap();
             }
             run.measure::<u32>(&map.memory, 0);
             let plan = Plan { high: None, ..map.plan(left) };

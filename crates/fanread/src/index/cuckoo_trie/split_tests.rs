@@ -9,7 +9,7 @@ fn split(bench: &mut Bench, keys: &[&Vec<u8>], plan: Plan<'_>, depth: usize) {
     let count = keys.len();
     let Ok(trie) = run.build::<u64>(memory, secret, free, &plan, 0..count) else { return };
     let secret = secret.clone();
-    let nodes = Nodes::of(Baseline, &secret, trie);
+    let nodes = Nodes::of(Baseline, &secret, trie).unwrap();
     assert_eq!((nodes.leaves(), nodes.last()), (count, run.entries().last().copied()));
     assert_eq!(nodes.cut(0..1), None);
     let name = trie.name();

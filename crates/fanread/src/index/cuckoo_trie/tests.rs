@@ -252,3 +252,30 @@ fn each_value_of_a_word_is_replaced_or_removed() {
     assert!(replaced.into_iter().eq(1..=rounds), "a value was lost, or is there twice");
     pinned.check().unwrap();
 }
+
+/// A full trie has some ten thousand nodes, and a list of them takes near a megabyte: it is asked for as tables are.
+#[test]
+fn a_split_for_whose_lists_there_is_no_memory_is_not_made() {
+    use super::split::Nodes;
+    use crate::arch::Baseline;
+    use crate::mem::failing;
+
+    let map = Map::<u64>::new();
+    let pinned = map.pin();
+    let words = words(if cfg!(miri) { 10 } else { 4_000 });
+    for (value, word) in words.iter().enumerate() {
+        pinned.insert(word.as_bytes(), value as u64);
+    }
+    let trie = map.first_trie().unwrap();
+    failing::after(0);
+    let nodes = Nodes::of(Baseline, &map.secret, trie).map(|_| ());
+    // Nor is a table made smaller then, whatever room for it there is.
+    let mut gone = words.iter().skip(2);
+    assert!(gone.all(|word| pinned.remove(word.as_bytes()).is_some()));
+    let shrunk = map.first_trie() != Some(trie);
+    failing::never();
+    assert!(nodes.is_err_and(|error| error.bytes > 0) && !shrunk);
+    pinned.check().unwrap();
+    pinned.insert(b"ant", 1);
+    assert_eq!((pinned.len(), pinned.get(b"ant").as_deref()), (3, Some(&1)));
+}
