@@ -126,7 +126,8 @@ impl Name {
 }
 
 impl<'a> Deal<'a> {
-    /// Counts the nodes of a trie; `None` if they do not tell where they belong, or are few, or if there is no memory for the counts. The caller holds its lock.
+    /// Counts the nodes of a trie; `None` if they do not tell where they belong, or are few, or if there is no memory for the counts.
+    /// The caller holds its lock.
     pub(super) fn of(secret: &'a Secret, trie: Trie<'a>) -> Option<Self> {
         // Tags and buckets have all of a state, and no short name reaches the end of a key.
         let knows_states = TAG_BITS + trie.buckets().ilog2() >= STATE_BITS;
