@@ -31,9 +31,10 @@ const ENTRIES: usize = 32;
 /// Room for some items, on the stack. Only those that are used are written: most batches are short.
 struct Room<T, const N: usize>([MaybeUninit<T>; N]);
 
-impl<T: Copy, const N: usize> Room<T, N> {
+impl<T, const N: usize> Room<T, N> {
     #[inline]
     fn new() -> Self {
+        const { assert!(!core::mem::needs_drop::<T>(), "nobody drops what was put in") };
         Self([const { MaybeUninit::uninit() }; N])
     }
 

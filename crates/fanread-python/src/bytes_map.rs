@@ -251,7 +251,7 @@ impl BytesMapBase {
         let found = keys.py().detach(|| {
             guarded(|| {
                 let pinned = self.map().pin();
-                let mut found: Vec<Option<Ref<'_, [u8]>>> = vec![None; bytes.len()];
+                let mut found: Vec<Option<Ref<'_, [u8]>>> = bytes.iter().map(|_| None).collect();
                 pinned.get_batch(&bytes, &mut found);
                 let copied = |value: Ref<'_, [u8]>| Box::from(&*value);
                 found.into_iter().map(|value| value.map(copied)).collect()

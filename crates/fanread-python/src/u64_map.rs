@@ -138,11 +138,11 @@ impl U64Map {
         let mut missing = None;
         let mut pinned = self.map.pin();
         chunks(self.keys.1, keys, |at, keys| {
-            let mut found: [Option<Ref<'_, u64>>; CHUNK] = [None; CHUNK];
+            let mut found: [Option<Ref<'_, u64>>; CHUNK] = [const { None }; CHUNK];
             pinned.repin();
             pinned.get_batch(keys, &mut found[..keys.len()]);
             for ((found, key), out) in found.iter().zip(keys).zip(&out[at..at + keys.len()]) {
-                let value = found.map(|value| *value).or(default);
+                let value = found.as_deref().copied().or(default);
                 if value.is_none() && missing.is_none() {
                     missing = Some(*key);
                 }

@@ -88,7 +88,7 @@ impl Large {
         let pinned = self.map.pin();
         let mut keys: Vec<&[u8]> = Vec::with_capacity(BATCH);
         let mut flush = |keys: &mut Vec<&'a [u8]>| {
-            let mut answers: [Option<Ref<'_, [u8]>>; BATCH] = [None; BATCH];
+            let mut answers: [Option<Ref<'_, [u8]>>; BATCH] = [const { None }; BATCH];
             pinned.get_batch(keys, &mut answers[..keys.len()]);
             answers[..keys.len()].iter().for_each(|answer| found(answer.as_deref()));
             keys.clear();

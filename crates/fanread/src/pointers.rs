@@ -1,4 +1,4 @@
-//! Values that are pointers, against every map that keeps them as words.
+//! Values that are pointers, and values that change as they are looked at, against every map that keeps them as words.
 //!
 //! A reference to what lives for good has eight bytes and nothing to drop, so it is kept where a number would be, and a writer replaces
 //! it there. Who reads it reads what it points to: the store that brings it must bring that along. Where processors store in order
@@ -9,9 +9,11 @@
 //! ```
 //!
 //! Leaks are ignored, as it does not see what the epochs keep.
+//!
+//! An atomic is kept so, too, and found as a copy that is changed where it is: in a plain word that may not be.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 
 use crate::{CuckooTrie, MlpIndex, OrderedMap, SkipList, U64Map, Wormhole};
@@ -89,4 +91,33 @@ tests! {
 #[test]
 fn a_pointer_in_a_skip_list_brings_what_it_points_to() {
     run!(SkipList, others: |n| spread(n), put: 7, get: &7);
+}
+
+#[test]
+fn what_was_found_may_change_as_threads_look_at_it() {
+    macro_rules! look {
+        ($map:ident, $key:expr) => {
+            let map = $map::new();
+            let pinned = map.pin();
+            pinned.insert($key, AtomicU64::new(1));
+            let found = pinned.get($key).unwrap();
+            thread::scope(|scope| {
+                scope.spawn(|| found.fetch_add(2, Relaxed));
+                found.fetch_add(4, Relaxed);
+            });
+            assert_eq!(found.load(Relaxed), 7);
+            assert_eq!(pinned.get($key).map(|value| value.load(Relaxed)), Some(1), "a copy");
+        };
+    }
+    look!(Wormhole, b"key");
+    look!(CuckooTrie, b"key");
+    look!(OrderedMap, b"key");
+    look!(MlpIndex, 7);
+    look!(U64Map, 7);
+    let map = SkipList::new();
+    map.pin().insert(7, AtomicU64::new(1));
+    let pinned = map.pin();
+    let found = pinned.get(&7).unwrap();
+    found.fetch_add(6, Relaxed);
+    assert_eq!(found.load(Relaxed), 7);
 }

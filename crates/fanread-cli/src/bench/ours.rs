@@ -102,11 +102,11 @@ macro_rules! subjects {
                 fn get_some<const MOST: usize>(&self, $keys: &[&[u8]], out: &mut [Option<u64>]) {
                     #[allow(unused_mut, reason = "not every kind of keys needs the room")]
                     let mut $room = $empty;
-                    let mut found = [None; MOST];
+                    let mut found = [const { None }; MOST];
                     let found = &mut found[..$keys.len()];
                     self.0.get_batch($all_from_bytes, found);
                     for (out, found) in out.iter_mut().zip(found) {
-                        *out = found.map(|value| *value);
+                        *out = found.as_deref().copied();
                     }
                 }
             }

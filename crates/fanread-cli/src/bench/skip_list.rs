@@ -132,10 +132,10 @@ impl<K: Form, const PLAIN: bool> Handle for Pinned<'_, K, PLAIN> {
     #[inline]
     fn get_batch(&mut self, keys: &[&[u8]], out: &mut [Option<u64>]) {
         for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
-            let mut found = [None; BATCH];
+            let mut found = [const { None }; BATCH];
             let found = &mut found[..keys.len()];
             K::with_all(keys, |keys| self.0.get_batch(keys, found));
-            out.iter_mut().zip(found).for_each(|(out, found)| *out = found.map(|value| *value));
+            out.iter_mut().zip(found).for_each(|(out, found)| *out = found.as_deref().copied());
         }
     }
 

@@ -5,44 +5,36 @@ use core::cmp::Ordering;
 use core::fmt;
 use core::ops::Deref;
 
-use crate::mem::word::{Form, Read};
+use crate::mem::word::{Form, Lent, Read};
 
 /// A value found in a map.
 ///
 /// Dereferences to the value, and is printed as the value is. Values of at most 8 bytes that need no dropping are
 /// copied out of the map, larger ones are referred to; both stay as they were found until the `Ref` is dropped, whatever writers do meanwhile.
 /// A value of at most 8 bytes with interior mutability (an atomic, say) is a copy too: changes made through it
-/// do not reach the map. Put such a value in a box.
+/// do not reach the map, and a `Ref` cannot be copied, as it may be changing. Put such a value in a box.
 pub struct Ref<'g, V: ?Sized> {
-    read: Read<'g, V>,
+    lent: Lent<'g, V>,
 }
 
 impl<'g, V: ?Sized> Ref<'g, V> {
     #[inline(always)]
     pub(crate) fn new(read: Read<'g, V>) -> Self {
-        Self { read }
+        Self { lent: Lent::new(read) }
     }
 
     #[inline(always)]
-    pub(crate) fn word(self) -> crate::mem::word::Word {
-        self.read.word()
+    pub(crate) fn word(&mut self) -> crate::mem::word::Word {
+        self.lent.word()
     }
 }
-
-impl<V: ?Sized> Clone for Ref<'_, V> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<V: ?Sized> Copy for Ref<'_, V> {}
 
 impl<V: ?Sized + Form> Deref for Ref<'_, V> {
     type Target = V;
 
     #[inline(always)]
     fn deref(&self) -> &V {
-        self.read.get()
+        self.lent.get()
     }
 }
 

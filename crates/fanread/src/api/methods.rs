@@ -581,7 +581,7 @@ macro_rules! map_methods {
             #[track_caller]
             pub fn update(&self, key: $key, mut change: impl FnMut(&V) -> V) -> Option<$crate::api::Ref<'_, V>> {
                 loop {
-                    let old = self.get(key)?;
+                    let mut old = self.get(key)?;
                     // Before `change` looks at the value: of a small one it has a copy, which may change as it is looked at.
                     let seen = $crate::api::Rule::Same(old.word());
                     match self.map.write(self, key, change(&old), seen) {
@@ -625,7 +625,7 @@ macro_rules! map_methods {
                 V: PartialEq,
             {
                 loop {
-                    let Some(old) = self.get(key) else { return Err((None, new)) };
+                    let Some(mut old) = self.get(key) else { return Err((None, new)) };
                     // As in `update`.
                     let seen = $crate::api::Rule::Same(old.word());
                     if *old != *current {
@@ -707,11 +707,11 @@ macro_rules! map_methods {
             /// assert_eq!(pinned.len(), 2);
             /// ```
             pub fn retain(&self, mut keep: impl FnMut($key, &V) -> bool) {
-                for (key, value) in self {
+                for (key, mut value) in self {
                     // As in `update`.
                     let seen = value.word();
                     if !keep($($lend)* key, &value) {
-                        self.remove_if($($lend)* key, |now| core::ptr::eq(now.word(), seen));
+                        self.remove_if($($lend)* key, |now| core::ptr::eq(now, seen));
                     }
                 }
             }

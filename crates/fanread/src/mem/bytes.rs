@@ -67,10 +67,10 @@ pub(crate) unsafe fn place(at: *mut u8) -> (*mut u8, usize) {
 
 impl Form for [u8] {
     #[inline(always)]
-    unsafe fn behind(word: &Word) -> &[u8] {
+    unsafe fn behind<'w>(word: *const Word) -> &'w [u8] {
         // SAFETY: the caller promises that the word names a written piece that stays as it is (Y1).
         unsafe {
-            let (bytes, len) = place(word.cast());
+            let (bytes, len) = place(word.read().cast());
             core::slice::from_raw_parts(bytes, len)
         }
     }

@@ -4,6 +4,7 @@
 //! it mostly holds plain bytes, because a value may *be* a pointer, and an integer would forget what it points
 //! into.
 
+use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::mem::{MaybeUninit, align_of, needs_drop, size_of};
 
@@ -48,20 +49,20 @@ pub trait Form {
     ///
     /// # Safety
     ///
-    /// R1, for the lifetime of the result.
+    /// R1, and the word stays in its place for the lifetime of the result, through which alone it may change.
     #[doc(hidden)]
-    unsafe fn behind(word: &Word) -> &Self;
+    unsafe fn behind<'w>(word: *const Word) -> &'w Self;
 }
 
 impl<V> Form for V {
     #[inline(always)]
-    unsafe fn behind(word: &Word) -> &V {
+    unsafe fn behind<'w>(word: *const Word) -> &'w V {
         if const { is_inline::<V>() } {
             // SAFETY: the word's bytes are those of a `V` (R1), and stay in place while they are borrowed.
-            unsafe { &*core::ptr::from_ref(word).cast::<V>() }
+            unsafe { &*word.cast::<V>() }
         } else {
             // SAFETY: the address of a living `V` (R1).
-            unsafe { &*word.cast::<V>() }
+            unsafe { &*word.read().cast::<V>() }
         }
     }
 }
@@ -77,7 +78,7 @@ pub(crate) struct Read<'g, V: ?Sized> {
     lives: PhantomData<&'g V>,
 }
 
-// SAFETY: a `Read` is a shared reference to a `V`, or a copy that can only be looked at through one.
+// SAFETY: a `Read` is a shared reference to a `V`, or a copy that `Lent` lends as one.
 unsafe impl<V: ?Sized + Sync> Send for Read<'_, V> {}
 // SAFETY: as above.
 unsafe impl<V: ?Sized + Sync> Sync for Read<'_, V> {}
@@ -107,6 +108,34 @@ impl<V: ?Sized> Read<'_, V> {
     pub(crate) fn word(self) -> Word {
         self.word
     }
+}
+
+/// A value that was read, to be looked at.
+///
+/// A copy of a value may be one that changes as it is looked at, an atomic say. So the word is in a cell and only lent as a `V`: it is
+/// neither `Copy` nor `Clone`, as nobody may copy it while somebody looks.
+pub(crate) struct Lent<'g, V: ?Sized> {
+    /// As that of a [`Read`] (R1).
+    word: UnsafeCell<Word>,
+    lives: PhantomData<&'g V>,
+}
+
+// SAFETY: as a `Read`.
+unsafe impl<V: ?Sized + Sync> Send for Lent<'_, V> {}
+// SAFETY: as a `Read`; all that can be had of a shared one is a shared `V`.
+unsafe impl<V: ?Sized + Sync> Sync for Lent<'_, V> {}
+
+impl<'g, V: ?Sized> Lent<'g, V> {
+    #[inline(always)]
+    pub(crate) fn new(read: Read<'g, V>) -> Self {
+        Self { word: UnsafeCell::new(read.word), lives: PhantomData }
+    }
+
+    /// The word that was read, unless somebody has looked at the value since, and that has changed.
+    #[inline(always)]
+    pub(crate) fn word(&mut self) -> Word {
+        *self.word.get_mut()
+    }
 
     /// The value.
     #[inline(always)]
@@ -114,8 +143,8 @@ impl<V: ?Sized> Read<'_, V> {
     where
         V: Form,
     {
-        // SAFETY: R1; `self` keeps the word in place.
-        unsafe { V::behind(&self.word) }
+        // SAFETY: R1; `self` keeps the word in place, and as long as it is borrowed the word is only lent as a `V`.
+        unsafe { V::behind(self.word.get()) }
     }
 }
 
@@ -126,7 +155,7 @@ mod tests {
     fn round<V: Copy + PartialEq + core::fmt::Debug>(value: V) {
         // SAFETY: packed as the type it is read as.
         let read = unsafe { Read::<V>::new(pack(value)) };
-        assert_eq!(*read.get(), value);
+        assert_eq!(*Lent::new(read).get(), value);
     }
 
     #[test]

@@ -38,7 +38,6 @@ fn value_of<V: Value>(bytes: &[u8]) -> V {
 }
 
 /// A value that was found, with the bytes it was read from.
-#[derive(Clone, Copy)]
 pub(crate) struct Ref<'g, V> {
     bytes: Found<'g>,
     value: V,
@@ -141,7 +140,7 @@ impl<V: Value> Pinned<'_, V> {
     }
 
     pub(crate) fn get_batch<'g>(&'g self, keys: &[&[u8]], found: &mut [Option<Ref<'g, V>>]) {
-        let mut bytes = vec![None; keys.len()];
+        let mut bytes: Vec<_> = keys.iter().map(|_| None).collect();
         self.0.get_batch(keys, &mut bytes);
         let mut contained = vec![false; keys.len()];
         self.0.contains_batch(keys, &mut contained);

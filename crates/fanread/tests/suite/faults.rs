@@ -334,7 +334,8 @@ fn a_batch_is_as_many_calls_one_after_another() {
         model.extend(batch.iter().map(|(key, value)| (key.to_vec(), *value)));
         let pinned = map.pin();
         let asked: Vec<&[u8]> = (0..rng.below(100)).map(|_| rng.pick(&keys).as_slice()).collect();
-        let (mut found, mut there) = (vec![None; asked.len()], vec![false; asked.len()]);
+        let mut found: Vec<_> = asked.iter().map(|_| None).collect();
+        let mut there = vec![false; asked.len()];
         pinned.get_batch(&asked, &mut found);
         pinned.contains_batch(&asked, &mut there);
         for ((key, found), there) in asked.iter().zip(&found).zip(there) {

@@ -37,10 +37,10 @@ fn check(map: &CuckooTrie<u64>, model: &BTreeMap<u64, u64>, keys: &[u64]) {
             let mut given: Vec<&[u8]> = bytes.iter().map(|key| &key[..]).collect();
             for other in [None, Some(&b"another"[..])] {
                 given.extend(other);
-                let mut found = vec![None; given.len()];
+                let mut found: Vec<_> = given.iter().map(|_| None).collect();
                 pinned.get_batch(&given, &mut found);
                 for (i, key) in keys.iter().enumerate() {
-                    let found = found[i].map(|value| *value);
+                    let found = found[i].as_deref().copied();
                     assert_eq!(found, model.get(key).copied(), "{key:#x}");
                 }
                 let mut found = vec![false; given.len()];
@@ -217,7 +217,7 @@ fn a_number_beside_a_pair_that_looks_like_it_is_found() {
             tried += usize::from(is_behind);
             let mut found = [None];
             pinned.get_batch(&[&bytes], &mut found);
-            let found = [found[0], pinned.get(&bytes)].map(|found| found.map(|value| *value));
+            let found = [found[0].as_deref().copied(), pinned.get(&bytes).as_deref().copied()];
             assert_eq!(found, [Some(key); 2], "{key:#x}");
         }
     }

@@ -7,6 +7,7 @@
 
 use super::{Garbage, Pinned};
 use crate::api::Ref;
+use crate::mem::word;
 
 impl<V: Send + Sync> Pinned<'_, V> {
     /// Removes `key` and returns its value, if there was one.
@@ -44,15 +45,15 @@ impl<V: Send + Sync> Pinned<'_, V> {
     pub(super) fn remove_if(
         &self,
         key: &[u8],
-        wanted: impl FnOnce(Ref<'_, V>) -> bool,
+        wanted: impl FnOnce(word::Word) -> bool,
     ) -> Option<Ref<'_, V>> {
         let map = self.map;
         let hint = map.hint(key, &self.guard)?;
         let (trie, mut locked) = map.lock_trie(key, hint.trie);
         let edit = map.edit(trie, key, true);
         let leaf = map.leaf_of(&edit, key, hint.hash)?;
-        let old = Ref::new(map.memory.value::<V>(leaf));
-        if !wanted(old) {
+        let old = map.memory.value::<V>(leaf);
+        if !wanted(old.word()) {
             return None;
         }
         locked.change(|| edit.remove(leaf));
@@ -62,6 +63,6 @@ impl<V: Send + Sync> Pinned<'_, V> {
         let mut garbage = map.exchange(self, leaf.unit().map(Garbage::Record));
         map.make_smaller(self, trie, locked);
         garbage.run();
-        Some(old)
+        Some(Ref::new(old))
     }
 }

@@ -173,7 +173,7 @@ fn values_of_words_are_replaced_by_hints() {
         let value = value as u64;
         match write(word, value + 1, Rule::Absent) {
             Ok(Written::Refused(Some(old), given)) => {
-                assert_eq!((*old.get(), given), (value, value + 1));
+                assert_eq!((*crate::api::Ref::new(old), given), (value, value + 1));
             }
             Err(given) => {
                 assert_eq!(given, value + 1);
@@ -184,7 +184,10 @@ fn values_of_words_are_replaced_by_hints() {
         let Ok(Written::Replaced(old)) = write(word, value + 2, Rule::Always) else {
             panic!("{word} was found before");
         };
-        assert_eq!((*old.get(), *pinned.get(word.as_bytes()).unwrap()), (value, value + 2));
+        assert_eq!(
+            (*crate::api::Ref::new(old), *pinned.get(word.as_bytes()).unwrap()),
+            (value, value + 2)
+        );
         pinned.insert(word.as_bytes(), value);
         replaced += 1;
     }

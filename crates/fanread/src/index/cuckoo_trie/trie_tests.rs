@@ -64,7 +64,7 @@ impl<'a> View<'a> {
             Look::Absent => return None,
         };
         let record = self.memory.record::<u64>(unit);
-        (record.key() == key).then(|| *record.value().get())
+        (record.key() == key).then(|| *crate::api::Ref::new(record.value()))
     }
 
     fn get(self, key: &[u8]) -> Option<u64> {
@@ -275,7 +275,7 @@ impl Single {
         assert_eq!(leaves.len(), self.model.len());
         for (leaf, (key, value)) in leaves.into_iter().zip(&self.model) {
             assert_eq!(*self.memory.key::<u64>(leaf), **key);
-            assert_eq!(*self.memory.value::<u64>(leaf).get(), *value);
+            assert_eq!(*crate::api::Ref::new(self.memory.value::<u64>(leaf)), *value);
         }
     }
 

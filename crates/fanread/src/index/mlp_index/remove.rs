@@ -131,7 +131,7 @@ impl<V: Send + Sync> Pinned<'_, V> {
     pub(super) fn remove_if(
         &self,
         key: u64,
-        mut wanted: impl FnMut(Ref<'_, V>) -> bool,
+        mut wanted: impl FnMut(Word) -> bool,
     ) -> Option<Ref<'_, V>> {
         let map = self.map;
         let mut backoff = Backoff::new();
@@ -140,7 +140,6 @@ impl<V: Send + Sync> Pinned<'_, V> {
         loop {
             let tables = map.tables(&self.guard)?;
             edit.clear();
-            let mut wanted = |word| wanted(Ref::new(read_value(word)));
             match map.try_remove(tables, &mut edit, (key, joins), &mut wanted) {
                 Ok(old) => {
                     let old = old?;

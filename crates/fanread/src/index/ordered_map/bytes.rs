@@ -578,8 +578,9 @@ impl Pinned<'_> {
         mut change: impl FnMut(&[u8]) -> W,
     ) -> Option<Ref<'_, [u8]>> {
         loop {
-            let old = self.get(key)?;
-            match self.write(key, change(&old).as_ref(), Rule::Same(old.word())) {
+            let mut old = self.get(key)?;
+            let seen = Rule::Same(old.word());
+            match self.write(key, change(&old).as_ref(), seen) {
                 Ok(Written::Replaced(old)) => return Some(old),
                 Ok(_) => {}
                 Err(error) => panic!("{error}"),
@@ -604,7 +605,7 @@ impl Pinned<'_> {
         new: &[u8],
     ) -> Result<Ref<'_, [u8]>, Option<Ref<'_, [u8]>>> {
         loop {
-            let Some(old) = self.get(key) else { return Err(None) };
+            let Some(mut old) = self.get(key) else { return Err(None) };
             if *old != *current {
                 return Err(Some(old));
             }
@@ -663,9 +664,9 @@ impl Pinned<'_> {
     ///
     /// If `keep` does. Entries refused before that are removed.
     pub fn retain(&self, mut keep: impl FnMut(&[u8], &[u8]) -> bool) {
-        for (key, value) in self {
+        for (key, mut value) in self {
             if !keep(&key, &value) {
-                self.any.remove_if(&key, |now| core::ptr::eq(now.word(), value.word()));
+                self.any.remove_if(&key, |now| core::ptr::eq(now, value.word()));
             }
         }
     }

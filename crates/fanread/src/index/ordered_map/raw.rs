@@ -29,7 +29,7 @@ use crate::mem::boxed::Boxed;
 use crate::mem::bytes::{self, Apart, BytesApart, NewBytes};
 use crate::mem::heap::LINE_UNITS;
 use crate::mem::record;
-use crate::mem::word::{self, Form, Read, Word};
+use crate::mem::word::{self, Form, Lent, Read, Word};
 use crate::prefix::{self, LeafRef};
 use crate::sync::epoch::Unlinked;
 use crate::sync::shim::{
@@ -388,7 +388,7 @@ impl Stored for [u8] {
     }
 
     fn units_of(record: Record<'_, [u8]>) -> u64 {
-        let value = read_value::<[u8]>(record.word());
+        let value = Lent::new(read_value::<[u8]>(record.word()));
         let value = if record.is_apart() {
             NewBytes::Apart(record.word())
         } else {

@@ -84,13 +84,12 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
     pub(super) fn remove_if(
         &self,
         key: &[u8],
-        mut wanted: impl FnMut(Ref<'_, V>) -> bool,
+        mut wanted: impl FnMut(Word) -> bool,
     ) -> Option<Ref<'_, V>> {
         let map = self.map;
         let probe = map.list.table.probe(key, &self.guard);
         let hash = probe.full_hash();
-        let wanted = &mut |word| wanted(Ref::new(read_value(word)));
-        let (record, old) = map.take(self, (hash, key), wanted)?;
+        let (record, old) = map.take(self, (hash, key), &mut wanted)?;
         map.shards.removed(self.thread);
         let mut garbage: Vec<Garbage<V>> = Vec::new();
         garbage.extend(left_of(&map.apart, record, old).map(Garbage::Value));

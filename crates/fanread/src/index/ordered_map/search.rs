@@ -266,7 +266,7 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
     /// let pinned = map.pin();
     /// pinned.insert(b"a", 1);
     /// let keys: [&[u8]; 2] = [b"a", b"b"];
-    /// let mut found = [None; 2];
+    /// let mut found = [const { None }; 2];
     /// pinned.get_batch(&keys, &mut found);
     /// assert_eq!(found[0].as_deref(), Some(&1));
     /// assert!(found[1].is_none());

@@ -9,6 +9,7 @@ use super::iter::{Iter, NOW, Range};
 use super::key::SkipKey;
 use super::{Pinned, Ref, SkipList};
 use crate::api::{Copies, InsertError, MemoryUsage, Rule, Written};
+use crate::mem::word::Word;
 
 /// An entry that was found.
 type Entry<'g, K, V> = (&'g K, Ref<'g, V>);
@@ -312,7 +313,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
         Q: SkipKey + ?Sized,
     {
         loop {
-            let old = self.get(key)?;
+            let mut old = self.get(key)?;
             // Before `change` looks at the value: of a small one it has a copy, which may change as it is looked at.
             let seen = old.word();
             match self.map.overwrite(self, key, change(&old), seen) {
@@ -358,7 +359,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
         V: PartialEq,
     {
         loop {
-            let Some(old) = self.get(key) else { return Err((None, new)) };
+            let Some(mut old) = self.get(key) else { return Err((None, new)) };
             // As in `update`.
             let seen = old.word();
             if *old != *current {
@@ -429,9 +430,9 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
     /// # Ok::<(), fanread::LoadError>(())
     /// ```
     pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
-        for (key, value) in self {
+        for (key, mut value) in self {
             // As in `update`.
-            let seen = value;
+            let seen = value.word();
             if !keep(key, &value) {
                 self.remove_if(key, seen);
             }
@@ -439,9 +440,9 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
     }
 
     /// Removes a key if its value is still the one that was found.
-    fn remove_if(&self, key: &K, value: Ref<'_, V>) {
+    fn remove_if(&self, key: &K, value: Word) {
         if let Some(node) = self.map.node_of::<K>(self, key) {
-            self.remove_node(node, |now| core::ptr::eq(now.word(), value.word()));
+            self.remove_node(node, |now| core::ptr::eq(now.word(), value));
         }
     }
 

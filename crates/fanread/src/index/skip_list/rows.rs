@@ -242,7 +242,7 @@ mod tests {
         for count in [1, 2, 7, 15, 16, 17, 40, 63, 64, 65, 130, keys.len()] {
             for keys in keys.chunks(count) {
                 let refs: Vec<&K> = keys.iter().collect();
-                let mut found = vec![None; keys.len()];
+                let mut found: Vec<_> = keys.iter().map(|_| None).collect();
                 pinned.get_batch(&refs, &mut found);
                 let mut is_there = vec![true; keys.len()];
                 pinned.contains_batch(&refs, &mut is_there);
@@ -324,7 +324,8 @@ mod tests {
                 for numbers in numbers.chunks(64) {
                     let keys: Vec<u64> = numbers.iter().copied().map(mixed).collect();
                     let keys: Vec<&u64> = keys.iter().collect();
-                    let (pinned, mut found) = (map.pin(), vec![None; keys.len()]);
+                    let (pinned, mut found) =
+                        (map.pin(), Vec::from_iter(keys.iter().map(|_| None)));
                     pinned.get_batch(&keys, &mut found);
                     for (number, found) in numbers.iter().zip(found) {
                         let found = found.as_deref();
@@ -364,7 +365,7 @@ mod scenes {
             let pinned = map.pin();
             let mut last = (None, None);
             for _ in 0..2 {
-                let mut found = [None; 5];
+                let mut found = [const { None }; 5];
                 pinned.get_batch(&[&30, &40, &50, &55, &80], &mut found);
                 let [first, second, third, fourth, fifth] =
                     found.map(|found| found.as_deref().copied());
@@ -382,7 +383,7 @@ mod scenes {
             drop(pinned);
             writer.join().unwrap();
             let pinned = map.pin();
-            let mut found = [None; 4];
+            let mut found = [const { None }; 4];
             pinned.get_batch(&[&30, &50, &55, &80], &mut found);
             assert_eq!(
                 found.map(|found| found.as_deref().copied()),

@@ -649,7 +649,7 @@ impl<K: SkipKey, V> Pinned<'_, K, V> {
     /// let map = SkipList::new();
     /// let pinned = map.pin();
     /// pinned.insert(7, 'b');
-    /// let mut found = [None; 2];
+    /// let mut found = [const { None }; 2];
     /// pinned.get_batch(&[&7, &8], &mut found);
     /// assert_eq!(found.map(|value| value.as_deref().copied()), [Some('b'), None]);
     /// ```

@@ -370,7 +370,7 @@ mod keys {
         let keys: Vec<String> = model.keys().cloned().collect();
         for keys in keys.chunks(64) {
             let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-            let mut found = vec![None; keys.len()];
+            let mut found: Vec<_> = keys.iter().map(|_| None).collect();
             pinned.get_batch(&keys, &mut found);
             assert!(
                 found.iter().zip(&keys).all(|(found, key)| found.as_deref() == model.get(*key))

@@ -137,11 +137,11 @@ impl<V: Send + Sync> Pinned<'_, V> {
     pub(super) fn remove_if(
         &self,
         key: u64,
-        mut wanted: impl FnMut(Ref<'_, V>) -> bool,
+        mut wanted: impl FnMut(Word) -> bool,
     ) -> Option<Ref<'_, V>> {
         let map = self.map;
         let hash = map.spelling.hash(key);
-        let old = map.take(self, hash, &mut |word| wanted(Ref::new(read_value(word))))?;
+        let old = map.take(self, hash, &mut wanted)?;
         map.shards.removed(self.thread);
         let mut garbage = Vec::new();
         garbage.extend(raw::garbage_of(old));

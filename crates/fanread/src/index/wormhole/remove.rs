@@ -10,6 +10,7 @@ use super::raw::Leaf;
 use super::resize::MERGE_AT;
 use super::{Garbage, Pinned, Ref, Wormhole};
 use crate::arch;
+use crate::mem::word;
 use crate::sync::version::Locked;
 
 impl<V> Wormhole<V> {
@@ -68,15 +69,15 @@ impl<V: Send + Sync> Pinned<'_, V> {
     pub(super) fn remove_if(
         &self,
         key: &[u8],
-        wanted: impl FnOnce(Ref<'_, V>) -> bool,
+        wanted: impl FnOnce(word::Word) -> bool,
     ) -> Option<Ref<'_, V>> {
         let map = self.map;
         let (tag, hint) = map.hint(key, &self.guard)?;
         let (leaf, mut locked) = map.list.lock_leaf(&map.memory, key, hint);
         let form = Wormhole::<V>::form(leaf, key, tag);
         let (slot, word) = map.look_locked(leaf, key, tag, form)?;
-        let old = Ref::new(map.read_entry(leaf, slot, word));
-        if !wanted(old) {
+        let old = map.read_entry(leaf, slot, word);
+        if !wanted(old.word()) {
             return None;
         }
         Wormhole::<V>::take_out(leaf, &mut locked, slot);
@@ -92,6 +93,6 @@ impl<V: Send + Sync> Pinned<'_, V> {
         if let Some(mut garbage) = garbage {
             garbage.run();
         }
-        Some(old)
+        Some(Ref::new(old))
     }
 }
