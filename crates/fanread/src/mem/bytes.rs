@@ -220,7 +220,7 @@ mod tests {
                 at.cast()
             };
             // SAFETY: written just now.
-            assert_eq!(unsafe { <[u8]>::behind(&word) }, value);
+            assert_eq!(unsafe { <[u8]>::behind(&raw const word) }, value);
         }
     }
 
@@ -233,7 +233,7 @@ mod tests {
             let word = apart.into_word();
             // SAFETY: it lives, and is taken back here.
             unsafe {
-                assert_eq!(<[u8]>::behind(&word), value);
+                assert_eq!(<[u8]>::behind(&raw const word), value);
                 drop(Apart::from_word(word));
             }
         }

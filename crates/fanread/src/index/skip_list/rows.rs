@@ -324,8 +324,8 @@ mod tests {
                 for numbers in numbers.chunks(64) {
                     let keys: Vec<u64> = numbers.iter().copied().map(mixed).collect();
                     let keys: Vec<&u64> = keys.iter().collect();
-                    let (pinned, mut found) =
-                        (map.pin(), Vec::from_iter(keys.iter().map(|_| None)));
+                    let pinned = map.pin();
+                    let mut found: Vec<_> = keys.iter().map(|_| None).collect();
                     pinned.get_batch(&keys, &mut found);
                     for (number, found) in numbers.iter().zip(found) {
                         let found = found.as_deref();
