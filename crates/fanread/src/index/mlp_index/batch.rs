@@ -42,7 +42,7 @@ impl<V> Pinned<'_, V> {
     /// let map = MlpIndex::new();
     /// let pinned = map.pin();
     /// pinned.insert(1, 'a');
-    /// let mut found = [None; 2];
+    /// let mut found = [const { None }; 2];
     /// pinned.get_batch(&[1, 2], &mut found);
     /// assert_eq!(found[0].as_deref(), Some(&'a'));
     /// assert!(found[1].is_none());
