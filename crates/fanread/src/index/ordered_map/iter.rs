@@ -20,7 +20,6 @@ use super::layout::{FEW_FRESH, LINE_NUMBERS};
 use super::raw::{Leaf, Number, Record, Stored, read_value};
 use super::{OrderedMap, Pinned, State};
 use crate::api::{Below, Edge, Key, Ref};
-use crate::hash::mix::stream;
 use crate::list::{self, Leaf as _, Leaves as _, slice_at};
 use crate::sync::shim::AtomicU32;
 
@@ -302,7 +301,9 @@ fn rank<V: ?Sized + Stored>(map: &OrderedMap<V>, leaf: Leaf<'_>, below: Below<'_
         None => 0..leaf.sorted(),
     };
     let record = |at: usize| map.record(leaf.sorted_at(at));
-    let ask = |places: &[usize]| places.iter().for_each(|at| record(*at).ask(8));
+    let ask = |places: &[usize]| {
+        places.iter().for_each(|at| record(*at).ask_key(below.edge.len().max(1)))
+    };
     let end = places.end;
     list::rank(places, None, ask, |at| Some(below.has(record(at).key()))).unwrap_or(end)
 }
@@ -337,7 +338,7 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
         let leaf = self.leaf_at(below.edge)?;
         let count = leaf.fresh();
         let slice = slice_at(below.edge, leaf.header().prefix_bytes());
-        if count > FEW_FRESH && stream(slice, 0) % PATIENCE < count as u64 {
+        if count > FEW_FRESH && map.hash(below.edge) % PATIENCE < count as u64 {
             return None;
         }
         leaf.ask_fresh(count);

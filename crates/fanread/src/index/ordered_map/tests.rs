@@ -1,11 +1,13 @@
 //! What cannot be seen or brought about from outside: memory that runs out at any moment, keys that are made to collide.
 
-use std::collections::BTreeMap;
+use core::ops::Bound::Included;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use testkit::Rng;
 
 use super::bytes::BytesMap;
+use super::layout::FEW_FRESH;
 use super::{OrderedMap, OrderedMap as Map, Pinned};
 use crate::api::Options;
 use crate::mem::bytes::PIECES;
@@ -110,6 +112,27 @@ fn leaves_that_walks_replace_do_not_pile_up() {
         }
     }
     panic!("{} items wait", waiting());
+}
+
+#[test]
+fn bounds_bring_leaves_into_order_whose_keys_begin_alike() {
+    // The first leaf has no border to share bytes with: that its keys begin alike, it does not know.
+    let map = OrderedMap::with_options(Options::new().seed(42));
+    let pinned = map.pin();
+    let key = |n: u64| format!("what all keys begin with, {n:04}").into_bytes();
+    let fresh = || map.list.first(&map.memory).expect("the map has entries").fresh();
+    let mut model = BTreeSet::new();
+    while model.len() < 50 || fresh() <= FEW_FRESH {
+        let new = key(model.len() as u64 * 97 % 100 * 20);
+        pinned.insert(&new, 0);
+        model.insert(new);
+    }
+    // Behind the last key a walk begins, which brings its leaf into order in any case.
+    for bound in (0..2_000).map(key).filter(|bound| model.last() >= Some(bound)) {
+        let next = pinned.lower_bound(Included(&bound)).map(|(key, _)| key.to_vec());
+        assert_eq!(next.as_ref(), model.range(bound..).next());
+    }
+    assert!(fresh() <= FEW_FRESH, "{} fresh keys", fresh());
 }
 
 #[test]
