@@ -151,9 +151,10 @@ impl Guided<'_> {
     /// The places of the sorted keys and codes that [`around`](Self::around) looks at, nearly.
     #[inline(always)]
     pub(super) fn near(&self, slice: u64) -> Range<usize> {
-        let step = step(self.codes.len());
+        let (sorted, step) = (self.codes.len(), step(self.codes.len()));
         let below = self.guides.0.iter().map(|guide| usize::from(*guide < slice)).sum::<usize>();
-        (below * step).min(self.codes.len())..((below + 1) * step).min(self.codes.len())
+        let up_to = self.guides.0.iter().map(|guide| usize::from(*guide <= slice)).sum::<usize>();
+        (below * step).min(sorted)..((up_to + 1) * step).min(sorted)
     }
 }
 

@@ -296,6 +296,10 @@ fn rank<V: ?Sized + Stored>(map: &OrderedMap<V>, leaf: Leaf<'_>, below: Below<'_
                 leaf.ask_code(at);
                 leaf.ask_sorted(at);
             }
+            if near.len() > 2 * LINE_NUMBERS {
+                // Keys of one slice, which may be any of these: no code tells which.
+                near.step_by(LINE_NUMBERS).skip(1).for_each(|at| leaf.ask_sorted(at));
+            }
             guided.around(slice)
         }
         None => 0..leaf.sorted(),
