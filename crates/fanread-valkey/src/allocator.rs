@@ -38,6 +38,9 @@ thread_local! {
     static HELD: Cell<Option<MutexGuard<'static, BTreeMap<usize, usize>>>> = const { Cell::new(None) };
 }
 
+/// From how many bytes on there is no memory, as a test may want it. Set by a command; builds for users do not look at it.
+pub(crate) static SCARCE_FROM: AtomicUsize = AtomicUsize::new(usize::MAX);
+
 unsafe extern "C" {
     safe fn pthread_atfork(
         before: Option<extern "C" fn()>,
@@ -65,6 +68,10 @@ pub(crate) fn unlock_in_children() -> bool {
 ///
 /// As `malloc`: what it gives is not initialised.
 unsafe fn take(bytes: usize) -> *mut u8 {
+    // Relaxed: set and looked at by the thread that runs commands.
+    if cfg!(debug_assertions) && bytes >= SCARCE_FROM.load(Relaxed) {
+        return ptr::null_mut();
+    }
     // SAFETY: the table of functions is written once, while the module is loaded, before anything is allocated.
     unsafe {
         match (raw::RedisModule_TryAlloc, raw::RedisModule_Alloc) {

@@ -388,6 +388,22 @@ impl Key {
         self.done_verbatim(event, false);
     }
 
+    /// Ends a command that has set the entries before an argument, and then had no memory: replicas get these entries.
+    pub(crate) fn done_in_part(self, event: &CStr, args: Args<'_>, end: usize) {
+        let told = &args.all[1..end];
+        // SAFETY: the command's context; the format says an array of strings of the server's and its length.
+        unsafe {
+            call!(RedisModule_Replicate(
+                self.context.0,
+                c"OMAP.SET".as_ptr(),
+                c"v".as_ptr(),
+                told.as_ptr(),
+                told.len(),
+            ));
+        }
+        self.finish(event, false);
+    }
+
     fn done_verbatim(self, event: &CStr, emptied: bool) {
         // SAFETY: the command's context.
         unsafe { call!(RedisModule_ReplicateVerbatim(self.context.0)) };

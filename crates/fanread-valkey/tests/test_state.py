@@ -256,6 +256,29 @@ def test_too_little_memory_is_an_error_and_loses_nothing(server_of):
     assert do("OMAP.SET", "m", "f", "v") == 1
 
 
+def test_what_was_set_before_memory_ran_out_is_told_alone(server_of):
+    from conftest import MODULE
+
+    master = server_of("--appendonly", "yes", module=(MODULE, "test-panic"))
+    client = master.client()
+    replica = server_of("--replicaof", f"127.0.0.1 {master.port}")
+    wait_for(lambda: replica.client().info("replication")["master_link_status"] == "up", "the link")
+    client.execute_command("OMAP.TESTSCARCE")
+    client.execute_command("OMAP.SET", "there", "a", "0")
+    for key in ["new", "there"]:
+        with pytest.raises(redis.exceptions.OutOfMemoryError):
+            client.execute_command("OMAP.SET", key, "a", "1", "b", "2", "long", b"x" * (2 << 20), "c", "3")
+        assert mapping(client.execute_command("OMAP.GETALL", key)) == {b"a": b"1", b"b": b"2"}
+    with pytest.raises(redis.exceptions.OutOfMemoryError):
+        client.execute_command("OMAP.SET", "none", "long", b"x" * (2 << 20), "c", "3")
+    assert not client.exists("none")
+    assert client.wait(1, 30_000) == 1
+    before = digest(client)
+    assert digest(replica.client()) == before
+    client.execute_command("DEBUG", "LOADAOF")
+    assert digest(client) == before
+
+
 def mapped(server):
     """Bytes of the server's anonymous memory that is in use."""
     text = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()

@@ -21,8 +21,8 @@ pub(super) fn set(context: Context, args: Args<'_>) -> Outcome {
         match tree.set(field, value) {
             Ok(is_new) => new += usize::from(is_new),
             Err(no_memory) => {
-                // What was set is set: replicas try it all, as they have more memory or fail at the same.
-                key.done_adding(c"omap.set");
+                // What was set is set, and others are told of that alone: they may have memory for the rest.
+                key.done_in_part(c"omap.set", args, index);
                 return Err(no_memory.into());
             }
         }

@@ -143,12 +143,13 @@ const OFTEN: usize = 2;
 /// later would be in front. In the largest table so far there are 512.
 const LOOKUPS: usize = 1024;
 
-/// Panics, and whatever saves as well, so that a test can see what the server makes of it. Only there if the module is loaded with
-/// `test-panic`.
+/// Panics, and whatever saves as well, and there being no memory for long values, so that a test can see what the server makes of it.
+/// Only there if the module is loaded with `test-panic`.
 #[rustfmt::skip] // As above.
 const PANICS: &[Command] = &[
     command!(c"omap.testpanic", 1, c"readonly", LOOK, whole::panic, c"O(1)", c"Panics"),
     command!(c"omap.testpanicsaves", 1, c"readonly", LOOK, whole::panic_saves, c"O(1)", c"Has saves panic"),
+    command!(c"omap.testscarce", 1, c"readonly", LOOK, whole::scarce, c"O(1)", c"Has no memory for long values in a debug build"),
 ];
 
 /// Tells the server of all commands; `false` if it does not want one.

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::range::{Shape, send, send_entry};
+use crate::allocator::SCARCE_FROM;
 use crate::bound::{Edge, edge, span};
 use crate::datatype::SAVES_PANIC;
 use crate::glob;
@@ -17,6 +18,9 @@ const SCAN_STEP: usize = 10;
 /// Most fields of `OMAP.RANDFIELD` with repetitions: nobody else is served meanwhile, and a module is not told that the server has
 /// given its client up.
 const MOST_DRAWN: i64 = 1 << 20;
+
+/// Bytes for which a test has no memory: more than the server's arguments and what a map takes beside values of a test's.
+const SCARCE_BYTES: usize = 1 << 20;
 
 /// `OMAP.LEN key`: the number of entries.
 pub(super) fn len(context: Context, args: Args<'_>) -> Outcome {
@@ -195,6 +199,14 @@ pub(super) fn panic(_: Context, _: Args<'_>) -> Outcome {
 #[expect(clippy::unnecessary_wraps, reason = "a handler is one by its type")]
 pub(super) fn panic_saves(context: Context, _: Args<'_>) -> Outcome {
     SAVES_PANIC.store(true, Relaxed);
+    context.ok();
+    Ok(())
+}
+
+/// `OMAP.TESTSCARCE`
+#[expect(clippy::unnecessary_wraps, reason = "a handler is one by its type")]
+pub(super) fn scarce(context: Context, _: Args<'_>) -> Outcome {
+    SCARCE_FROM.store(SCARCE_BYTES, Relaxed);
     context.ok();
     Ok(())
 }
