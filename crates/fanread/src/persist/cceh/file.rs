@@ -137,8 +137,12 @@ fn take_others(path: &Path, names: &[PathBuf; 2]) -> Result<(File, File), CcehEr
 
 /// Whether a file is the working copy of a map of which somebody has the journal.
 fn is_left(file: &File, journal_of: Option<u64>) -> io::Result<bool> {
-    let is_map = file.bytes()? >= HOME_AT.0 as u64 * 8 + 8 && word_of(file, HOME_AT)? == HOME_MARK;
-    Ok(is_map && journal_of == Some(word_of(file, CHECKSUM_AT)?))
+    Ok(has_home(file)? && journal_of == Some(word_of(file, CHECKSUM_AT)?))
+}
+
+/// Whether a file says that it has checkpoints.
+fn has_home(file: &File) -> io::Result<bool> {
+    Ok(file.bytes()? >= HOME_AT.0 as u64 * 8 + 8 && word_of(file, HOME_AT)? == HOME_MARK)
 }
 
 fn foreign(path: &Path) -> CcehError {
@@ -159,13 +163,28 @@ pub(super) fn open_at(
     options.read(true).write(true);
     let file = owned(options.open(path)?)?;
     let bytes = Storage::bytes(&file)?;
-    if bytes <= HOME_AT.0 as u64 * 8 || word_of(&file, HOME_AT)? != HOME_MARK {
+    if !has_home(&file)? {
         return Ok(Mapped::file(file)?);
     }
-    let journal = owned(options.open(beside(path, ".journal"))?)?;
+    let journal = owned(open_journal(&options, path)?)?;
+    // Before a file is made, or has more blocks, for what is refused.
+    if Checkpoints::journal_of(&journal)? != Some(home(&file)?.identity) {
+        return Err(CcehError::Journal);
+    }
     fill(&file, bytes)?;
     let work = options.create(true).truncate(false).open(beside(path, ".work"))?;
     copy([file, journal, work], boot()?)
+}
+
+/// Opens the journal of a map. That it is missing is told with its name, or it would be the map that seems to be.
+fn open_journal(options: &OpenOptions, path: &Path) -> io::Result<File> {
+    let path = beside(path, ".journal");
+    options.open(&path).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => {
+            io::Error::new(e.kind(), format!("{} is missing", path.display()))
+        }
+        _ => e,
+    })
 }
 
 /// The working copy of a map that has checkpoints.

@@ -114,6 +114,42 @@ fn a_map_that_could_not_be_made_leaves_no_file() {
 }
 
 #[test]
+fn a_file_of_whatever_length_is_told_to_be_no_map() {
+    let folder = Folder::new("lengths");
+    drop(Cceh::create(folder.path("map"), CcehOptions::new().segment_bytes(256)).unwrap());
+    let whole = std::fs::read(folder.path("map")).unwrap();
+    for bytes in 0..300 {
+        std::fs::write(folder.path("cut"), &whole[..bytes]).unwrap();
+        let why = Cceh::open(folder.path("cut")).unwrap_err();
+        assert!(!matches!(why, CcehError::Io(_)), "{bytes} bytes: {why:?}");
+    }
+}
+
+#[test]
+fn a_map_whose_journal_is_not_there_or_another_ones_leaves_no_file() {
+    let folder = Folder::new("journals");
+    drop(Cceh::create(folder.path("map"), with_checkpoints()).unwrap());
+    drop(Cceh::create(folder.path("other"), with_checkpoints()).unwrap());
+    folder.copy("map", "copy");
+    let before = folder.names();
+    match Cceh::open(folder.path("copy")) {
+        Err(CcehError::Io(why)) => {
+            assert_eq!(why.kind(), std::io::ErrorKind::NotFound);
+            assert!(why.to_string().ends_with("copy.journal is missing"), "{why}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(folder.names(), before);
+    for journal in [&[][..], &[7; 4096], &std::fs::read(folder.path("other.journal")).unwrap()] {
+        std::fs::write(folder.path("copy.journal"), journal).unwrap();
+        let before = folder.names();
+        assert!(matches!(Cceh::open(folder.path("copy")), Err(CcehError::Journal)));
+        assert_eq!(folder.names(), before);
+        assert_eq!(std::fs::read(folder.path("copy.journal")).unwrap(), journal);
+    }
+}
+
+#[test]
 fn a_file_and_a_journal_of_another_time_are_the_map_of_that_time() {
     let folder = Folder::new("times");
     let map = Cceh::create(folder.path("map"), with_checkpoints()).unwrap();
