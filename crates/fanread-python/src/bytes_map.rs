@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyTuple};
 
 use crate::cursor::{Ends, What};
-use crate::error::{EmptyMapError, guarded, of_insert, of_load};
+use crate::error::{EmptyMapError, at_most_one, guarded, of_insert, of_load};
 use crate::scan::{BytesIterator, Chunk, Copied, Source};
 
 /// How many pairs are inserted before memory that others have given up may be used again: many, since each time costs a fence; few enough
@@ -195,6 +195,7 @@ impl BytesMapBase {
         key: &Bound<'py, PyBytes>,
         default: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        at_most_one(default)?;
         if let Some(value) = self.map().pin().remove(key.as_bytes()) {
             return Ok(PyBytes::new(key.py(), &value).into_any());
         }

@@ -10,8 +10,9 @@ use fanread::persist::cceh::CcehError;
 use fanread::table::{BuildError, TableError};
 use fanread::{InsertError, LoadError};
 use pyo3::PyErr;
-use pyo3::exceptions::PyOSError;
+use pyo3::exceptions::{PyOSError, PyTypeError};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 pyo3::import_exception!(fanread._errors, FanreadError);
 pyo3::import_exception!(fanread._errors, KeyKindError);
@@ -98,6 +99,15 @@ pub(crate) fn about(py: Python<'_>, path: &Path, raised: PyErr) -> PyErr {
         let _named = raised.value(py).setattr("filename", path.as_os_str());
     }
     raised
+}
+
+/// Refuses more than one default of `pop`, as `dict` does.
+pub(crate) fn at_most_one(default: &Bound<'_, PyTuple>) -> PyResult<()> {
+    let given = 1 + default.len();
+    if given <= 2 {
+        return Ok(());
+    }
+    Err(PyTypeError::new_err(format!("pop expected at most 2 arguments, got {given}")))
 }
 
 /// Runs work of the library that may panic where its contract says so, and makes an exception of that.

@@ -17,7 +17,7 @@ use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyTuple};
 use crate::bytes_map::{
     BytesPair, key_objects, list_of, no_default, nothing_to_pop, pair_objects, pair_slices,
 };
-use crate::error::{ClosedError, about, guarded, of_store};
+use crate::error::{ClosedError, about, at_most_one, guarded, of_store};
 
 /// A map from bytes to bytes in a file. Use fanread.PersistentMap.
 #[pyclass(frozen, subclass, module = "fanread._fanread")]
@@ -194,6 +194,7 @@ impl PersistentMapBase {
         key: &Bound<'py, PyBytes>,
         default: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        at_most_one(default)?;
         if let Some(value) = self.with(|store| store.remove(key.as_bytes()))? {
             return Ok(PyBytes::new(key.py(), &value).into_any());
         }

@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PyTuple, PyType};
 
 use crate::arrays::{self, Number};
-use crate::error::{ArrayError, OutOfMemoryError, guarded, of_insert, of_load};
+use crate::error::{ArrayError, OutOfMemoryError, at_most_one, guarded, of_insert, of_load};
 
 /// The words of an array, held.
 type Words<'a, 'py> = arrays::Held<'a, 'py, AtomicU64>;
@@ -316,6 +316,7 @@ impl U64Map {
         key: &Bound<'py, PyAny>,
         default: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        at_most_one(default)?;
         let found =
             self.sought(key)?.and_then(|key| self.map.pin().remove(key).map(|value| *value));
         match found {

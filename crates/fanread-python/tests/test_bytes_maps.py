@@ -558,6 +558,14 @@ def test_there_is_nothing_to_pop_or_to_clear_in_an_empty_map(empty):
     assert len(empty) == 0
 
 
+def test_pop_takes_one_default_as_dict_does(empty):
+    empty[b"a"] = b"1"
+    with pytest.raises(TypeError, match="pop expected at most 2 arguments, got 3"):
+        empty.pop(b"a", None, None)
+    assert empty.pop(b"a", None) == b"1"
+    assert empty.pop(b"a", "none") == "none"
+
+
 def test_clear_leaves_nothing_of_many_entries(empty):
     for _ in range(2):
         empty.insert_many(numbered(40_000))

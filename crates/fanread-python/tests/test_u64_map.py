@@ -188,6 +188,8 @@ def test_a_wrong_kind_of_scalar_is_not_there_and_cannot_be_stored():
     with pytest.raises(KeyError):
         del made[5]
     assert made.pop(5, "none") == "none"
+    with pytest.raises(TypeError, match="pop expected at most 2 arguments, got 3"):
+        made.pop(1, 5, 6)
     assert made.pop(1) == 2
 
 
