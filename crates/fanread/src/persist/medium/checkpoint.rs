@@ -162,7 +162,8 @@ impl<S: Storage> Checkpoints<S> {
             if group.number().wrapping_sub(number) > 1 {
                 return Err(io::ErrorKind::InvalidData.into());
             }
-            if state != Work::AtRest {
+            // At rest the file has it, unless somebody has put an older one there (J2).
+            if state != Work::AtRest || number != group.number() {
                 // It may be in the page cache only, which may say after a failure that it is safe.
                 journal.write(&mut group)?;
                 apply(&group, &file)?;

@@ -175,6 +175,29 @@ fn a_file_and_a_journal_of_another_time_are_the_map_of_that_time() {
 }
 
 #[test]
+fn a_file_that_was_put_back_alone_gets_the_last_checkpoint_anew() {
+    let folder = Folder::new("alone");
+    let map = Cceh::create(folder.path("map"), with_checkpoints()).unwrap();
+    (0..500).for_each(|key| assert_eq!(map.insert(key, key).unwrap(), None));
+    drop(map);
+    folder.copy("map", "old");
+    let map = Cceh::open(folder.path("map")).unwrap();
+    (400..900).for_each(|key| _ = map.insert(key, 7).unwrap());
+    drop(map);
+    folder.copy("old", "map");
+    let map = Cceh::open(folder.path("map")).unwrap();
+    map.insert(1000, 7).unwrap();
+    drop(map);
+    // As the next run of the system opens it, if that one loses power.
+    std::fs::remove_file(folder.path("map.work")).unwrap();
+    let map = Cceh::open(folder.path("map")).unwrap();
+    map.check().unwrap();
+    assert_eq!(map.len(), 901);
+    assert!((0..400).all(|key| map.get(key) == Some(key)));
+    assert!((400..900).chain([1000]).all(|key| map.get(key) == Some(7)));
+}
+
+#[test]
 fn a_copy_of_a_map_in_use_says_what_to_do_without() {
     let folder = Folder::new("snapshot");
     let map = Cceh::create(folder.path("map"), with_checkpoints()).unwrap();
