@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use thiserror::Error;
@@ -47,6 +48,11 @@ impl Failure {
             | Kind::ReadOnlyFilesystem => Self::misuse(why),
             _ => Self::failed(why),
         }
+    }
+
+    /// Makes a failure of what the system said when a file or folder that the user has named was to be written.
+    pub(crate) fn unwritten(cause: &io::Error, path: &Path) -> Self {
+        Self::of_path(cause, format!("cannot write {}: {cause}", path.display()))
     }
 
     /// Prints one line on standard error and returns the exit status.

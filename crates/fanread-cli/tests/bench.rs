@@ -405,6 +405,11 @@ fn a_report_shows_what_several_runs_have_written() {
     names.sort();
     assert_eq!(names, ["get-rand-8-4000.svg", "growth-get-rand-8.svg"]);
     run(&["report", &path("none")], "", 2);
+    let nowhere = path("none/page.html");
+    let (_, err) = run(&["report", &small, "--html", &nowhere], "", 2);
+    assert!(err.starts_with(&format!("fanread: cannot write {nowhere}: ")), "{err}");
+    let (_, err) = run(&["report", &small, "--svg", &large], "", 2);
+    assert!(err.starts_with(&format!("fanread: cannot write {large}: ")), "{err}");
 }
 
 #[test]

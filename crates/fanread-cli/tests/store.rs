@@ -365,6 +365,7 @@ fn settings_that_no_map_can_have_are_told_in_one_line() {
         (&["--probing", "0"], "fanread: a segment of 16384 bytes has 1 to 256 "),
         (&["--index", "nothing"], "fanread: "),
         (&["--flush-latency", "slow"], "fanread: "),
+        (&["--index", "cceh-file", "--folder", "nowhere"], "fanread: nowhere is no folder"),
     ] {
         let run = folder.run(&[&["bench"], arguments].concat(), "");
         assert_eq!((run.status, &run.out[..]), (2, ""), "{run:?}");

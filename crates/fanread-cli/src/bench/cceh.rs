@@ -80,8 +80,11 @@ impl Settings {
             return Some(no_segment(bytes));
         }
         let buckets = (bytes / 64).min(0xffff);
-        (!(1..=buckets).contains(&probing))
-            .then(|| format!("a segment of {bytes} bytes has 1 to {buckets} buckets to probe"))
+        if !(1..=buckets).contains(&probing) {
+            return Some(format!("a segment of {bytes} bytes has 1 to {buckets} buckets to probe"));
+        }
+        let folder = self.folder.as_ref().filter(|path| !path.is_dir());
+        folder.map(|path| format!("{} is no folder", path.display()))
     }
 
     /// Returns what differs from the defaults, for the name of a map: figures with other settings are not of the same map.

@@ -108,13 +108,14 @@ pub(crate) fn run(args: &ProbeArgs) -> Result<(), Failure> {
         files.push(path.as_ref().map(open).transpose()?);
     }
     if let Some(folder) = &args.svg {
-        fs::create_dir_all(folder)?;
+        fs::create_dir_all(folder).map_err(|e| Failure::unwritten(&e, folder))?;
     }
     let report = probe(bytes)?;
     if let Some(folder) = &args.svg {
         let plots = page::plots(&report).map_err(|e| Failure::failed(format!("no plot: {e}")))?;
         for (name, plot) in plots {
-            fs::write(folder.join(name), plot)?;
+            let file = folder.join(name);
+            fs::write(&file, plot).map_err(|e| Failure::unwritten(&e, &file))?;
         }
     }
     // Before the table: who closes the pipe wants these all the same.

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -41,13 +41,15 @@ pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
         records.extend(compare::read(file)?);
     }
     let machine = records[0].machine.clone();
+    let write =
+        |path: &Path, text: String| fs::write(path, text).map_err(|e| Failure::unwritten(&e, path));
     if let Some(file) = &args.html {
-        fs::write(file, html::render(&records, &machine))?;
+        write(file, html::render(&records, &machine))?;
     }
     if let Some(folder) = &args.svg {
-        fs::create_dir_all(folder)?;
+        fs::create_dir_all(folder).map_err(|e| Failure::unwritten(&e, folder))?;
         for (name, plot) in html::plots(&records) {
-            fs::write(folder.join(name), plot)?;
+            write(&folder.join(name), plot)?;
         }
     }
     io::stdout().write_all(table::render(&records, &machine).as_bytes())?;
