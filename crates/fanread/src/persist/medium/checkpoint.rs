@@ -12,7 +12,7 @@
 //! | the journal says of the working copy | the map is opened from |
 //! | --- | --- |
 //! | at rest, and it has the mark of the last checkpoint | the working copy |
-//! | at rest, and it has another mark | the file, which is copied: somebody has put other files there |
+//! | at rest, and it has another mark, or one of a copy in use | the file, which is copied: somebody has put other files there |
 //! | in use, by this run of the system | the working copy: a process was killed |
 //! | in use, by another run | the file, which is copied: the power was cut |
 //! | lost | the file, which is copied: somebody was killed while copying |
@@ -21,7 +21,8 @@
 //!
 //! * **C1** Outside of the gate, every line in which file and working copy differ is marked, or they were not compared since a process
 //!   was killed.
-//! * **C2** Before a store to the working copy the journal has, safely, that it is in use.
+//! * **C2** Before a store to the working copy its mark has, safely, no sum of a checkpoint, so that it is not at rest whatever journal is put
+//!   beside it; and the journal has by which run of the system it is in use.
 //! * **C3** Nobody stores while lines are taken, so that all are of one moment between the calls of the map.
 
 use std::io;
@@ -72,9 +73,16 @@ fn boot_in(file: &str) -> io::Result<Boot> {
 pub(crate) struct Home {
     /// A number that maps of another geometry or hash key do not have.
     pub(crate) identity: u64,
-    /// A line that the map does not use: `mark`, the number of the last checkpoint, and in the working copy its checksum.
+    /// A line that the map does not use: `mark`, the number of the last checkpoint, and in a working copy at rest its checksum, else 0.
     pub(crate) line: LineAt,
     pub(crate) mark: u64,
+}
+
+impl Home {
+    /// Where the checksum is, in bytes.
+    fn sum_at(self) -> u64 {
+        (self.line.0 * LINE_BYTES) as u64 + 16
+    }
 }
 
 /// What a map is opened from.
@@ -172,7 +180,9 @@ impl<S: Storage> Checkpoints<S> {
         }
         let origin = match state {
             _ if work.bytes()? == 0 => Origin::Checkpoint,
-            Work::AtRest if last_in(&work, home)? == Some((number, sum)) => Origin::Closed,
+            Work::AtRest if sum != 0 && last_in(&work, home)? == Some((number, sum)) => {
+                Origin::Closed
+            }
             Work::InUse(by) if by == boot => Origin::Killed,
             Work::AtRest | Work::InUse(_) | Work::Lost => Origin::Checkpoint,
         };
@@ -180,9 +190,14 @@ impl<S: Storage> Checkpoints<S> {
             journal.set_state(Work::Lost)?;
             work.copy(&file)?;
         }
-        // C2.
+        // C2. A copy that was just made has no sum, since the file has none.
         if origin != Origin::Killed {
             journal.set_state(Work::InUse(boot))?;
+        }
+        let is_marked = last_in(&work, home)?.is_some_and(|(_, sum)| sum != 0);
+        if origin != Origin::Checkpoint && is_marked {
+            work.write(home.sum_at(), &0_u64.to_le_bytes())?;
+            work.sync()?;
         }
         let marks = Marks::new();
         let gate = ShardedLock::new(());

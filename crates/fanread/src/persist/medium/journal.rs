@@ -187,8 +187,8 @@ impl<S: Storage> Journal<S> {
 
     /// Makes the journal of a file whose number is 0, and that has no working copy yet.
     pub(super) fn format(&self) -> io::Result<()> {
-        self.write(&mut Group::new(self.identity, 0, 0))?;
-        self.set_state(Work::Lost)
+        self.set_state(Work::Lost)?;
+        self.write(&mut Group::new(self.identity, 0, 0))
     }
 
     /// Whose journal a file is, or was to become; `None` if it is none.
@@ -221,7 +221,7 @@ impl<S: Storage> Journal<S> {
         Ok(Work::of([kind, one, two]).filter(|_| is_right))
     }
 
-    /// Notes what is known of the working copy, safely.
+    /// Notes what is known of the working copy. It need not be safe: one that is in use has no mark of one at rest.
     pub(super) fn set_state(&self, work: Work) -> io::Result<()> {
         let [kind, one, two] = work.words();
         let words = [STATE_MAGIC, self.identity, kind, one, two];
@@ -230,8 +230,7 @@ impl<S: Storage> Journal<S> {
         for (room, word) in sector.chunks_mut(8).zip(words) {
             room.copy_from_slice(&word.to_le_bytes());
         }
-        self.storage.write(0, &sector)?;
-        self.storage.sync()
+        self.storage.write(0, &sector)
     }
 
     /// Writes a group, which is safe when this returns.

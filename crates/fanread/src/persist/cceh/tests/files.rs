@@ -175,6 +175,31 @@ fn a_file_and_a_journal_of_another_time_are_the_map_of_that_time() {
 }
 
 #[test]
+fn a_working_copy_that_was_in_use_is_none_of_a_file_and_a_journal_that_were_put_back() {
+    let folder = Folder::new("unused");
+    let map = Cceh::create(folder.path("map"), with_checkpoints()).unwrap();
+    (0..500).for_each(|key| assert_eq!(map.insert(key, key).unwrap(), None));
+    drop(map);
+    folder.copy("map", "old");
+    folder.copy("map.journal", "old.journal");
+    let map = Cceh::open(folder.path("map")).unwrap();
+    (400..900).for_each(|key| _ = map.insert(key, 7).unwrap());
+    // As a loss of power leaves it, if all of it has reached the disk.
+    folder.copy("map.work", "left");
+    drop(map);
+    folder.copy("old", "map");
+    folder.copy("old.journal", "map.journal");
+    folder.copy("left", "map.work");
+    for round in 0..2 {
+        let map = Cceh::open(folder.path("map")).unwrap();
+        map.check().unwrap();
+        assert_eq!(map.len(), 500 + round);
+        assert!((0..500).all(|key| map.get(key) == Some(key)));
+        map.insert(1000, 1).unwrap();
+    }
+}
+
+#[test]
 fn a_file_that_was_put_back_alone_gets_the_last_checkpoint_anew() {
     let folder = Folder::new("alone");
     let map = Cceh::create(folder.path("map"), with_checkpoints()).unwrap();
@@ -195,6 +220,56 @@ fn a_file_that_was_put_back_alone_gets_the_last_checkpoint_anew() {
     assert_eq!(map.len(), 901);
     assert!((0..400).all(|key| map.get(key) == Some(key)));
     assert!((400..900).chain([1000]).all(|key| map.get(key) == Some(7)));
+}
+
+#[test]
+fn files_of_any_three_times_are_refused_or_a_map_of_one_time() {
+    let folder = Folder::new("any");
+    let names = ["map", "map.journal", "map.work"];
+    let contents = |map: &Cceh| map.iter().collect::<BTreeMap<_, _>>();
+    let (mut times, mut known) = (Vec::new(), vec![BTreeMap::new()]);
+    drop(Cceh::create(folder.path("map"), with_checkpoints()).unwrap());
+    for round in 0..4 {
+        let map = Cceh::open(folder.path("map")).unwrap();
+        (round * 60..round * 60 + 100).for_each(|key| _ = map.insert(key, round).unwrap());
+        (round * 9..round * 13).step_by(2).for_each(|key| _ = map.remove(key));
+        known.push(contents(&map));
+        if round % 2 == 0 {
+            map.sync().unwrap();
+        }
+        // In use, and closed.
+        for map in [Some(map), None] {
+            times.push(names.map(|name| std::fs::read(folder.path(name)).unwrap()));
+            drop(map);
+        }
+    }
+    let open = |boot: Option<[u64; 2]>| {
+        let medium = match boot {
+            Some(boot) => file::open_at(&folder.path("map"), || Ok(boot)),
+            None => file::open(&folder.path("map")),
+        };
+        Ok::<_, CcehError>(Cceh { map: Map::open_file(medium?, SplitPolicy::InPlace)? })
+    };
+    let mut opened = 0;
+    for at in 0..2 * times.len().pow(3) {
+        let boot = (at % 2 == 1).then_some([1, 2]);
+        let picks = [at / 2, at / 2 / times.len(), at / 2 / times.len().pow(2)];
+        let picks = picks.map(|pick| pick % times.len());
+        for (part, name) in names.iter().enumerate() {
+            std::fs::write(folder.path(name), &times[picks[part]][part]).unwrap();
+        }
+        let Ok(map) = open(boot) else { continue };
+        opened += 1;
+        assert!(known.contains(&contents(&map)), "{picks:?} {boot:?}");
+        map.insert(1_000_000, 1).unwrap();
+        let now = contents(&map);
+        drop(map);
+        std::fs::remove_file(folder.path("map.work")).unwrap();
+        let map = open(boot).unwrap();
+        map.check().unwrap();
+        assert!(contents(&map) == now, "{picks:?} {boot:?}");
+    }
+    assert!(opened > 200, "{opened}");
 }
 
 #[test]
