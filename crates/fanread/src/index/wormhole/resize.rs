@@ -438,7 +438,10 @@ impl<V> Wormhole<V> {
     /// cannot have the locks, the memory or the neighbour: a later removal tries again.
     pub(super) fn try_merge(&self, pinned: &Pinned<'_, V>, leaf: Leaf<'_>, locked: Locked<'_>) {
         let count = leaf.meta().count();
-        let fits = |other: usize| other + count <= MERGE_AT || (count == 0 && other < FITS_IN_ANY);
+        // The last leaf waits for the keys to come, though it is empty: with what it was split from it would soon be full, and be
+        // split there again.
+        let fills = count == 0 && leaf.header().bounded;
+        let fits = |other: usize| other + count <= MERGE_AT || (fills && other < FITS_IN_ANY);
         if let Some(next) = leaf.header().next().map(|next| self.memory.leaf(next)) {
             // Locks are taken from left to right, so this one may be waited for.
             if fits(next.meta().count()) {

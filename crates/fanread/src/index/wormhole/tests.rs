@@ -143,6 +143,38 @@ fn keys_that_ascend_and_become_long_split_the_last_leaf() {
     assert!((0..600).all(|n| pinned.get(key(n).as_bytes()).is_some_and(|value| *value == n)));
 }
 
+/// A leaf of half a page that is full is split behind its largest key but one where the map grows.
+#[test]
+fn a_stack_that_comes_and_goes_where_its_last_leaf_was_split_copies_no_leaf_again() {
+    let map = Wormhole::<()>::new();
+    let pinned = map.pin();
+    let key = |n: u32| n.to_be_bytes();
+    let last = || map.list.last(&map.memory).unwrap();
+    assert!(pinned.insert(&key(0), ()).is_none());
+    let mut count = 1;
+    while last().header().prev().is_none() {
+        assert!(pinned.insert(&key(count), ()).is_none());
+        count += 1;
+    }
+    let name = last().name();
+    for _ in 0..3 {
+        let bottom = count - last().meta().count() as u32;
+        for n in (bottom..count).rev() {
+            assert!(pinned.remove(&key(n)).is_some());
+        }
+        for n in bottom..count {
+            assert!(pinned.insert(&key(n), ()).is_none());
+        }
+        assert_eq!(last().name(), name);
+    }
+    // As it goes on, nothing of it is left behind.
+    for n in (0..count).rev() {
+        assert!(pinned.remove(&key(n)).is_some());
+    }
+    assert_eq!(map.list.first(&map.memory), map.list.last(&map.memory));
+    pinned.check().unwrap();
+}
+
 #[test]
 fn values_with_something_to_drop_are_never_copied_into_words() {
     assert!(
