@@ -214,6 +214,12 @@ fn publish<V>(leaf: Leaf<'_>, tag: Tag, slot: Slot, step: usize, word: Word) {
 const LOADED_ENTRIES: core::ops::RangeInclusive<usize> =
     FITS_IN_ANY * 13 / 16..=FITS_IN_ANY * 15 / 16;
 
+/// The bytes of a key that had no more than it may have when it came. Keys are user code, and this one is asked again.
+fn bytes_of(key: &impl AsRef<[u8]>) -> &[u8] {
+    let bytes = key.as_ref();
+    &bytes[..bytes.len().min(MAX_KEY_BYTES)]
+}
+
 impl<V: Send + Sync> Wormhole<V> {
     /// Builds a map of entries whose keys ascend strictly.
     ///
@@ -261,7 +267,7 @@ impl<V: Send + Sync> Wormhole<V> {
                         max_bytes: MAX_KEY_BYTES,
                     });
                 }
-                if ahead.back().is_some_and(|(before, _)| before.as_ref() >= key.as_ref()) {
+                if ahead.back().is_some_and(|(before, _)| bytes_of(before) >= bytes_of(&key)) {
                     return Err(LoadError::NotAscending { index });
                 }
                 ahead.push_back((key, value));
@@ -274,7 +280,7 @@ impl<V: Send + Sync> Wormhole<V> {
                 ahead.len()
             } else {
                 let common =
-                    |at: usize| common_prefix(ahead[at - 1].0.as_ref(), ahead[at].0.as_ref());
+                    |at: usize| common_prefix(bytes_of(&ahead[at - 1].0), bytes_of(&ahead[at].0));
                 LOADED_ENTRIES.min_by_key(|at| (common(*at), usize::MAX - at)).unwrap_or(1)
             };
             let loaded = map.load_leaf(&pinned, &mut ahead, count, &mut low, last);
@@ -296,8 +302,8 @@ impl<V: Send + Sync> Wormhole<V> {
         let thread = pinned.thread;
         let mut high = (0, Vec::new());
         if let Some((next, _)) = ahead.get(count) {
-            let common = common_prefix(ahead[count - 1].0.as_ref(), next.as_ref());
-            high.1 = next.as_ref()[..=common].to_vec();
+            let common = common_prefix(bytes_of(&ahead[count - 1].0), bytes_of(next));
+            high.1 = bytes_of(next)[..=common].to_vec();
             high.0 = self.new_border(thread, &high.1)?;
         }
         let bounded = high.0 != 0;
@@ -305,7 +311,7 @@ impl<V: Send + Sync> Wormhole<V> {
         let limits = Limits { low: (low.0, &low.1), high: bounded.then_some((high.0, &high.1)) };
         let plan = Plan { limits, size };
         let at = limits.prefix_bytes();
-        let short = |(key, _): &&(K, V)| key.as_ref().len() <= at + INLINE_BYTES;
+        let short = |(key, _): &&(K, V)| bytes_of(key).len() <= at + INLINE_BYTES;
         let mut filling = self.start_leaf(thread, plan, || {
             2 * ahead.iter().take(count).filter(short).count() >= count
         })?;
@@ -316,7 +322,7 @@ impl<V: Send + Sync> Wormhole<V> {
         for (number, place) in order[..count].iter_mut().enumerate() {
             let Some((key, value)) = ahead.pop_front() else { break };
             // Asked for its bytes once: a second answer could be longer than the record.
-            let key = key.as_ref();
+            let key = bytes_of(&key);
             let tag = Tag::of(self.seed().hash(key));
             let inline = Word::of_inline(&key[at..]).filter(|_| filling.shape.inline);
             let slot = match inline {

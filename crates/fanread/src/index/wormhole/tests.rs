@@ -175,6 +175,28 @@ fn a_stack_that_comes_and_goes_where_its_last_leaf_was_split_copies_no_leaf_agai
     pinned.check().unwrap();
 }
 
+/// A key that is a longer one from the so manieth time on that it is asked for its bytes.
+struct Growing(core::cell::Cell<u32>);
+
+impl AsRef<[u8]> for Growing {
+    fn as_ref(&self) -> &[u8] {
+        static BYTES: [u8; super::MAX_KEY_BYTES + 9] = [b'k'; super::MAX_KEY_BYTES + 9];
+        let left = self.0.get().saturating_sub(1);
+        self.0.set(left);
+        if left > 0 { b"k" } else { &BYTES }
+    }
+}
+
+#[test]
+fn a_key_that_grows_while_it_is_loaded_is_not_longer_than_a_record_may_be() {
+    for times in 1..9 {
+        let loaded = Wormhole::from_sorted([(Growing(times.into()), "value")]);
+        let Ok(map) = loaded else { continue };
+        assert!(map.pin().iter().all(|(key, _)| key.len() <= super::MAX_KEY_BYTES));
+        map.pin().check().unwrap();
+    }
+}
+
 #[test]
 fn values_with_something_to_drop_are_never_copied_into_words() {
     assert!(
