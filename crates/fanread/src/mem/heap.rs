@@ -8,6 +8,8 @@
 //! A map may keep other things there, too, in whole lines: [`Shard::allocate_lines`]. Who has such pieces to spare gives them to
 //! [`Shard::allocate_from`], which cuts them up before it takes fresh memory.
 //!
+//! Where one thread frees what another has allocated, all would end in the lists of the first: [`Shard::trade`].
+//!
 //! # Invariants
 //!
 //! * **H1** A piece belongs to one owner at a time: the caller of `allocate` until its `free`, else a list or one of the two blocks.
@@ -28,6 +30,11 @@ const CLASSES: usize = 64 + 8 * 8;
 /// Units of the block a shard takes from the arena at a time, at most. 64 KB: a small one makes threads meet at
 /// the arena more often, a large one leaves more memory unused in every shard.
 const BLOCK_UNITS: u64 = 8192;
+
+/// Units that wait in a shard from which others take them all before they take fresh memory: as many as a block has.
+///
+/// With less, shards are exchanged for a few pieces each time; with more, each keeps more that it does not use.
+const MUCH_UNITS: u64 = if cfg!(any(shuttle, small_leaves, miri)) { 16 } else { BLOCK_UNITS };
 
 /// Rounds a request up to its class; returns the class and its size in units.
 #[inline]
@@ -77,8 +84,17 @@ pub(crate) struct Shard {
     /// Fresh units, and units that were given.
     fresh: Block,
     given: Block,
-    /// First piece of each class's list. Absent until something is freed.
-    lists: Option<Box<[u64; CLASSES]>>,
+    /// Absent until something is freed.
+    lists: Option<Box<Lists>>,
+}
+
+/// Pieces that were freed.
+#[derive(Debug)]
+struct Lists {
+    /// First piece of each class's list.
+    firsts: [u64; CLASSES],
+    /// Units of all of them.
+    units: u64,
 }
 
 impl Shard {
@@ -96,7 +112,39 @@ impl Shard {
         self.allocate_from(arena, units, |_| None)
     }
 
-    /// The same. Before fresh memory is taken, `spare` may give a piece of at least so many units, and says how many it has.
+    /// The same, if that takes no more memory from the arena.
+    #[inline]
+    pub(crate) fn allocate_here<const FIRST: u32>(
+        &mut self,
+        arena: &Arena<3, FIRST>,
+        units: u64,
+    ) -> Option<u64> {
+        let (class, units) = class_of(units);
+        self.allocate_used(arena, class, units).or_else(|| self.fresh.cut(units))
+    }
+
+    /// The same, of what was used before, by class and its units.
+    #[inline]
+    fn allocate_used<const FIRST: u32>(
+        &mut self,
+        arena: &Arena<3, FIRST>,
+        class: usize,
+        units: u64,
+    ) -> Option<u64> {
+        if let Some(lists) = &mut self.lists {
+            let unit = lists.firsts[class];
+            if unit != 0 {
+                // SAFETY: a listed piece starts with the next one's unit (H2), belongs to the list (H1), and is
+                // aligned to 8 bytes.
+                lists.firsts[class] = unsafe { arena.at(unit).cast::<u64>().read() };
+                lists.units -= units;
+                return Some(unit);
+            }
+        }
+        self.given.cut(units)
+    }
+
+    /// As `allocate`. Before fresh memory is taken, `spare` may give a piece of at least so many units, and says how many it has.
     #[inline]
     pub(crate) fn allocate_from<const FIRST: u32>(
         &mut self,
@@ -105,16 +153,7 @@ impl Shard {
         spare: impl FnOnce(u64) -> Option<(u64, u64)>,
     ) -> Result<u64, AllocError> {
         let (class, units) = class_of(units);
-        if let Some(lists) = &mut self.lists {
-            let unit = lists[class];
-            if unit != 0 {
-                // SAFETY: a listed piece starts with the next one's unit (H2), belongs to the list (H1), and is
-                // aligned to 8 bytes.
-                lists[class] = unsafe { arena.at(unit).cast::<u64>().read() };
-                return Ok(unit);
-            }
-        }
-        if let Some(unit) = self.given.cut(units) {
+        if let Some(unit) = self.allocate_used(arena, class, units) {
             return Ok(unit);
         }
         if let Some((unit, more)) = spare(units) {
@@ -188,42 +227,62 @@ impl Shard {
         unit: u64,
         units: u64,
     ) {
-        let (class, _) = class_of(units);
-        let lists = self.lists.get_or_insert_with(|| Box::new([0; CLASSES]));
+        let (class, units) = class_of(units);
+        let none = || Box::new(Lists { firsts: [0; CLASSES], units: 0 });
+        let lists = self.lists.get_or_insert_with(none);
         // SAFETY: the piece is the caller's (H1), has at least one unit, and is aligned to 8 bytes.
-        unsafe { arena.at(unit).cast::<u64>().write(lists[class]) };
-        lists[class] = unit;
+        unsafe { arena.at(unit).cast::<u64>().write(lists.firsts[class]) };
+        lists.firsts[class] = unit;
+        lists.units += units;
+    }
+
+    /// Units that wait in the lists.
+    fn listed(&self) -> u64 {
+        self.lists.as_ref().map_or(0, |lists| lists.units)
+    }
+
+    /// Whether a piece of so many units would have to be fresh memory that is still to be taken.
+    #[inline]
+    pub(crate) fn is_short_of(&self, units: u64) -> bool {
+        !self.has_used(units) && self.fresh.units() < class_of(units).1
+    }
+
+    /// Whether a piece of so many units was used before.
+    #[inline]
+    pub(crate) fn has_used(&self, units: u64) -> bool {
+        let (class, units) = class_of(units);
+        let is_listed = self.lists.as_ref().is_some_and(|lists| lists.firsts[class] != 0);
+        is_listed || self.given.units() >= units
+    }
+
+    /// Takes all that another shard has, which gets what is here, if that has a piece of so many units and much else that waits; tells
+    /// whether it has.
+    pub(crate) fn trade(&mut self, other: &mut Self, units: u64) -> bool {
+        let is_worth_it = other.listed() >= MUCH_UNITS && other.has_used(units);
+        if is_worth_it {
+            core::mem::swap(self, other);
+        }
+        is_worth_it
     }
 
     /// Bytes that wait in lists or blocks.
-    pub(crate) fn idle_bytes<const FIRST: u32>(&self, arena: &Arena<3, FIRST>) -> usize {
-        let mut units = self.fresh.units() + self.given.units();
-        if let Some(lists) = &self.lists {
-            for (class, first) in lists.iter().enumerate() {
-                let mut unit = *first;
-                while unit != 0 {
-                    units += class_units(class);
-                    // SAFETY: as in `allocate`.
-                    unit = unsafe { arena.at(unit).cast::<u64>().read() };
-                }
-            }
-        }
-        units as usize * Records::UNIT_BYTES
+    pub(crate) fn idle_bytes(&self) -> usize {
+        (self.fresh.units() + self.given.units() + self.listed()) as usize * Records::UNIT_BYTES
     }
-}
-
-/// The size of a class.
-fn class_units(class: usize) -> u64 {
-    if class < 64 {
-        return class as u64 + 1;
-    }
-    let (shift, step) = ((class - 64) / 8 + 3, (class - 64) % 8 + 8);
-    (step as u64 + 1) << shift
 }
 
 #[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
     use super::*;
+
+    /// The size of a class.
+    fn class_units(class: usize) -> u64 {
+        if class < 64 {
+            return class as u64 + 1;
+        }
+        let (shift, step) = ((class - 64) / 8 + 3, (class - 64) % 8 + 8);
+        (step as u64 + 1) << shift
+    }
 
     #[test]
     fn classes_cover_all_sizes_and_waste_at_most_an_eighth() {
@@ -240,6 +299,32 @@ mod tests {
     }
 
     #[test]
+    fn what_waits_in_a_shard_goes_to_another_before_fresh_memory_does() {
+        let arena = Records::new();
+        let (mut own, mut other) = (Shard::new(), Shard::new());
+        let pieces = 2 * MUCH_UNITS / 5;
+        for unit in (0..pieces).map(|_| own.allocate(&arena, 5).unwrap()).collect::<Vec<_>>() {
+            other.free(&arena, unit, 5);
+        }
+        let used = arena.used_bytes();
+        while !own.is_short_of(5) {
+            own.allocate(&arena, 5).unwrap();
+        }
+        // Of another size none waits.
+        assert!(!own.trade(&mut other, 6) && own.is_short_of(5));
+        assert!(own.trade(&mut other, 5));
+        for _ in 0..pieces {
+            assert!(!own.is_short_of(5));
+            own.allocate(&arena, 5).unwrap();
+        }
+        assert_eq!((arena.used_bytes(), own.listed()), (used, 0));
+        // A few are not worth it.
+        let unit = own.allocate(&arena, 5).unwrap();
+        other.free(&arena, unit, 5);
+        assert!(!own.trade(&mut other, 5) && other.has_used(5));
+    }
+
+    #[test]
     fn a_freed_piece_is_used_again() {
         let arena = Records::new();
         let mut shard = Shard::new();
@@ -248,7 +333,7 @@ mod tests {
         for unit in &pieces {
             shard.free(&arena, *unit, 5);
         }
-        assert!(shard.idle_bytes(&arena) >= 1000 * 40);
+        assert!(shard.idle_bytes() >= 1000 * 40);
         for _ in 0..1000 {
             shard.allocate(&arena, 5).unwrap();
         }

@@ -14,6 +14,7 @@ pub(crate) use replacing::Replacing;
 
 use crossbeam_utils::CachePadded;
 
+use crate::mem::arena::Arena;
 use crate::mem::{AllocError, heap};
 use crate::sync::epoch::{Guard, Limbo, Unlinked};
 use crate::sync::lock::{Held, Lock};
@@ -25,6 +26,12 @@ use crate::sync::thread;
 fn most_shards() -> usize {
     thread::at_once().max(8)
 }
+
+/// How many other shards are looked at for free memory before fresh memory is taken.
+///
+/// Each look is a line of another thread. With as many as there are shards, free memory piles up nowhere; with fewer, the more slowly the
+/// more there is already.
+const LOOKS: usize = 9;
 
 /// Free memory and memory to be freed: records, what else the map has free (`F`), and what its writers have unlinked
 /// (`G`).
@@ -108,6 +115,58 @@ impl<F, G> Shards<F, G> {
         self.of(thread).shard.lock()
     }
 
+    /// Takes units from the heap; returns the first of them.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory.
+    #[inline]
+    pub(crate) fn allocate<const FIRST: u32>(
+        &self,
+        thread: usize,
+        arena: &Arena<3, FIRST>,
+        units: u64,
+    ) -> Result<u64, AllocError> {
+        let mut shard = self.lock(thread);
+        if let Some(unit) = shard.heap.allocate_here(arena, units) {
+            return Ok(unit);
+        }
+        self.trade(&mut shard, |own, other| own.heap.trade(&mut other.heap, units));
+        shard.heap.allocate(arena, units)
+    }
+
+    /// Locks the shard of a thread, which then has so many units that were used before, if another one had them.
+    #[inline]
+    pub(crate) fn lock_with(&self, thread: usize, units: u64) -> Held<'_, Shard<F, G>> {
+        let mut shard = self.lock(thread);
+        if shard.heap.is_short_of(units) {
+            self.trade(&mut shard, |own, other| own.heap.trade(&mut other.heap, units));
+        }
+        shard
+    }
+
+    /// Shows a shard that has none of what its thread wants some others, until one exchanges with it what is free; `trade` tells
+    /// whether it does.
+    ///
+    /// Where some threads insert and others remove, all free memory would come to the latter.
+    #[cold]
+    pub(crate) fn trade(
+        &self,
+        shard: &mut Shard<F, G>,
+        trade: impl Fn(&mut Shard<F, G>, &mut Shard<F, G>) -> bool,
+    ) {
+        let Some(more) = self.more.get() else { return };
+        for _ in 0..LOOKS {
+            // Not waited for: its thread may be looking at this one. This one itself is locked already.
+            let rich = usize::from(shard.limbo.rich);
+            let other = self.all().nth(rich).and_then(|other| other.shard.try_lock());
+            if other.is_some_and(|mut other| trade(shard, &mut other)) {
+                return;
+            }
+            shard.limbo.rich = ((rich + 1) % (1 + more.len())) as u16;
+        }
+    }
+
     /// Takes units from the heap and has `write` put `what` there; returns the first of them.
     ///
     /// # Errors
@@ -123,7 +182,7 @@ impl<F, G> Shards<F, G> {
         write: impl FnOnce(u64, T) -> Result<(), (AllocError, T)>,
     ) -> Result<u64, (AllocError, T)> {
         // In a statement of its own, so that the lock is free while `write` runs.
-        let unit = self.lock(thread).heap.allocate(records, units);
+        let unit = self.allocate(thread, records, units);
         let unit = match unit {
             Ok(unit) => unit,
             Err(error) => return Err((error, what)),
@@ -228,8 +287,8 @@ impl<F, G> Shards<F, G> {
     /// Adds to what came out of a shard, if anything did, a batch of another one, each in its turn.
     fn with_another(&self, mut shard: Held<'_, Shard<F, G>>, mut free: Vec<G>) -> Vec<G> {
         let Some(more) = self.more.get().filter(|_| !free.is_empty()) else { return free };
-        let turn = shard.limbo.turn as usize;
-        shard.limbo.turn = ((turn + 1) % (1 + more.len())) as u32;
+        let turn = usize::from(shard.limbo.turn);
+        shard.limbo.turn = ((turn + 1) % (1 + more.len())) as u16;
         drop(shard);
         let other = self.all().nth(turn).and_then(|other| other.shard.try_lock());
         free.extend(other.and_then(|mut other| other.limbo.collect()).into_iter().flatten());
@@ -260,6 +319,8 @@ impl<F: Default, G> Counted<F, G> {
 
 #[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
+    use core::cell::Cell;
+
     use super::*;
     use crate::sync::epoch::pin;
 
@@ -297,6 +358,26 @@ mod tests {
             leave(&shards, 0, 1);
         }
         assert_eq!((back, shards.take_left(&left).len()), (1, 0));
+    }
+
+    #[test]
+    fn who_has_no_free_memory_finds_the_shard_that_has() {
+        let shards = Shards::<u32, Large>::new();
+        shards.grow();
+        let looks = Cell::new(0);
+        for expected in [1..=LOOKS, 1..=1] {
+            shards.lock(5).free = 7;
+            looks.set(0);
+            let mut own = shards.lock(1);
+            own.free = 0;
+            shards.trade(&mut own, |own, other| {
+                looks.set(looks.get() + 1);
+                core::mem::swap(&mut own.free, &mut other.free);
+                own.free > 0
+            });
+            assert_eq!(own.free, 7);
+            assert!(expected.contains(&looks.get()), "{} looks", looks.get());
+        }
     }
 
     /// Retires items in the shard of a thread, and waits until they are free.

@@ -99,7 +99,9 @@ pub(crate) struct Limbo<T> {
     /// How many items have come, as far as it matters.
     come: u32,
     /// For who has several limbos: which of the others is the next one to be looked at. Here, as it takes no room beside `come`.
-    pub(crate) turn: u32,
+    pub(crate) turn: u16,
+    /// The same for who looks for free memory: which of them had some the last time.
+    pub(crate) rich: u16,
 }
 
 struct Batch<T> {
@@ -115,7 +117,7 @@ impl<T> core::fmt::Debug for Limbo<T> {
 
 impl<T> Limbo<T> {
     pub(crate) const fn new() -> Self {
-        Self { open: Vec::new(), closed: VecDeque::new(), come: 0, turn: 0 }
+        Self { open: Vec::new(), closed: VecDeque::new(), come: 0, turn: 0, rich: 0 }
     }
 
     /// Takes `item`, which nobody can find any more (E1).

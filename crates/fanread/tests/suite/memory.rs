@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 
 use self::common::{Spelling, Value};
@@ -196,4 +196,58 @@ fn a_map_that_comes_and_goes_takes_no_more_memory_in_the_end() {
     let _alone = alone();
     run::<u64>(Spelling::Integers);
     run::<Box<u64>>(Spelling::ALL[1]);
+}
+
+/// What a map takes as one thread writes some entries a round and another one does something after each: the most of the first
+/// quarter of the rounds, and of all.
+fn most_of_two_threads(
+    write: impl Fn(&Map<Box<u64>>, u32),
+    after: impl Fn(&Map<Box<u64>>, u32) + Sync,
+) -> [usize; 2] {
+    const ROUNDS: u32 = 32;
+    let (map, meet) = (Map::new(), Barrier::new(2));
+    let mut most = [0; 2];
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..ROUNDS {
+                meet.wait();
+                after(&map, round);
+                meet.wait();
+            }
+        });
+        for round in 0..ROUNDS {
+            write(&map, round);
+            meet.wait();
+            meet.wait();
+            let bytes = map.memory_usage().total_bytes();
+            let first = if round < ROUNDS / 4 { &mut most[..] } else { &mut most[1..] };
+            for most in first {
+                *most = bytes.max(*most);
+            }
+        }
+    });
+    map.pin().check().unwrap();
+    most
+}
+
+#[test]
+fn what_one_thread_inserts_and_another_removes_takes_no_more_memory_in_the_end() {
+    // So many that threads have shards of their own.
+    const QUEUE: u32 = 30_000;
+    let _alone = alone();
+    for spelling in [Spelling::Integers, Spelling::ALL[1]] {
+        let keys = |round: u32| (round * QUEUE..(round + 1) * QUEUE).map(|n| spelling.key(n));
+        let insert = |map: &Map<Box<u64>>, round| {
+            for key in keys(round) {
+                assert!(map.pin().insert(&key, Box::new(0)).is_none());
+            }
+        };
+        let remove = |map: &Map<Box<u64>>, round| {
+            for key in keys(round) {
+                assert!(map.pin().remove(&key).is_some());
+            }
+        };
+        let most = most_of_two_threads(insert, remove);
+        assert!(most[1] <= 2 * most[0], "{spelling:?}: {most:?}");
+    }
 }

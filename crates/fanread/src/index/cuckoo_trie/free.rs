@@ -81,6 +81,11 @@ impl FreeLines {
         }
     }
 
+    /// Whether there are two blocks, one behind the other.
+    pub(super) fn has_pairs(&self) -> bool {
+        self.pairs.first().is_some()
+    }
+
     /// Takes over all pieces of another list.
     pub(super) fn absorb(&mut self, other: &mut Self) {
         let Self { headers, blocks, pairs } = core::mem::take(other);

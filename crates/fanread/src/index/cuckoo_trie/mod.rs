@@ -167,7 +167,7 @@ impl<V> CuckooTrie<V> {
     pub fn memory_usage(&self) -> MemoryUsage {
         let mut idle_bytes = 0;
         for shard in self.shards.lock_each() {
-            idle_bytes += shard.heap.idle_bytes(&self.memory.records);
+            idle_bytes += shard.heap.idle_bytes();
             idle_bytes += shard.free.idle_bytes();
         }
         MemoryUsage {

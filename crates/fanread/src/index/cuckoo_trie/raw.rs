@@ -148,7 +148,7 @@ impl Pieces {
         }
     }
 
-    fn first(&self) -> Option<*mut u8> {
+    pub(super) fn first(&self) -> Option<*mut u8> {
         (!self.0.is_null()).then_some(self.0)
     }
 

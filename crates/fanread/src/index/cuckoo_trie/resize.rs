@@ -153,8 +153,19 @@ impl<V> CuckooTrie<V> {
         mut round: u32,
         mut build: impl FnMut(&mut FreeLines, u32) -> Result<Trie<'g>, BuildError>,
     ) -> Result<Trie<'g>, AllocError> {
+        let mut shard = self.shards.lock(thread);
+        if !shard.free.has_pairs() {
+            self.shards.trade(&mut shard, |own, other| {
+                let has_pairs = other.free.has_pairs();
+                if has_pairs {
+                    core::mem::swap(&mut own.free, &mut other.free);
+                }
+                has_pairs
+            });
+        }
         // The lists are taken along: others need the shard meanwhile.
-        let mut free = core::mem::take(&mut self.shards.lock(thread).free);
+        let mut free = core::mem::take(&mut shard.free);
+        drop(shard);
         let last_round = round + ROUNDS;
         let built = loop {
             match build(&mut free, round) {
@@ -177,7 +188,7 @@ impl<V> CuckooTrie<V> {
     /// A record for a border.
     pub(super) fn new_border(&self, thread: usize, border: &[u8]) -> Result<u64, AllocError> {
         let units = Record::<()>::units(border.len());
-        let unit = self.shards.lock(thread).heap.allocate(&self.memory.records, units)?;
+        let unit = self.shards.allocate(thread, &self.memory.records, units)?;
         self.memory.write_border(unit, border);
         Ok(unit)
     }

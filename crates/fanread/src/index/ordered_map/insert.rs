@@ -241,6 +241,11 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         let least = V::units(key.len(), value);
         let units = old.map_or(least, |old| V::units_after(old, least));
         let mut shard = self.shards.lock(thread);
+        // Before leaves are cut up, or fresh memory is taken.
+        let is_to_cut = shard.free.idle_lines > 0 && !shard.heap.has_used(units);
+        if is_to_cut || shard.heap.is_short_of(units) {
+            self.shards.trade(&mut shard, |own, other| own.heap.trade(&mut other.heap, units));
+        }
         let Shard { heap, free, .. } = &mut *shard;
         let unit = heap.allocate_from(&self.memory.units, units, |least| free.give(least))?;
         let Ok(number) = Number::try_from(unit) else {

@@ -125,6 +125,12 @@ impl FreeLeaves {
         found.inspect(|(_, lines)| self.idle_lines -= lines)
     }
 
+    /// Whether there is a free leaf of so many lines, or some more.
+    fn has(&self, lines: usize) -> bool {
+        let sizes = lines..self.units.len().min(lines + layout::SPARE_LINES + 1);
+        self.idle_lines > 0 && sizes.into_iter().any(|lines| !self.units[lines].is_empty())
+    }
+
     /// A free leaf of so many lines, or some more, that is a leaf again.
     fn pop(&mut self, lines: usize) -> Option<(u64, usize)> {
         self.take(lines, layout::SPARE_LINES).inspect(|(_, lines)| self.count(*lines))
@@ -188,7 +194,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         let guard = epoch::pin();
         let (mut idle_bytes, mut leaf_lines) = (0, 0);
         for shard in self.shards.lock_each() {
-            idle_bytes += shard.heap.idle_bytes(&self.memory.units) + shard.free.idle_bytes();
+            idle_bytes += shard.heap.idle_bytes() + shard.free.idle_bytes();
             leaf_lines += shard.free.lines;
         }
         // Below zero if others took and freed meanwhile.

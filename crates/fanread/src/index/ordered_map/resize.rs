@@ -156,6 +156,15 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         let mut shape = Shape::of(sorted);
         let mut shard = self.shards.lock(thread);
         let mut lines = shape.lines();
+        if !shard.free.has(lines) {
+            self.shards.trade(&mut shard, |own, other| {
+                let has = other.free.has(lines);
+                if has {
+                    core::mem::swap(&mut own.free, &mut other.free);
+                }
+                has
+            });
+        }
         let unit = if let Some((unit, found)) = shard.free.pop(lines) {
             lines = found;
             unit
@@ -180,7 +189,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
     /// A record for a border.
     pub(super) fn new_border(&self, thread: usize, border: &[u8]) -> Result<u64, AllocError> {
         let units = record::Record::<()>::units(border.len());
-        let unit = self.shards.lock(thread).heap.allocate(&self.memory.units, units)?;
+        let unit = self.shards.allocate(thread, &self.memory.units, units)?;
         self.memory.write_border(unit, border);
         Ok(unit)
     }

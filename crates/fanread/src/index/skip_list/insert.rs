@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::key::SkipKey;
 use super::layout::{BUILT, DEAD, Link, Newest, SWEPT};
-use super::raw::Node;
+use super::raw::{Node, version_units};
 use super::remove::{AtWork, Work};
 use super::search::Neighbours;
 use super::{Pinned, SkipList};
@@ -278,7 +278,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> SkipList<K, V> {
             let version = if let Some(version) = version {
                 version
             } else {
-                let mut shard = self.shards.lock(pinned.thread);
+                let mut shard = self.shards.lock_with(pinned.thread, version_units::<V>());
                 let made = memory.create_version(&mut shard.heap, value.take());
                 drop(shard);
                 match made {

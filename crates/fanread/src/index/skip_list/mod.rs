@@ -304,7 +304,7 @@ impl<K: SkipKey, V> SkipList<K, V> {
     pub fn memory_usage(&self) -> MemoryUsage {
         let mut idle_bytes = 0;
         for shard in self.shards.lock_each() {
-            idle_bytes += shard.heap.idle_bytes(self.memory.versions());
+            idle_bytes += shard.heap.idle_bytes();
             idle_bytes += shard.free.pieces.idle_bytes();
         }
         MemoryUsage {
@@ -338,6 +338,12 @@ impl<K: SkipKey, V> SkipList<K, V> {
         // Before the lock: it is user code.
         let window = Window::new(from, |at| if K::KEEPS_PREFIX { key.word(at) } else { 0 });
         let mut shard = self.shards.lock(thread);
+        let units = Memory::<K, V>::node_units(height);
+        if shard.free.pieces.is_short_of(units) {
+            self.shards.trade(&mut shard, |own, other| {
+                own.free.pieces.trade(&mut other.free.pieces, units)
+            });
+        }
         let made = self.memory.create_node(&mut shard.free.pieces, height, window, key, value);
         (shard.free.pieces.has_grown(), made)
     }

@@ -72,6 +72,27 @@ impl Pieces {
         }
     }
 
+    /// Whether a piece of so many units would have to be of a block that is still to be taken.
+    #[inline]
+    pub(super) fn is_short_of(&self, units: u64) -> bool {
+        !self.has_used(units) && self.end - self.next < units + LINE_UNITS
+    }
+
+    /// Whether a piece of so many units was used before.
+    #[inline]
+    fn has_used(&self, units: u64) -> bool {
+        self.free.get(units as usize).is_some_and(|list| !list.is_empty())
+    }
+
+    /// Exchanges the pieces that were used before with those of another shard, if that has one of so many units; tells whether it has.
+    pub(super) fn trade(&mut self, other: &mut Self, units: u64) -> bool {
+        let has_used = other.has_used(units);
+        if has_used {
+            core::mem::swap(&mut self.free, &mut other.free);
+        }
+        has_used
+    }
+
     /// Tells whether a block was taken since the last question.
     pub(super) fn has_grown(&mut self) -> bool {
         core::mem::take(&mut self.has_grown)

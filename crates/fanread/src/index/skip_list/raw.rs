@@ -143,7 +143,7 @@ const OLDER: usize = 24;
 const KIND: usize = 28;
 const VALUE: usize = 32;
 
-fn version_units<V>() -> u64 {
+pub(super) fn version_units<V>() -> u64 {
     ((VALUE + value_bytes::<V>()) / Records::UNIT_BYTES) as u64
 }
 
@@ -566,10 +566,6 @@ impl<K, V> Memory<K, V> {
         Self { nodes: Nodes::new(), versions: Records::new(), types: PhantomData }
     }
 
-    pub(super) fn versions(&self) -> &Records {
-        &self.versions
-    }
-
     /// Bytes of nodes, those that were handed out.
     pub(super) fn used_bytes(&self) -> usize {
         self.nodes.used_bytes()
@@ -654,6 +650,12 @@ impl<K: SkipKey, V> Memory<K, V> {
     #[inline]
     pub(super) fn ask_version(&self, unit: Unit) {
         arch::prefetch(self.versions.at(unit.get().into()));
+    }
+
+    /// How many units a node of a height takes.
+    #[inline]
+    pub(super) fn node_units(height: usize) -> u64 {
+        Parts::<K, V>::units(height)
     }
 
     /// Makes a node of a height that is not published; its links are ends. `window` is of the key, if nodes keep one.

@@ -24,7 +24,7 @@ use core::mem;
 
 use super::key::SkipKey;
 use super::layout::{BUILT, DEAD, Newest, Older, PENDING, SWEPT, Stamp, State, Unit};
-use super::raw::{Memory, Node};
+use super::raw::{Memory, Node, version_units};
 use super::versions::is_needed;
 use super::{Pinned, Ref, SkipList};
 use crate::mem::word::Read;
@@ -293,7 +293,7 @@ impl<K: SkipKey + Send + Sync, V: Send + Sync> Pinned<'_, K, V> {
                 _ => {
                     // When the value began is not to be forgotten.
                     let version = *tombstone.get_or_insert_with(|| {
-                        let mut shard = map.shards.lock(self.thread);
+                        let mut shard = map.shards.lock_with(self.thread, version_units::<V>());
                         let made = map.memory.create_version(&mut shard.heap, None);
                         drop(shard);
                         match made {

@@ -98,6 +98,12 @@ impl FreeLeaves {
         })
     }
 
+    /// Whether there is such a leaf.
+    fn has(&self, lines: usize) -> bool {
+        let is_there = |lines: usize| self.units.get(lines).is_some_and(|units| !units.is_empty());
+        is_there(lines) || is_there(2 * lines)
+    }
+
     fn put(&mut self, lines: usize, unit: u64) {
         if self.units.len() <= lines {
             self.units.resize_with(lines + 1, Vec::new);
@@ -159,7 +165,7 @@ impl<V> Wormhole<V> {
     pub fn memory_usage(&self) -> MemoryUsage {
         let mut idle_bytes = 0;
         for shard in self.shards.lock_each() {
-            idle_bytes += shard.heap.idle_bytes(&self.memory.records);
+            idle_bytes += shard.heap.idle_bytes();
             idle_bytes += shard.free.bytes();
         }
         MemoryUsage {

@@ -255,7 +255,7 @@ impl<V> Wormhole<V> {
                     return Ok(filling.put::<V>(tag, word, Some(entry.value)));
                 }
                 let units = Record::<V>::units(key.len());
-                let unit = self.shards.lock(thread).heap.allocate(&self.memory.records, units)?;
+                let unit = self.shards.allocate(thread, &self.memory.records, units)?;
                 self.memory.write_record_word::<V>(unit, &key, entry.value);
                 draft.records.push(unit);
                 filling.put::<V>(tag, Word::of_record(tag, unit, units), None)
@@ -265,12 +265,22 @@ impl<V> Wormhole<V> {
 
     /// Units for a leaf.
     fn new_leaf(&self, thread: usize, shape: Shape) -> Result<prefix::LeafRef, AllocError> {
+        let lines = usize::from(shape.all_lines);
         let mut shard = self.shards.lock(thread);
-        let unit = match shard.free.take(usize::from(shape.all_lines)) {
+        if !shard.free.has(lines) {
+            self.shards.trade(&mut shard, |own, other| {
+                let has = other.free.has(lines);
+                if has {
+                    core::mem::swap(&mut own.free, &mut other.free);
+                }
+                has
+            });
+        }
+        let unit = match shard.free.take(lines) {
             Some(unit) => unit,
-            None => self.memory.leaves.grow_in_page(u64::from(shape.all_lines))?,
+            None => self.memory.leaves.grow_in_page(lines as u64)?,
         };
-        let bytes = usize::from(shape.all_lines) * crate::mem::LINE_BYTES;
+        let bytes = lines * crate::mem::LINE_BYTES;
         Memory::name(unit, shape.inline).ok_or(AllocError { bytes })
     }
 
@@ -292,7 +302,7 @@ impl<V> Wormhole<V> {
     /// A record for a border.
     pub(super) fn new_border(&self, thread: usize, border: &[u8]) -> Result<u64, AllocError> {
         let units = Record::<()>::units(border.len());
-        let unit = self.shards.lock(thread).heap.allocate(&self.memory.records, units)?;
+        let unit = self.shards.allocate(thread, &self.memory.records, units)?;
         self.memory.write_border(unit, border);
         Ok(unit)
     }
