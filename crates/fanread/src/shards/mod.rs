@@ -60,15 +60,21 @@ pub(crate) struct Shards<F, G> {
     more: OnceLock<Box<[Padded<F, G>]>>,
 }
 
-/// The last thread by which a reader has left something, and one more; 0 if none has since a writer looked. Of maps whose readers do.
+/// Where readers have left something, as long as writers find that some of it is free: a bit for each thread, as there are no more
+/// shards beside the first than bits. Of maps whose readers do.
 #[derive(Debug, Default)]
 pub(crate) struct LeftBehind(AtomicU64);
 
 impl LeftBehind {
-    /// Whether a reader has left something since a writer looked.
+    /// Whether a writer is to look.
     #[inline]
     pub(crate) fn is_any(&self) -> bool {
         self.0.load(Relaxed) != 0
+    }
+
+    /// The bit of a thread, which those share that have one shard in any case.
+    fn bit(thread: usize) -> u64 {
+        1 << (thread % u64::BITS as usize)
     }
 }
 
@@ -271,17 +277,24 @@ impl<F, G> Shards<F, G> {
         for item in unlinked {
             shard.limbo.retire(item, guard);
         }
-        drop(shard);
-        // Relaxed: who goes there finds it under the lock.
-        left.0.store(thread as u64 + 1, Relaxed);
+        // Relaxed: changed under the lock, so that nothing is left without a mark. While a map gets its shards there may be, until the
+        // next walk.
+        left.0.fetch_or(LeftBehind::bit(thread), Relaxed);
     }
 
-    /// Returns a batch of what readers have left, as `exchange` does. A batch has more items than a reader leaves at a time, so
-    /// they do not pile up.
+    /// Returns a batch of what readers have left, as `exchange` does. Writers look again as long as they find one: a walk leaves many, so
+    /// that they would pile up. What was not free when one looked waits for the next walk.
     pub(crate) fn take_left(&self, left: &LeftBehind) -> Vec<G> {
-        let thread = left.0.swap(0, Relaxed).checked_sub(1);
-        let shard = thread.and_then(|thread| self.of(thread as usize).shard.try_lock());
-        shard.and_then(|mut shard| shard.limbo.collect()).unwrap_or_default()
+        let marks = left.0.load(Relaxed);
+        let thread = marks.checked_ilog2().map(|bit| bit as usize);
+        let shard = thread.and_then(|thread| Some((thread, self.of(thread).shard.try_lock()?)));
+        let Some((thread, mut shard)) = shard else { return Vec::new() };
+        let free = shard.limbo.collect();
+        if free.is_none() {
+            // Relaxed: as in `leave`.
+            left.0.fetch_and(!LeftBehind::bit(thread), Relaxed);
+        }
+        free.unwrap_or_default()
     }
 
     /// Adds to what came out of a shard, if anything did, a batch of another one, each in its turn.
@@ -354,10 +367,27 @@ mod tests {
         while back == 0 {
             shards.leave(&left, 1, &pin(), []);
             back += shards.take_left(&left).len();
-            assert!(!left.is_any(), "once");
+            assert_eq!(left.is_any(), back > 0, "until it is looked for in vain");
             leave(&shards, 0, 1);
         }
         assert_eq!((back, shards.take_left(&left).len()), (1, 0));
+    }
+
+    #[test]
+    fn all_that_readers_leave_is_for_writers() {
+        let shards = Shards::<(), Large>::new();
+        shards.grow();
+        let left = LeftBehind::default();
+        // Each leaves more than a writer is given at a time.
+        for thread in [1, 2] {
+            leave(&shards, thread, 20);
+            shards.leave(&left, thread, &pin(), []);
+        }
+        let mut back = 0;
+        while left.is_any() {
+            back += shards.take_left(&left).len();
+        }
+        assert_eq!(back, 40);
     }
 
     #[test]

@@ -251,3 +251,23 @@ fn what_one_thread_inserts_and_another_removes_takes_no_more_memory_in_the_end()
         assert!(most[1] <= 2 * most[0], "{spelling:?}: {most:?}");
     }
 }
+
+#[test]
+fn a_map_that_another_thread_walks_along_takes_no_more_memory_in_the_end() {
+    const QUEUE: u32 = 60_000;
+    const ROUND: u32 = QUEUE / 4;
+    let _alone = alone();
+    // Far from each other.
+    let key = |n: u32| u64::from(n.wrapping_mul(0x9e37_79b1).reverse_bits()).to_be_bytes();
+    let write = |map: &Map<Box<u64>>, round: u32| {
+        for n in round * ROUND..(round + 1) * ROUND {
+            assert!(map.pin().insert(&key(n), Box::new(0)).is_none());
+            if let Some(n) = n.checked_sub(QUEUE) {
+                assert!(map.pin().remove(&key(n)).is_some());
+            }
+        }
+    };
+    let walk = |map: &Map<Box<u64>>, _| assert_eq!(map.pin().iter().count(), map.len());
+    let most = most_of_two_threads(write, walk);
+    assert!(most[1] <= 2 * most[0], "{most:?}");
+}
