@@ -305,9 +305,8 @@ fn rank<V: ?Sized + Stored>(map: &OrderedMap<V>, leaf: Leaf<'_>, below: Below<'_
         None => 0..leaf.sorted(),
     };
     let record = |at: usize| map.record(leaf.sorted_at(at));
-    let ask = |places: &[usize]| {
-        places.iter().for_each(|at| record(*at).ask_key(below.edge.len().max(1)))
-    };
+    let bytes = below.edge.len().max(1);
+    let ask = |places: &[usize]| places.iter().for_each(|at| record(*at).ask_key(bytes));
     let end = places.end;
     list::rank(places, None, ask, |at| Some(below.has(record(at).key()))).unwrap_or(end)
 }

@@ -84,11 +84,11 @@ pub(crate) fn fill(file: &File, bytes: u64) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         use rustix::fs::{FallocateFlags, fallocate};
-        use rustix::io::Errno;
+        use rustix::io::{Errno, retry_on_intr};
         let facts = file.metadata()?;
         let held = std::os::unix::fs::MetadataExt::blocks(&facts) * 512;
         if held < facts.len() && bytes > 0 {
-            match fallocate(file, FallocateFlags::empty(), 0, bytes) {
+            match retry_on_intr(|| fallocate(file, FallocateFlags::empty(), 0, bytes)) {
                 // What has blocks already must not be written to.
                 Ok(()) | Err(Errno::OPNOTSUPP) => {}
                 Err(error) => return Err(error.into()),
@@ -103,9 +103,14 @@ pub(crate) fn fill(file: &File, bytes: u64) -> io::Result<()> {
 /// Gives a file its blocks up to byte `to`, so that no later write there finds a full disk.
 pub(super) fn allocate(file: &File, from: u64, to: u64) -> io::Result<()> {
     #[cfg(target_os = "linux")]
-    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), from, to - from) {
-        Err(rustix::io::Errno::OPNOTSUPP) => {}
-        other => return Ok(other?),
+    {
+        use rustix::fs::{FallocateFlags, fallocate};
+        use rustix::io::{Errno, retry_on_intr};
+        // Some file systems let a signal end it.
+        match retry_on_intr(|| fallocate(file, FallocateFlags::empty(), from, to - from)) {
+            Err(Errno::OPNOTSUPP) => {}
+            other => return Ok(other?),
+        }
     }
     // Slower, and the same.
     let zeros = vec![0; 1 << 16];
