@@ -7,7 +7,7 @@ use crate::arch::Baseline;
 use crate::hash::prefix::Seed;
 use crate::index::cuckoo_trie::header::LIST_LINES;
 use crate::index::cuckoo_trie::label::{Children, Symbol};
-use crate::index::cuckoo_trie::layout::{BLOCK_BYTES, Hinting, Kind, MAX_BUCKETS, SLOTS, larger};
+use crate::index::cuckoo_trie::layout::{Hinting, Kind, MAX_BUCKETS, SLOTS, larger};
 use crate::index::cuckoo_trie::state::Secret;
 use crate::mem::failing;
 
@@ -247,6 +247,8 @@ fn headers_of_a_large_map_lie_together() {
 #[cfg(not(feature = "global-alloc"))]
 #[test]
 fn a_pair_is_cut_in_two_where_a_block_alone_is_needed() {
+    use crate::index::cuckoo_trie::layout::BLOCK_BYTES;
+
     let (memory, mut free) = (Memory::new(), FreeLines::default());
     let even = memory.allocate(&mut free, &shape(4 * BLOCK_BUCKETS)).unwrap();
     let kept = memory.allocate(&mut free, &shape(BLOCK_BUCKETS)).unwrap();
