@@ -2,7 +2,8 @@
 //!
 //! Tables are made of blocks of one size, in pairs as far as they go, so that they leave no gaps of many sizes behind. A pair is cut in
 //! two if a block alone is needed and there is none; two blocks never become a pair again. A list that has a block alone cuts no
-//! pair, so where one thread writes at most one block more waits alone than were in use alone at one time.
+//! pair, and who has none asks other threads for one ([`FreeLines::trade`]): so but for what they hold just then at most one block
+//! more waits alone than were in use alone at one time.
 //!
 //! PAPER: not there; its table is one piece.
 
@@ -81,9 +82,25 @@ impl FreeLines {
         }
     }
 
-    /// Whether there are two blocks, one behind the other.
-    pub(super) fn has_pairs(&self) -> bool {
-        self.pairs.first().is_some()
+    /// Whether a trie of a large map may need a piece that is not here.
+    pub(super) fn is_short(&self) -> bool {
+        let lists = [&self.headers[SMALL_SIZES], &self.blocks, &self.pairs];
+        lists.into_iter().any(|list| list.first().is_none())
+    }
+
+    /// Takes those lists of another shard of which there is nothing here; tells whether nothing is missing then. Blocks alone are among
+    /// them: where some threads free what others have cut from pairs, no pair would be left in the end.
+    pub(super) fn trade(&mut self, other: &mut Self) -> bool {
+        for (own, other) in self.lists().zip(other.lists()) {
+            if own.first().is_none() {
+                core::mem::swap(own, other);
+            }
+        }
+        !self.is_short()
+    }
+
+    fn lists(&mut self) -> impl Iterator<Item = &mut Pieces> {
+        self.headers.iter_mut().chain([&mut self.blocks, &mut self.pairs])
     }
 
     /// Takes over all pieces of another list.
@@ -156,5 +173,30 @@ impl Parts {
             let list = &mut free.headers[FreeLines::size_of(lines)];
             list.give_numbered(&memory.lines, self.header);
         }
+    }
+}
+
+#[cfg(all(test, not(loom), not(shuttle)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_pairs_and_no_block_takes_the_blocks_of_others() {
+        let memory = Memory::new();
+        let grow = |lines: u64| memory.lines.at(memory.lines.grow(lines).unwrap());
+        let (mut own, mut other) = (FreeLines::default(), FreeLines::default());
+        let header = memory.lines.grow(FreeLines::lines_of(SMALL_SIZES) as u64).unwrap();
+        own.headers[SMALL_SIZES].give_numbered(&memory.lines, header);
+        own.pairs.give(grow(2 * u64::from(BLOCK_BUCKETS)));
+        assert!(own.is_short() && !own.trade(&mut other) && own.is_short());
+        for _ in 0..3 {
+            other.blocks.give(grow(BLOCK_BUCKETS.into()));
+        }
+        assert!(own.trade(&mut other) && !own.is_short());
+        assert_eq!(
+            [own.headers[SMALL_SIZES].count(), own.blocks.count(), own.pairs.count()],
+            [1, 3, 1]
+        );
+        assert_eq!(other.idle_bytes(), 0);
     }
 }

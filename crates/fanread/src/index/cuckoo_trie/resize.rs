@@ -153,19 +153,7 @@ impl<V> CuckooTrie<V> {
         mut round: u32,
         mut build: impl FnMut(&mut FreeLines, u32) -> Result<Trie<'g>, BuildError>,
     ) -> Result<Trie<'g>, AllocError> {
-        let mut shard = self.shards.lock(thread);
-        if !shard.free.has_pairs() {
-            self.shards.trade(&mut shard, |own, other| {
-                let has_pairs = other.free.has_pairs();
-                if has_pairs {
-                    core::mem::swap(&mut own.free, &mut other.free);
-                }
-                has_pairs
-            });
-        }
-        // The lists are taken along: others need the shard meanwhile.
-        let mut free = core::mem::take(&mut shard.free);
-        drop(shard);
+        let mut free = self.take_free(thread);
         let last_round = round + ROUNDS;
         let built = loop {
             match build(&mut free, round) {
@@ -178,6 +166,15 @@ impl<V> CuckooTrie<V> {
             BuildError::Memory(error) => error,
             BuildError::NoRoom(_) => TOO_LARGE,
         })
+    }
+
+    /// Takes the free pieces of a thread along, as others need its shard meanwhile; before that some of others, if there may be too few.
+    fn take_free(&self, thread: usize) -> FreeLines {
+        let mut shard = self.shards.lock(thread);
+        if shard.free.is_short() {
+            self.shards.trade(&mut shard, |own, other| own.free.trade(&mut other.free));
+        }
+        core::mem::take(&mut shard.free)
     }
 
     /// Gives back a trie that nobody else has seen.
@@ -264,7 +261,7 @@ impl<V> CuckooTrie<V> {
     ) -> Result<(), AllocError> {
         let plan = self.plan(old);
         while can_copy(old, lines) {
-            let mut free = core::mem::take(&mut self.shards.lock(pinned.thread).free);
+            let mut free = self.take_free(pinned.thread);
             let copied = copy(&self.memory, &mut free, &plan, old, lines);
             self.shards.lock(pinned.thread).free.absorb(&mut free);
             match copied {
@@ -372,7 +369,7 @@ impl<V> CuckooTrie<V> {
         border: &Border,
         plans: [Plan<'_>; 2],
     ) -> Result<(Trie<'_>, Trie<'_>), AllocError> {
-        let mut free = core::mem::take(&mut self.shards.lock(pinned.thread).free);
+        let mut free = self.take_free(pinned.thread);
         let built = deal.build(&self.memory, &mut free, &plans, border);
         self.shards.lock(pinned.thread).free.absorb(&mut free);
         if let Some([left, right]) = built? {
