@@ -80,6 +80,8 @@ impl<'e> Below<'e> {
         // An edge that belongs to the walk is not below a walk up, and below one down.
         match bound {
             Bound::Unbounded => None,
+            // Nothing is below the empty key, nor worth a comparison with it.
+            Bound::Included([]) if UP => None,
             Bound::Included(edge) => Some(Self { edge, with_edge: !UP }),
             Bound::Excluded(edge) => Some(Self { edge, with_edge: UP }),
         }
@@ -99,5 +101,23 @@ pub(crate) fn inverted(start: Bound<&[u8]>, end: Bound<&[u8]>) -> bool {
             a >= b
         }
         _ => false,
+    }
+}
+
+#[cfg(all(test, not(loom), not(shuttle)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_up_from_the_empty_key_has_no_edge() {
+        assert!(Below::bound::<true>(Bound::Included(b"")).is_none());
+        assert!(!Below::bound::<false>(Bound::Excluded(b"")).expect("an edge").has(b""));
+        for below in [
+            Below::bound::<false>(Bound::Included(b"")),
+            Below::bound::<true>(Bound::Excluded(b"")),
+        ] {
+            let below = below.expect("an edge");
+            assert!(below.has(b"") && !below.has(b"\0"));
+        }
     }
 }

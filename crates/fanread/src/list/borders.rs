@@ -177,6 +177,10 @@ impl<S> Header<S> {
         slice: u64,
         bytes_of: impl Fn(u64) -> &'a [u8],
     ) -> Order {
+        // No bytes are at no address, and `memcmp` may ask for them there: it takes 80 ns to find out that nothing is wanted.
+        if key.is_empty() {
+            return if border.low == 0 { Order::Equal } else { Order::Less };
+        }
         let start = &key[..key.len().min(self.prefix_bytes())];
         let placed = self.compare_prefix(border, start, &bytes_of);
         if placed != Order::Equal {
@@ -188,7 +192,7 @@ impl<S> Header<S> {
         if self.bounded && slice > self.high_slice {
             return Order::Greater;
         }
-        if slice == self.low_slice && key < bytes_of(border.low) {
+        if slice == self.low_slice && border.low != 0 && key < bytes_of(border.low) {
             return Order::Less;
         }
         if self.bounded && slice == self.high_slice && key >= bytes_of(border.high) {
@@ -266,7 +270,8 @@ mod tests {
             pairs.push((*low, None));
         }
         for (low, high) in pairs {
-            let limits = Limits { low: (1, low), high: high.map(|high| (2, high)) };
+            let number = u64::from(!low.is_empty());
+            let limits = Limits { low: (number, low), high: high.map(|high| (2, high)) };
             let (header, border) = Header::new(limits, [0_u8; 4]);
             let bytes_of = |record| if record == 1 { low } else { high.unwrap_or(&[]) };
             let mut keys: Vec<Vec<u8>> = borders.iter().map(|key| key.to_vec()).collect();
@@ -283,6 +288,22 @@ mod tests {
                 let placed = header.place(&border, &key, bytes_of);
                 assert_eq!(placed, expected, "{key:?} in {low:?}..{high:?}");
             }
+        }
+    }
+    #[test]
+    fn nothing_is_compared_with_no_bytes() {
+        for low in [(0, &b""[..]), (1, b"ab")] {
+            for high in [None, Some((2, &b"ac"[..]))] {
+                let (header, border) = Header::new(Limits { low, high }, [0_u8; 4]);
+                let expected = if low.0 == 0 { Order::Equal } else { Order::Less };
+                assert_eq!(header.place(&border, b"", |_| unreachable!("a border")), expected);
+            }
+        }
+        // Keys whose slice is that of the empty border.
+        let (header, border) = Header::new(Limits { low: (0, b""), high: None }, [0_u8; 4]);
+        for key in [&[0; 8][..], &[0; 12]] {
+            let placed = header.place(&border, key, |_| unreachable!("a border"));
+            assert_eq!(placed, Order::Equal, "{key:?}");
         }
     }
 }

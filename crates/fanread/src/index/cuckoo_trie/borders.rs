@@ -32,6 +32,11 @@ impl Trie<'_> {
     #[inline(never)]
     fn place_exactly(self, key: &[u8], slice: u64, memory: &Memory) -> Order {
         let borders = self.borders();
+        // As in `list::borders`: no comparison with no bytes.
+        if key.is_empty() {
+            let is_first = memory.border(borders.low).is_empty();
+            return if is_first { Order::Equal } else { Order::Less };
+        }
         let placed = self.compare_prefix(key, memory);
         if placed != Order::Equal {
             return placed;
@@ -42,7 +47,7 @@ impl Trie<'_> {
         if borders.bounded && slice > borders.high_slice {
             return Order::Greater;
         }
-        if slice == borders.low_slice && key < memory.border(borders.low) {
+        if slice == borders.low_slice && borders.low != 0 && key < memory.border(borders.low) {
             return Order::Less;
         }
         if borders.bounded && slice == borders.high_slice && key >= memory.border(borders.high) {
