@@ -515,6 +515,12 @@ impl<'g, V> Range<'g, V> {
         Self { pinned, front, back: None, interval, from_back: None, lone, ended: false }
     }
 
+    /// How many keys without an entry were before the first one, nearly: whole pieces, and one.
+    pub(super) fn passed(&self) -> usize {
+        let pieces = self.back.as_ref().map_or(self.front.next, |back| back.next);
+        pieces.saturating_sub(1) * ROW + 1
+    }
+
     /// Finds the first entry, or the last one, as a bound is found. A walk from there goes on behind it.
     #[inline(never)]
     fn find_lone<const UP: bool>(&mut self) -> Option<(u64, Ref<'g, V>)> {

@@ -1,7 +1,7 @@
 //! Taking entries out.
 //!
-//! The table forgets the entry; its key stays in the order until half of a run's keys are gone, or 64, and then the run is made
-//! anew without them.
+//! The table forgets the entry; its key stays in the order until half of a run's keys are gone, or 64, or bounds have passed over 256
+//! that are, and then the run is made anew without them.
 
 use super::raw::{self, read_value};
 use super::run::{MOST_WORDS, Run};
@@ -9,6 +9,7 @@ use super::{Pinned, Ref, U64Map};
 use crate::directory::Place;
 use crate::mem::word::Word;
 use crate::sync::backoff::Backoff;
+use crate::sync::version::Locked;
 
 /// Keys of a run that may be gone.
 ///
@@ -52,18 +53,27 @@ impl<V: Send + Sync> U64Map<V> {
             let are_many = run.count_removed() > MOST_GONE.min(run.len() / 2);
             // Of one that has been replaced nobody may have seen the count.
             let is_counted = !run.version.begin().is_dead();
-            if is_counted && (!are_many || self.clean(pinned, run, garbage)) {
+            if is_counted
+                && (!are_many || self.clean(pinned, (run, run.version.lock()), garbage, None))
+            {
                 return;
             }
             backoff.wait();
         }
     }
+}
 
+impl<V> U64Map<V> {
     /// Makes a run anew without the keys that are gone. Tells whether it is done with: if not, the run that is there now is to be
-    /// looked at once more.
-    fn clean(&self, pinned: &Pinned<'_, V>, run: &Run, garbage: &mut Vec<raw::Garbage<V>>) -> bool {
+    /// looked at once more. If all are, `stays` is left.
+    fn clean<'g>(
+        &self,
+        pinned: &'g Pinned<'_, V>,
+        (run, locked): (&'g Run, Locked<'g>),
+        garbage: &mut Vec<raw::Garbage<V>>,
+        stays: Option<u64>,
+    ) -> bool {
         let guard = &pinned.guard;
-        let locked = run.version.lock();
         if locked.is_dead() {
             return false;
         }
@@ -78,6 +88,10 @@ impl<V: Send + Sync> U64Map<V> {
         ask(super::search::WRITES);
         let is_there = |key| {
             ask(1);
+            if stays == Some(key) && sure + unsure == 0 {
+                unsure += 1;
+                return true;
+            }
             let hash = self.spelling.hash(key);
             let Some(segment) = self.segment(hash, guard) else { return true };
             // Who is inserting the key holds its window: between the order and the table, say.
@@ -100,6 +114,29 @@ impl<V: Send + Sync> U64Map<V> {
         // Those are gone, or come: of a run that has others a later removal will tell. There may be none for one that has not.
         self.order.take_over(run.low(), unsure, guard);
         unsure == 0 || sure > 0
+    }
+
+    /// Takes notice of keys that are gone and that a bound passed over, from where it was to what it found. Makes a run anew without
+    /// them if that is often so, and nobody is at work there. One key stays there: a run without would wait for the next one.
+    #[cold]
+    pub(super) fn clean_passed(
+        &self,
+        pinned: &Pinned<'_, V>,
+        (first, last): (u64, u64),
+        passed: usize,
+    ) {
+        let (guard, mut at) = (&pinned.guard, Some(first));
+        while let Some(run) = at.and_then(|at| self.order.run(at, guard)) {
+            if run.is_to_be_cleaned(passed)
+                && let Some(locked) = run.version.try_lock()
+            {
+                let highest = (0..run.len()).map(|at| run.key(at)).max();
+                let mut garbage = Vec::new();
+                self.clean(pinned, (run, locked), &mut garbage, highest);
+                self.shards.leave(&self.left, pinned.thread, guard, garbage);
+            }
+            at = run.last().checked_add(1).filter(|next| *next <= last);
+        }
     }
 }
 

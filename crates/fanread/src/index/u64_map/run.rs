@@ -41,7 +41,8 @@ const MANY_FRESH: usize = if cfg!(any(shuttle, small_leaves, miri)) { 4 } else {
 /// Fresh keys that a walk sorts for itself; more make it bring them into order for all.
 pub(super) const FEW_FRESH: usize = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 32 };
 
-/// Fresh keys that walks sort for themselves in all, before one brings them into order for all: about as much work.
+/// Fresh keys that walks sort for themselves in all, before one brings them into order for all: about as much work. So many keys that
+/// are gone bounds pass over before one makes the run anew without them.
 const MUCH_MERGED: usize = if cfg!(any(shuttle, small_leaves, miri)) { 4 } else { 256 };
 
 /// Words that are looked at for the rank of a key: two lines, around its guess.
@@ -66,7 +67,7 @@ pub(super) struct Run {
     count: AtomicU64,
     /// How many keys of the run were removed from the map since it was made.
     removed: AtomicU32,
-    /// How many fresh keys walks have sorted since.
+    /// How many fresh keys walks have sorted since, and how many that are gone bounds have passed over.
     merged: AtomicU32,
     pub(super) version: Version,
 }
@@ -241,6 +242,16 @@ impl Run {
         let merged = self.merged.load(Relaxed) as usize + len - sorted;
         self.merged.store(merged as u32, Relaxed);
         merged > MUCH_MERGED
+    }
+
+    /// Counts keys that are gone and that a bound has passed over, as many as may be; tells whether the run is to be made anew for those
+    /// who come after it.
+    pub(super) fn is_to_be_cleaned(&self, passed: usize) -> bool {
+        // Relaxed: as in `is_to_be_settled`.
+        let gone = (self.removed.load(Relaxed) as usize).min(passed);
+        let merged = self.merged.load(Relaxed) as usize + gone;
+        self.merged.store(merged as u32, Relaxed);
+        gone > 0 && merged > MUCH_MERGED
     }
 
     /// The sorted keys and the fresh ones, at one instant: Relaxed loads will do.

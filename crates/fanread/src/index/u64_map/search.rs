@@ -214,10 +214,14 @@ impl<V> Pinned<'_, V> {
     /// The same by a walk: the nearest key is gone, or in another run, or an insertion of it is under way.
     #[cold]
     fn far<const UP: bool>(&self, from: u64) -> Option<(u64, Ref<'_, V>)> {
-        if UP {
-            Range::by_walks(self, Bound::Included(from), Bound::Unbounded).next()
+        let mut range = if UP {
+            Range::by_walks(self, Bound::Included(from), Bound::Unbounded)
         } else {
-            Range::by_walks(self, Bound::Unbounded, Bound::Included(from)).next_back()
-        }
+            Range::by_walks(self, Bound::Unbounded, Bound::Included(from))
+        };
+        let found = if UP { range.next() } else { range.next_back() };
+        let to = found.as_ref().map_or(if UP { u64::MAX } else { 0 }, |(key, _)| *key);
+        self.map.clean_passed(self, (from.min(to), from.max(to)), range.passed());
+        found
     }
 }

@@ -379,6 +379,32 @@ fn runs_that_walks_replace_do_not_pile_up() {
     panic!("{} items wait", waiting());
 }
 
+#[test]
+fn bounds_that_pass_over_keys_that_are_gone_make_their_run_anew() {
+    use core::ops::Bound::{Excluded, Included};
+
+    let map = super::U64Map::new();
+    let pinned = map.pin();
+    (0..10_000_u64).for_each(|key| assert!(pinned.insert(key, key).is_none()));
+    let is_named = |key: u64| {
+        map.order.run(key, &pinned.guard).is_some_and(|run| run.collect().contains(&key))
+    };
+    // So few of a run that removals leave them there.
+    let few = super::run::MOST_WORDS.div_ceil(10) as u64;
+    for band in [0..few, 5_000..5_000 + few] {
+        band.clone().for_each(|key| assert!(pinned.remove(key).is_some()));
+        assert!(band.clone().any(is_named));
+        for _ in 0..300 {
+            let next = pinned.lower_bound(Included(band.start)).map(|(key, _)| key);
+            assert_eq!(next, Some(band.end));
+            let last = pinned.upper_bound(Excluded(band.end)).map(|(key, _)| key);
+            assert_eq!(last, band.start.checked_sub(1));
+        }
+        assert!(!is_named(band.start));
+        pinned.check().unwrap();
+    }
+}
+
 mod copies {
     //! Segments that are copied: what their writers do meanwhile, and by which figures it is decided.
 
