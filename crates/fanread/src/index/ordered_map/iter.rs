@@ -36,6 +36,10 @@ pub(super) const LONG: u32 = 64;
 /// cases as there are fresh entries: one in 25 if they are forty. That takes as long as some forty bounds save by it.
 const PATIENCE: u64 = if cfg!(any(shuttle, small_leaves, miri)) { 8 } else { 1024 };
 
+/// Fresh records that a bound reads; one that would read more brings them into order at once. By the draw alone a bound that is asked
+/// for again and again might never do so.
+pub(super) const MOST_READ: usize = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 32 };
+
 /// Sorted entries before the end of a leaf at which a walk asks for the first lines of the next one.
 const NEAR_END: usize = 2 * AHEAD.2;
 
@@ -360,6 +364,9 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
             if UP { most = sorted.1 } else { least = sorted.0 }
         }
         let places = leaf.fresh_between(count, (least, most));
+        if places.len() > MOST_READ {
+            return None;
+        }
         let fresh = places.iter().map(|at| map.record(leaf.fresh_at(*at)));
         fresh.clone().for_each(|record| record.ask(below.edge.len().max(1)));
         let fresh = fresh.filter(|record| below.has(record.key()) != UP).reduce(|first, later| {
