@@ -129,10 +129,10 @@ impl<V> U64Map<V> {
         while let Some(run) = at.and_then(|at| self.order.run(at, guard)) {
             if run.is_to_be_cleaned(passed)
                 && let Some(locked) = run.version.try_lock()
+                && let Some(highest) = (0..run.len()).map(|at| run.key(at)).max()
             {
-                let highest = (0..run.len()).map(|at| run.key(at)).max();
                 let mut garbage = Vec::new();
-                self.clean(pinned, (run, locked), &mut garbage, highest);
+                self.clean(pinned, (run, locked), &mut garbage, Some(highest));
                 self.shards.leave(&self.left, pinned.thread, guard, garbage);
             }
             at = run.last().checked_add(1).filter(|next| *next <= last);
