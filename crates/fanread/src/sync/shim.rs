@@ -183,6 +183,14 @@ mod scheduled {
                     point();
                     self.0.fetch_sub(value, swaps(order))
                 }
+                pub(crate) fn fetch_or(&self, value: $value, order: Ordering) -> $value {
+                    point();
+                    self.0.fetch_or(value, swaps(order))
+                }
+                pub(crate) fn fetch_and(&self, value: $value, order: Ordering) -> $value {
+                    point();
+                    self.0.fetch_and(value, swaps(order))
+                }
                 pub(crate) fn swap(&self, value: $value, order: Ordering) -> $value {
                     point();
                     self.0.swap(value, swaps(order))
