@@ -255,7 +255,7 @@ impl<V> Drop for CuckooTrie<V> {
             return;
         }
         // What was unlinked still holds values.
-        let limbo = self.shards.drain();
+        let limbo = self.shards.drain().collect();
         DropValues { map: self, limbo, trie: self.first_trie(), bucket: 0, units: Vec::new() }
             .run();
     }

@@ -274,7 +274,7 @@ impl<V> Drop for Recycle<V> {
 
 impl<V> Drop for MlpIndex<V> {
     fn drop(&mut self) {
-        let unlinked = Recycle(self.shards.drain());
+        let unlinked = Recycle(self.shards.drain().collect());
         self.nodes.take();
         let mut segments = self.leaves.take();
         if const { word::is_inline::<V>() } {

@@ -279,8 +279,9 @@ impl<V: ?Sized + Stored> Drop for OrderedMap<V> {
         // What was unlinked still holds values; the arenas free all other memory at once.
         let items = self.shards.drain();
         let directory = self.table.take(&guard, |_| ());
-        let items = items.into_iter().chain(directory.into_iter().map(Garbage::Directory));
-        let mut left = Left { map: self, items: items.collect(), leaf: None, at: 0 };
+        // As they come: a map may be dropped because there is no memory.
+        let items = items.chain(directory.into_iter().map(Garbage::Directory));
+        let mut left = Left { map: self, items, leaf: None, at: 0 };
         if V::apart(&self.apart, 0).is_some() {
             left.leaf = self.list.first(&self.memory);
         }
@@ -289,16 +290,16 @@ impl<V: ?Sized + Stored> Drop for OrderedMap<V> {
 }
 
 /// What a map that nobody uses any more still has, each thing dropped once, even if one panics.
-struct Left<'m, V: ?Sized + Stored> {
+struct Left<'m, V: ?Sized + Stored, I: Iterator<Item = Garbage<V>>> {
     map: &'m OrderedMap<V>,
-    items: Vec<Garbage<V>>,
+    items: I,
     leaf: Option<Leaf<'m>>,
     at: usize,
 }
 
-impl<V: ?Sized + Stored> Left<'_, V> {
+impl<V: ?Sized + Stored, I: Iterator<Item = Garbage<V>>> Left<'_, V, I> {
     fn run(&mut self) {
-        while let Some(item) = self.items.pop() {
+        for item in self.items.by_ref() {
             if let Garbage::Directory(piece) = item {
                 self.map.table.free(piece);
             }
@@ -322,7 +323,7 @@ impl<V: ?Sized + Stored> Left<'_, V> {
     }
 }
 
-impl<V: ?Sized + Stored> Drop for Left<'_, V> {
+impl<V: ?Sized + Stored, I: Iterator<Item = Garbage<V>>> Drop for Left<'_, V, I> {
     fn drop(&mut self) {
         // After a panic of one value: the rest. A second panic aborts, as in std's collections.
         if std::thread::panicking() {

@@ -468,7 +468,7 @@ impl<K: SkipKey, V> Drop for SkipList<K, V> {
             return;
         }
         // What was unlinked still holds keys and values. All in one list: if one panics, the rest is dropped all the same.
-        let mut items = self.shards.drain();
+        let mut items: Vec<_> = self.shards.drain().collect();
         // A dead node that is still linked is one that a panic has left, as some are that no level leads to.
         let nodes = self.level(0).filter(|node| !node.state().has(DEAD)).map(Node::unit);
         let left = self.unfinished.take_dead(&self.memory);

@@ -229,7 +229,7 @@ impl<V> Drop for Recycle<'_, V> {
 impl<V> Drop for U64Map<V> {
     fn drop(&mut self) {
         let guard = epoch::pin();
-        let mut free = self.shards.drain();
+        let mut free: Vec<_> = self.shards.drain().collect();
         free.extend(self.order.take(&guard));
         let mut values = Vec::new();
         let table = self.table.take(&guard, |segment| {

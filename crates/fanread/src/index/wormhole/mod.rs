@@ -262,7 +262,7 @@ impl<V> Drop for Wormhole<V> {
             return;
         }
         // What was unlinked still holds values.
-        let limbos = self.shards.drain();
+        let limbos = self.shards.drain().collect();
         let mut values =
             DropValues { map: self, limbos, leaf: self.list.first(&self.memory), at: 0 };
         values.run();
