@@ -290,6 +290,7 @@ mod tests {
             }
         }
     }
+
     #[test]
     fn nothing_is_compared_with_no_bytes() {
         for low in [(0, &b""[..]), (1, b"ab")] {

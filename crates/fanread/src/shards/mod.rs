@@ -173,6 +173,21 @@ impl<F, G> Shards<F, G> {
         }
     }
 
+    /// Exchanges what else is free with that of another shard, if what is wanted is not here and is there: `has` says so.
+    #[inline]
+    pub(crate) fn trade_free(&self, shard: &mut Shard<F, G>, has: impl Fn(&F) -> bool) {
+        if has(&shard.free) {
+            return;
+        }
+        self.trade(shard, |own, other| {
+            let is_there = has(&other.free);
+            if is_there {
+                core::mem::swap(&mut own.free, &mut other.free);
+            }
+            is_there
+        });
+    }
+
     /// Takes units from the heap and has `write` put `what` there; returns the first of them.
     ///
     /// # Errors

@@ -156,15 +156,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         let mut shape = Shape::of(sorted);
         let mut shard = self.shards.lock(thread);
         let mut lines = shape.lines();
-        if !shard.free.has(lines) {
-            self.shards.trade(&mut shard, |own, other| {
-                let has = other.free.has(lines);
-                if has {
-                    core::mem::swap(&mut own.free, &mut other.free);
-                }
-                has
-            });
-        }
+        self.shards.trade_free(&mut shard, |free| free.has(lines));
         let unit = if let Some((unit, found)) = shard.free.pop(lines) {
             lines = found;
             unit

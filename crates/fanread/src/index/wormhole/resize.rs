@@ -267,15 +267,7 @@ impl<V> Wormhole<V> {
     fn new_leaf(&self, thread: usize, shape: Shape) -> Result<prefix::LeafRef, AllocError> {
         let lines = usize::from(shape.all_lines);
         let mut shard = self.shards.lock(thread);
-        if !shard.free.has(lines) {
-            self.shards.trade(&mut shard, |own, other| {
-                let has = other.free.has(lines);
-                if has {
-                    core::mem::swap(&mut own.free, &mut other.free);
-                }
-                has
-            });
-        }
+        self.shards.trade_free(&mut shard, |free| free.has(lines));
         let unit = match shard.free.take(lines) {
             Some(unit) => unit,
             None => self.memory.leaves.grow_in_page(lines as u64)?,
