@@ -15,8 +15,8 @@ use crate::arch::common_prefix;
 use crate::directory::Entries;
 use crate::hash::mix::stream;
 use crate::list::{Leaf as _, Leaves as _, Limits, slice_at};
-use crate::mem::AllocError;
 use crate::mem::record;
+use crate::mem::{AllocError, make_room};
 use crate::sync::backoff::Backoff;
 use crate::sync::epoch::Guard;
 use crate::sync::version::Locked;
@@ -37,6 +37,12 @@ pub(super) struct Entry {
     pub(super) number: Number,
 }
 
+/// A list with room for so many entries: a leaf's are some kilobytes.
+fn room(count: usize) -> Result<Vec<Entry>, AllocError> {
+    let mut entries = Vec::new();
+    make_room(&mut entries, count).map(|()| entries)
+}
+
 impl<V: ?Sized + Stored> OrderedMap<V> {
     /// Orders two entries of one leaf.
     #[inline]
@@ -45,9 +51,11 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         a.slice.cmp(&b.slice).then_with(keys)
     }
 
-    /// The entries of these numbers, with their lines asked for ahead; those that `keep` refuses are left out.
+    /// Puts the entries of these numbers into a list that has room for them, with their lines asked for ahead; those that `keep` refuses
+    /// are left out.
     fn entries(
         &self,
+        mut entries: Vec<Entry>,
         prefix_bytes: usize,
         count: usize,
         number: impl Fn(usize) -> Number,
@@ -55,7 +63,6 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
     ) -> Vec<Entry> {
         let ask = |at: usize| self.record(number(at)).ask_key(prefix_bytes + 8);
         (0..count.min(AHEAD)).for_each(ask);
-        let mut entries = Vec::with_capacity(count);
         for at in 0..count {
             if at % AHEAD == 0 {
                 (at + AHEAD..count.min(at + 2 * AHEAD)).for_each(ask);
@@ -80,7 +87,8 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
     pub(super) fn fresh_entries(&self, leaf: Leaf<'_>, count: usize) -> Vec<Entry> {
         let at = leaf.header().prefix_bytes();
         let numbers: Vec<Number> = leaf.fresh_numbers(count).collect();
-        let mut fresh = self.entries(at, count, |at| numbers[at], |_, _| true);
+        let mut fresh =
+            self.entries(Vec::with_capacity(count), at, count, |at| numbers[at], |_, _| true);
         fresh.sort_unstable_by(|a, b| self.compare(a, b));
         fresh
     }
@@ -89,7 +97,15 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
     ///
     /// A key has one record at most that is not: its window is locked while one comes or goes, and the leaf while one takes the
     /// place of another.
-    fn all_entries(&self, leaf: Leaf<'_>, unnamed: &mut Vec<Number>) -> Vec<Entry> {
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory for them.
+    fn all_entries(
+        &self,
+        leaf: Leaf<'_>,
+        unnamed: &mut Vec<Number>,
+    ) -> Result<Vec<Entry>, AllocError> {
         let mut keep = |number, state: State| {
             if state.is_over() {
                 unnamed.push(number);
@@ -98,13 +114,15 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         };
         let at = leaf.header().prefix_bytes();
         let numbers: Vec<Number> = leaf.fresh_numbers(leaf.fresh()).collect();
-        let mut fresh = self.entries(at, numbers.len(), |at| numbers[at], &mut keep);
-        let sorted = self.entries(at, leaf.sorted(), |at| leaf.sorted_at(at), keep);
+        let mut fresh =
+            self.entries(room(numbers.len())?, at, numbers.len(), |at| numbers[at], &mut keep);
+        let sorted =
+            self.entries(room(leaf.sorted())?, at, leaf.sorted(), |at| leaf.sorted_at(at), keep);
         if fresh.is_empty() {
-            return sorted;
+            return Ok(sorted);
         }
         fresh.sort_unstable_by(|a, b| self.compare(a, b));
-        let mut all = Vec::with_capacity(sorted.len() + fresh.len());
+        let mut all = room(sorted.len() + fresh.len())?;
         let mut sorted = sorted.iter();
         for entry in fresh {
             while let Some(next) = sorted.as_slice().first()
@@ -116,7 +134,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
             all.push(entry);
         }
         all.extend_from_slice(sorted.as_slice());
-        all
+        Ok(all)
     }
 
     /// Makes a leaf of sorted entries, which come from a leaf with such a prefix; nobody else can see it.
@@ -204,7 +222,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         garbage: &mut Vec<Garbage<V>>,
     ) -> Result<(), AllocError> {
         let mut unnamed = Vec::new();
-        let all = self.all_entries(leaf, &mut unnamed);
+        let all = self.all_entries(leaf, &mut unnamed)?;
         let limits = self.memory.limits(leaf);
         if all.len() <= MOST_SORTED {
             let before = leaf.header().prefix_bytes();
@@ -327,8 +345,13 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         garbage: &mut Vec<Garbage<V>>,
     ) {
         let mut unnamed = [Vec::new(), Vec::new()];
-        let mut all = self.all_entries(left.0, &mut unnamed[0]);
-        all.extend(self.all_entries(right.0, &mut unnamed[1]));
+        let both =
+            [(left.0, 0), (right.0, 1)].map(|(leaf, of)| self.all_entries(leaf, &mut unnamed[of]));
+        let [Ok(mut all), Ok(more)] = both else { return };
+        if make_room(&mut all, more.len()).is_err() {
+            return;
+        }
+        all.extend(more);
         let gone = right.0.border().low;
         let limits =
             Limits { high: self.memory.limits(right.0).high, ..self.memory.limits(left.0) };
