@@ -4,9 +4,9 @@
 //! pieces, and asks for the lines of the values of some pieces before it looks at the first:
 //!
 //! ```text
-//! piece    0                   1, 2              3, 4, 5
-//!          is handed out       were looked at,   their lines are on their way
-//!                              second lines
+//! piece    0                   1, 2              3, 4, 5             6
+//!          is handed out       were looked at,   their lines are     its keys
+//!                              second lines      on their way        are hashed
 //!                              are on their way
 //! ```
 //!
@@ -47,7 +47,7 @@ const LOOKED: usize = 2;
 pub(super) const LONG: u32 = 32;
 
 /// Places of pieces: a power of two.
-const RING: usize = AHEAD.next_power_of_two();
+const RING: usize = (AHEAD + 1).next_power_of_two();
 
 /// Keys that are looked for together.
 #[derive(Clone, Copy, Debug)]
@@ -158,8 +158,9 @@ struct Keys<'g, const UP: bool> {
 struct Walk<'g, const UP: bool> {
     keys: Keys<'g, UP>,
     /// Pieces by their numbers, made when a place is first used: those before `looked` were looked at, those before `asked` asked
-    /// for.
+    /// for, and those before `taken` have their keys.
     pieces: SmallVec<[Piece<'g>; RING]>,
+    taken: usize,
     asked: usize,
     looked: usize,
     /// The piece that is handed out next, and what is left of the one before.
@@ -175,6 +176,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         Self {
             keys: Keys::new(interval),
             pieces: SmallVec::new(),
+            taken: 0,
             asked: 0,
             looked: 0,
             next: 0,
@@ -216,7 +218,6 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         (self.found.at, self.found.len) = (0, 0);
         let (map, guard) = (pinned.map, &pinned.guard);
         let Some(names) = map.table.names(guard) else { return };
-        let pieces = &mut self.pieces;
         let kernel = map.kernel;
         let expected = map.lengths.expected().div_ceil(ROW);
         while self.found.len == 0 {
@@ -225,22 +226,14 @@ impl<'g, const UP: bool> Walk<'g, UP> {
             let mut ahead = if is_first { FIRST } else { AHEAD };
             loop {
                 let before = self.asked;
-                let mut until = self.next + ahead;
-                if self.next < expected {
-                    until = until.min(expected);
-                }
+                let is_expected = self.next < expected;
+                let up_to = |piece: usize| if is_expected { piece.min(expected) } else { piece };
+                let until = self.next + ahead;
+                self.take(pinned, names, up_to(until + 1));
+                let until = up_to(until).min(self.taken);
                 while self.asked < until {
-                    if pieces.len() == self.asked && self.asked < RING {
-                        pieces.push(Piece::new(names, guard));
-                    }
-                    let piece = &mut pieces[self.asked % RING];
-                    let len = self.keys.next(pinned, &mut piece.keys);
-                    if len == 0 {
-                        break;
-                    }
-                    piece.row.ask(names, (&map.spelling, kernel), &piece.keys[..len], guard);
+                    self.pieces[self.asked % RING].row.ask(names, guard);
                     self.asked += 1;
-                    self.keys.ask_for_next_run(pinned);
                 }
                 if self.next == self.asked {
                     return;
@@ -249,7 +242,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
                 let have_come = if ahead == FIRST { self.asked } else { before };
                 let looked = have_come.min(self.next + 1 + LOOKED);
                 while self.looked <= self.next || self.looked < looked {
-                    pieces[self.looked % RING].look(kernel);
+                    self.pieces[self.looked % RING].look(kernel);
                     self.looked += 1;
                 }
                 if ahead == AHEAD {
@@ -257,10 +250,29 @@ impl<'g, const UP: bool> Walk<'g, UP> {
                 }
                 ahead = AHEAD;
             }
-            let piece = &mut pieces[self.next % RING];
+            let piece = &mut self.pieces[self.next % RING];
             piece.finish(names, guard);
             self.found.take(piece, kernel);
             self.next += 1;
+        }
+    }
+
+    /// Takes the keys of pieces before one.
+    #[inline(always)]
+    fn take<V>(&mut self, pinned: &'g Pinned<'g, V>, names: &'g Names, until: usize) {
+        let (map, guard) = (pinned.map, &pinned.guard);
+        while self.taken < until {
+            if self.pieces.len() == self.taken && self.taken < RING {
+                self.pieces.push(Piece::new(names, guard));
+            }
+            let piece = &mut self.pieces[self.taken % RING];
+            let len = self.keys.next(pinned, &mut piece.keys);
+            if len == 0 {
+                break;
+            }
+            piece.row.take((&map.spelling, map.kernel), &piece.keys[..len]);
+            self.taken += 1;
+            self.keys.ask_for_next_run(pinned);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Some keys that are looked for together: their lines are asked for, and looked at when other rows have been asked for.
+//! Some keys that are looked for together: they are taken, their lines are asked for, and looked at when other rows have been asked for.
 //!
 //! What keys have in common is that one mostly is in its home, in a segment whose words leave bits out; what else there is comes
 //! out as *late*, and is looked for by itself. Eight keys are hashed by one kernel and found by another where the processor has
@@ -64,23 +64,13 @@ impl<'g> Row<'g> {
         Self { hashes: [0; ROW], buckets, versions, len: 0, is_small: false }
     }
 
-    /// Asks for the lines of keys, at most as many as a row has.
+    /// Takes keys, at most as many as a row has, and hashes them.
+    ///
+    /// Three products wait for each other, some sixty cycles, and [`ask`](Self::ask) for these: where rows follow each other, one is taken
+    /// before the one before it is asked for.
     #[inline(always)]
-    pub(super) fn ask(
-        &mut self,
-        names: &'g Names,
-        (spelling, kernel): (&Scrambler, Option<Avx512>),
-        keys: &[u64],
-        guard: &'g Guard,
-    ) {
-        let mut untold = 0;
-        let mut ask = |hash: u64| {
-            let segment = names.segment(hash, guard);
-            untold |= segment.geometry.untold();
-            let (bucket, version) = segment.home_of(segment.geometry.home(hash));
-            prefetch_many(bucket);
-            (bucket, version)
-        };
+    pub(super) fn take(&mut self, (spelling, kernel): (&Scrambler, Option<Avx512>), keys: &[u64]) {
+        self.len = keys.len().min(ROW);
         if let Some(keys) = keys.as_array::<ROW>() {
             if let Some(kernel) = kernel
                 && let (Some(keys), Some(hashes)) = (keys.as_array(), self.hashes.as_mut_array())
@@ -89,14 +79,32 @@ impl<'g> Row<'g> {
             } else {
                 unrolled!(i => self.hashes[i] = spelling.hash(keys[i]));
             }
+        } else {
+            for (hash, key) in self.hashes.iter_mut().zip(keys) {
+                *hash = spelling.hash(*key);
+            }
+        }
+    }
+
+    /// Asks for the lines of the keys it took.
+    #[inline(always)]
+    pub(super) fn ask(&mut self, names: &'g Names, guard: &'g Guard) {
+        let mut untold = 0;
+        let mut ask = |hash: u64| {
+            let segment = names.segment(hash, guard);
+            untold |= segment.geometry.untold();
+            let (bucket, version) = segment.home_of(segment.geometry.home(hash));
+            prefetch_many(bucket);
+            (bucket, version)
+        };
+        if self.len == ROW {
             unrolled!(i => (self.buckets[i], self.versions[i]) = ask(self.hashes[i]));
         } else {
-            for (i, key) in keys.iter().take(ROW).enumerate() {
-                self.hashes[i] = spelling.hash(*key);
+            for i in 0..self.len.min(ROW) {
                 (self.buckets[i], self.versions[i]) = ask(self.hashes[i]);
             }
         }
-        (self.len, self.is_small) = (keys.len().min(ROW), untold != 0);
+        self.is_small = untold != 0;
     }
 
     /// The hash of a key.

@@ -138,8 +138,12 @@ impl<V> Pinned<'_, V> {
         let hashing = (&map.spelling, map.kernel);
         let mut rows = [Row::new(names, guard); ROWS];
         let mut ahead = keys.chunks(ROW);
+        let first = ahead.len().min(ROWS);
         for (row, keys) in rows.iter_mut().zip(&mut ahead) {
-            row.ask(names, hashing, keys, guard);
+            row.take(hashing, keys);
+        }
+        for row in &mut rows[..first] {
+            row.ask(names, guard);
         }
         let mut next = 0;
         for (keys, found) in keys.chunks(BLOCK).zip(found.chunks_mut(BLOCK)) {
@@ -159,7 +163,8 @@ impl<V> Pinned<'_, V> {
                 }
                 // As many lines are on their way as there are places.
                 if let Some(keys) = ahead.next() {
-                    row.ask(names, hashing, keys, guard);
+                    row.take(hashing, keys);
+                    row.ask(names, guard);
                 }
             }
             // Few need another line than the first. These were asked for while the others were looked at.
