@@ -41,6 +41,10 @@ struct Copied {
 /// smaller part hides less of the wait, a larger one fetches more that a short scan does not read.
 const PART: usize = if cfg!(any(shuttle, small_leaves)) { 2 } else { 16 };
 
+/// Numbers behind the sorted ones of which each is put in its place by itself. For one some two dozen words are read, for all at once each
+/// word of the leaf.
+const FEW_LATE: usize = if cfg!(any(shuttle, small_leaves)) { 1 } else { 6 };
+
 /// Copied entries that a view keeps: the last part, and the one before it, which is being read.
 const WINDOW: usize = 2 * PART;
 
@@ -113,8 +117,11 @@ impl<'g, V> View<'g, V> {
             };
             (self.copied, self.asked) = (0..0, 0);
             (self.from, self.to, self.pause) = (0, self.count, 0);
-            let stands =
-                if sorted == self.count { self.still_stands() } else { self.sort(map, sorted) };
+            let stands = match self.count - sorted {
+                0 => self.still_stands(),
+                late if late <= FEW_LATE => self.sort_in(map, sorted),
+                _ => self.sort(map, sorted),
+            };
             if stands {
                 return true;
             }
@@ -168,12 +175,37 @@ impl<'g, V> View<'g, V> {
             *place = self.order[from];
         }
         self.order = merged;
+        self.offer();
+        true
+    }
+
+    /// As [`sort`](Self::sort), where few numbers are behind the sorted ones: each goes where a bound would be that is its key, and few
+    /// other words are read. On a stack or a queue of priorities each call would read all of them.
+    #[inline(never)]
+    fn sort_in(&mut self, map: &'g Wormhole<V>, sorted: usize) -> bool {
+        let count = core::mem::replace(&mut self.count, sorted);
+        for at in sorted..count {
+            let word = self.leaf.word::<V>(slot_in(self.leaf, self.order[at]));
+            if word.is_free() {
+                return false;
+            }
+            let key = map.key_of(&self.prefix, word);
+            let Some(place) = self.seek(map, Below::key(&key)) else { return false };
+            self.order[place..=at].rotate_right(1);
+            self.count = at + 1;
+        }
+        self.offer();
+        true
+    }
+
+    /// Offers the order, which is sorted, to the leaf.
+    fn offer(&mut self) {
         if !self.seen.is_changing()
-            && let Some(seen) = Wormhole::<V>::offer_order(leaf, self.seen, &merged[..count])
+            && let Some(seen) =
+                Wormhole::<V>::offer_order(self.leaf, self.seen, &self.order[..self.count])
         {
             self.seen = seen;
         }
-        true
     }
 
     /// Copies a part of the entries, which begins where those copied end, or ends where they begin. Returns whether the
@@ -642,16 +674,25 @@ impl<V> Wormhole<V> {
 
 impl<V> Pinned<'_, V> {
     /// The entry next to a bound, on the way up or down: as a range finds it that asks for nothing behind it.
-    fn beside<const UP: bool>(&self, below: Below<'_>) -> Option<(Key<'_>, Ref<'_, V>)> {
+    fn beside<const UP: bool>(&self, bound: Bound<&[u8]>) -> Option<(Key<'_>, Ref<'_, V>)> {
         let map = self.map;
+        let below = Below::bound::<UP>(bound);
         loop {
-            let (leaf, tag) = map.leaf_at(below.edge, &self.guard)?;
+            let (leaf, tag) = match below {
+                Some(below) => {
+                    map.leaf_at(below.edge, &self.guard).map(|(leaf, tag)| (leaf, Some(tag)))?
+                }
+                None if UP => (map.list.first(&map.memory)?, None),
+                None => (map.list.last(&map.memory)?, None),
+            };
             let mut view = View::before(leaf);
             if !view.enter(map, leaf) {
                 continue;
             }
-            let Some(place) = view.place(map, tag, below) else { continue };
-            *(if UP { &mut view.from } else { &mut view.to }) = place;
+            if let (Some(below), Some(tag)) = (below, tag) {
+                let Some(place) = view.place(map, tag, below) else { continue };
+                *(if UP { &mut view.from } else { &mut view.to }) = place;
+            }
             while view.from == view.to {
                 if !(if UP { view.go_on(map) } else { view.go_back(map) }) {
                     return None;
@@ -667,18 +708,12 @@ impl<V> Pinned<'_, V> {
 
     /// The first entry from a bound on.
     pub(super) fn first_from(&self, bound: Bound<&[u8]>) -> Option<(Key<'_>, Ref<'_, V>)> {
-        match Below::bound::<true>(bound) {
-            Some(below) => self.beside::<true>(below),
-            None => Range::new(self, Edge::Open, Edge::Open, false).next(),
-        }
+        self.beside::<true>(bound)
     }
 
     /// The last entry up to a bound.
     pub(super) fn last_up_to(&self, bound: Bound<&[u8]>) -> Option<(Key<'_>, Ref<'_, V>)> {
-        match Below::bound::<false>(bound) {
-            Some(below) => self.beside::<false>(below),
-            None => Range::new(self, Edge::Open, Edge::Open, false).next_back(),
-        }
+        self.beside::<false>(bound)
     }
 }
 

@@ -60,6 +60,34 @@ fn a_free_page_becomes_two_leaves_of_half_a_page() {
     );
 }
 
+/// The keys that come late are below, among and above those in order; short ones are in slots and long ones in records.
+#[test]
+fn few_keys_that_come_late_are_put_into_the_order_where_they_belong() {
+    for long in [&b""[..], b" and so on"] {
+        let key = |n: u64| [&n.to_be_bytes()[4..], long].concat();
+        for late in [&[0, 1][..], &[98, 49], &[51, 0, 50, 99], &[9, 7, 5, 3, 1, 8, 6]] {
+            let map = Wormhole::new();
+            let pinned = map.pin();
+            let are_sorted = || {
+                let meta = map.list.first(&map.memory).unwrap().meta();
+                (meta.sorted(), meta.count())
+            };
+            for n in (0..100).filter(|n| !late.contains(n)) {
+                pinned.insert(&key(n), n);
+            }
+            assert_eq!(pinned.iter().count(), 100 - late.len());
+            assert_eq!(are_sorted(), (100 - late.len(), 100 - late.len()));
+            for n in late {
+                pinned.insert(&key(*n), *n);
+            }
+            assert_eq!(are_sorted(), (100 - late.len(), 100));
+            assert_eq!(pinned.first_key_value().map(|(key, _)| key.to_vec()), Some(key(0)));
+            assert_eq!(are_sorted(), (100, 100), "{late:?}");
+            assert!(pinned.iter().map(|(_, value)| *value).eq(0..100), "{late:?}");
+        }
+    }
+}
+
 /// The table is no way to the end: many leaves have keys above any that one could ask it for.
 #[test]
 fn the_last_leaf_is_known_whatever_keys_begin_with() {
