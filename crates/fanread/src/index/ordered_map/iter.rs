@@ -40,6 +40,12 @@ const PATIENCE: u64 = if cfg!(any(shuttle, small_leaves, miri)) { 8 } else { 102
 /// for again and again might never do so.
 pub(super) const MOST_READ: usize = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 32 };
 
+/// The same of who asks for the first entry, or the last: for these there is no draw.
+const MOST_READ_AT_END: usize = if cfg!(any(shuttle, small_leaves, miri)) { 1 } else { 12 };
+
+/// Bytes of a key that nobody knows, most likely.
+const FEW_BYTES: usize = 8;
+
 /// Sorted entries before the end of a leaf at which a walk asks for the first lines of the next one.
 const NEAR_END: usize = 2 * AHEAD.2;
 
@@ -92,7 +98,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
             reach,
             budget,
             taken: 0,
-            key_bytes: below.map_or(8, |below| below.edge.len().max(1)),
+            key_bytes: below.map_or(FEW_BYTES, |below| below.edge.len().max(1)),
             fresh: Vec::new(),
             last: None,
         };
@@ -326,10 +332,7 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
 
     /// The entry next to a bound, on the way up or down.
     fn beside<const UP: bool>(&self, bound: Bound<&[u8]>) -> Option<(Key<'_>, Ref<'_, V>)> {
-        let found = match Below::bound::<UP>(bound) {
-            Some(below) => self.beside_quickly::<UP>(below),
-            None => None,
-        };
+        let found = self.beside_quickly::<UP>(Below::bound::<UP>(bound));
         let found = match found {
             None => Walk::<UP>::new(self, bound, (1, 1, 0))?.next(self)?,
             Some(record) => (record.key(), Ref::new(read_value(record.word()))),
@@ -340,36 +343,51 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
     /// The record of that entry, if it is in the leaf where the bound belongs and nobody is at work on it: of the sorted records the
     /// next one, or of the fresh ones that which comes before it. Of many fresh ones few are read.
     #[inline]
-    fn beside_quickly<const UP: bool>(&self, below: Below<'_>) -> Option<Record<'_, V>> {
+    fn beside_quickly<const UP: bool>(&self, below: Option<Below<'_>>) -> Option<Record<'_, V>> {
         let map = self.map;
-        let leaf = self.leaf_at(below.edge)?;
+        let leaf = match below {
+            Some(below) => self.leaf_at(below.edge)?,
+            None if UP => map.list.first(&map.memory)?,
+            None => map.list.last(&map.memory)?,
+        };
         let count = leaf.fresh();
-        let slice = slice_at(below.edge, leaf.header().prefix_bytes());
-        if count > FEW_FRESH && map.hash(below.edge) % PATIENCE < count as u64 {
+        if let Some(below) = below
+            && count > FEW_FRESH
+            && map.hash(below.edge) % PATIENCE < count as u64
+        {
             return None;
         }
         leaf.ask_fresh(count);
-        let at = rank(map, leaf, below);
+        let header = leaf.header();
+        let (mut least, mut most) = (header.low_slice, header.high_slice);
+        let (at, bytes) = match below {
+            Some(below) => {
+                let slice = slice_at(below.edge, header.prefix_bytes());
+                *(if UP { &mut least } else { &mut most }) = slice;
+                (rank(map, leaf, below), below.edge.len().max(1))
+            }
+            None => (if UP { 0 } else { leaf.sorted() }, FEW_BYTES),
+        };
         let place = if UP { Some(at).filter(|at| *at < leaf.sorted()) } else { at.checked_sub(1) };
         let sorted = place.map(|at| map.record(leaf.sorted_at(at)));
         if let Some(record) = sorted {
-            record.ask(below.edge.len().max(1));
+            record.ask(bytes);
         }
         // What the leaf says of both mostly tells that no fresh one comes before the sorted one, unread.
-        let header = leaf.header();
-        let (mut least, mut most) =
-            if UP { (slice, header.high_slice) } else { (header.low_slice, slice) };
         if let (Some(guided), Some(at)) = (leaf.guided(), place) {
             let sorted = guided.slices(at);
             if UP { most = sorted.1 } else { least = sorted.0 }
         }
         let places = leaf.fresh_between(count, (least, most));
-        if places.len() > MOST_READ {
+        if places.len() > if below.is_some() { MOST_READ } else { MOST_READ_AT_END } {
             return None;
         }
         let fresh = places.iter().map(|at| map.record(leaf.fresh_at(*at)));
-        fresh.clone().for_each(|record| record.ask(below.edge.len().max(1)));
-        let fresh = fresh.filter(|record| below.has(record.key()) != UP).reduce(|first, later| {
+        fresh.clone().for_each(|record| record.ask(bytes));
+        let is_beside = |record: &Record<'_, V>| {
+            record.is_named_entry() && below.is_none_or(|below| below.has(record.key()) != UP)
+        };
+        let fresh = fresh.filter(is_beside).reduce(|first, later| {
             if comes_first::<UP>(later.key(), first.key()) { later } else { first }
         });
         let record = match (sorted, fresh) {

@@ -135,6 +135,31 @@ fn bounds_bring_leaves_into_order_whose_keys_begin_alike() {
     assert!(fresh() <= FEW_FRESH, "{} fresh keys", fresh());
 }
 
+/// Keys come and go at both ends, so that those found there are mostly fresh ones, behind others that are gone.
+#[test]
+fn the_ends_are_found_among_fresh_records_that_are_gone() {
+    let map = OrderedMap::new();
+    let pinned = map.pin();
+    let key = |n: u64| format!("{n:04}").into_bytes();
+    let mut model: BTreeSet<_> = (100..150).collect();
+    model.iter().for_each(|n| drop(pinned.insert(&key(*n), *n)));
+    for round in 0..400_u64 {
+        // Two come in for one that leaves, then the other way round.
+        let is_growing = round / 20 % 2 == 0;
+        let new = if round % 2 == 0 { 99 - round % 40 } else { 150 + round % 40 };
+        if is_growing || round % 3 == 0 {
+            assert_eq!(pinned.insert(&key(new), new).is_none(), model.insert(new));
+        }
+        if !is_growing || round % 3 == 0 {
+            let gone = if round % 4 < 2 { pinned.pop_first() } else { pinned.pop_last() };
+            let expected = if round % 4 < 2 { model.pop_first() } else { model.pop_last() };
+            assert_eq!(gone.map(|(_, value)| *value), expected);
+        }
+        assert_eq!(pinned.first_key_value().map(|(_, value)| *value), model.first().copied());
+        assert_eq!(pinned.last_key_value().map(|(_, value)| *value), model.last().copied());
+    }
+}
+
 #[test]
 fn a_bound_that_would_read_many_fresh_records_brings_them_into_order() {
     for seed in 0..16 {
