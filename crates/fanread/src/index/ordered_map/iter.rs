@@ -40,7 +40,7 @@ const PATIENCE: u64 = if cfg!(any(shuttle, small_leaves, miri)) { 8 } else { 102
 /// for again and again might never do so.
 pub(super) const MOST_READ: usize = if cfg!(any(shuttle, small_leaves, miri)) { 2 } else { 32 };
 
-/// The same of who asks for the first entry, or the last: for these there is no draw.
+/// The same of who asks for the first entry, or the last, of fresh records and of sorted ones: for these there is no draw.
 const MOST_READ_AT_END: usize = if cfg!(any(shuttle, small_leaves, miri)) { 1 } else { 12 };
 
 /// Bytes of a key that nobody knows, most likely.
@@ -296,6 +296,12 @@ fn comes_first<const UP: bool>(later: &[u8], earlier: &[u8]) -> bool {
     if UP { later <= earlier } else { later >= earlier }
 }
 
+/// The place of the sorted key next to a bound that has so many below, on the way up or down.
+#[inline(always)]
+fn place_beside<const UP: bool>(leaf: Leaf<'_>, at: usize) -> Option<usize> {
+    if UP { Some(at).filter(|at| *at < leaf.sorted()) } else { at.checked_sub(1) }
+}
+
 /// How many sorted keys of a leaf are below.
 fn rank<V: ?Sized + Stored>(map: &OrderedMap<V>, leaf: Leaf<'_>, below: Below<'_>) -> usize {
     let slice = slice_at(below.edge, leaf.header().prefix_bytes());
@@ -366,9 +372,9 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
                 *(if UP { &mut least } else { &mut most }) = slice;
                 (rank(map, leaf, below), below.edge.len().max(1))
             }
-            None => (if UP { 0 } else { leaf.sorted() }, FEW_BYTES),
+            None => (self.past_gone::<UP>(leaf)?, FEW_BYTES),
         };
-        let place = if UP { Some(at).filter(|at| *at < leaf.sorted()) } else { at.checked_sub(1) };
+        let place = place_beside::<UP>(leaf, at);
         let sorted = place.map(|at| map.record(leaf.sorted_at(at)));
         if let Some(record) = sorted {
             record.ask(bytes);
@@ -396,6 +402,21 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
             (None, None) => return None,
         };
         (record.state() == State::Live).then_some(record)
+    }
+
+    /// How many sorted keys of the first leaf, or the last, are before the first one that is there; on the way down, up to the last one. `None`
+    /// if that is far from the end: a queue leaves many behind.
+    #[inline(always)]
+    fn past_gone<const UP: bool>(&self, leaf: Leaf<'_>) -> Option<usize> {
+        let mut at = if UP { 0 } else { leaf.sorted() };
+        for _ in 0..MOST_READ_AT_END {
+            let place = place_beside::<UP>(leaf, at);
+            if place.is_none_or(|at| self.map.record(leaf.sorted_at(at)).is_named_entry()) {
+                return Some(at);
+            }
+            at = if UP { at + 1 } else { at - 1 };
+        }
+        None
     }
 
     /// The first entry from a bound on.
