@@ -92,3 +92,21 @@ fn a_history_is_of_one_map_that_takes_the_keys() {
         assert_eq!(output.status.code(), Some(2), "{args:?}");
     }
 }
+
+/// Runs with room for some threads, not for a thousand; those that have started do not wait for the others for ever.
+#[test]
+#[cfg(target_os = "linux")]
+fn threads_that_cannot_be_started_end_the_run() {
+    for what in [&["--history", "/dev/null"][..], &["--workload", "get"]] {
+        let output = Command::new("sh")
+            .args(["-c", "ulimit -v 1500000; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_fanread")])
+            .args(["bench", "--index", "ordered-map", "--keys", "rand-8", "--count", "2k"])
+            .args(["--threads", "1024"])
+            .args(what)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{what:?}: {said}");
+        assert!(said.contains("fanread: cannot start a thread"), "{what:?}: {said}");
+    }
+}

@@ -17,6 +17,7 @@
 use std::hint::black_box;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Instant;
 
 use workload::keyset::KeySet;
@@ -25,6 +26,7 @@ use workload::subject::{Handle, Subject};
 
 use crate::bench::clock::Latency;
 use crate::bench::job::Percentiles;
+use crate::failure::tell;
 
 /// Operations between two calls of [`Handle::repin`].
 ///
@@ -100,8 +102,20 @@ pub(crate) fn shares<S: Subject>(map: &mut S, threads: usize, work: &impl Work) 
     };
     std::thread::scope(|scope| {
         let one = &one;
-        let all: Vec<_> = (0..threads).map(|t| scope.spawn(move || one(t))).collect();
+        let all: Vec<_> = (0..threads).map(|t| start(scope, move || one(t))).collect();
         all.into_iter().map(|t| t.join().expect("a measuring thread panicked")).collect()
+    })
+}
+
+/// Starts one of several threads that wait for each other. Where the system has no room for it the process ends: those that have
+/// started would wait for ever.
+pub(crate) fn start<'s, T: Send + 's>(
+    scope: &'s Scope<'s, '_>,
+    work: impl FnOnce() -> T + Send + 's,
+) -> ScopedJoinHandle<'s, T> {
+    Builder::new().spawn_scoped(scope, work).unwrap_or_else(|e| {
+        tell(format_args!("fanread: cannot start a thread: {e}"));
+        std::process::exit(1)
     })
 }
 

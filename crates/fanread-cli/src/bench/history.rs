@@ -16,6 +16,7 @@ use workload::distribution::{Chooser, Distribution};
 use workload::keyset::KeySet;
 use workload::{Rng, mix64};
 
+use crate::bench::driver;
 use crate::maps::for_our_maps;
 
 /// Calls of all threads together: enough to meet splits and merges, few enough for checkers that try all orders.
@@ -170,7 +171,8 @@ pub(crate) fn write(
                 calls.collect::<Vec<_>>()
             }
         };
-        let running: Vec<_> = (0..threads).map(|client| scope.spawn(work(client))).collect();
+        let running: Vec<_> =
+            (0..threads).map(|client| driver::start(scope, work(client))).collect();
         running.into_iter().flat_map(|thread| thread.join().expect("a thread ended")).collect()
     });
     lines.sort_unstable_by_key(|line| line.t0);
