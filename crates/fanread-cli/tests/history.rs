@@ -93,6 +93,19 @@ fn a_history_is_of_one_map_that_takes_the_keys() {
     }
 }
 
+#[test]
+fn a_history_that_cannot_be_written_leaves_the_one_that_is_there() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "calls").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_fanread"))
+        .args(["bench", "--index", "btreemap", "--count", "10", "--history"])
+        .arg(file.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(std::fs::read_to_string(file.path()).unwrap(), "calls");
+}
+
 /// Runs with room for some threads, not for a thousand; those that have started do not wait for the others for ever.
 #[test]
 #[cfg(target_os = "linux")]

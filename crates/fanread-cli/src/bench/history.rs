@@ -31,7 +31,7 @@ const STRETCH: usize = 4_096;
 /// A call, without its answer.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(tag = "op", rename_all = "kebab-case")]
-enum Call {
+pub(crate) enum Call {
     Get,
     Insert { v: u64 },
     Remove,
@@ -53,7 +53,7 @@ struct Line {
 }
 
 /// A map whose calls can be written down.
-trait Recorded: Sync {
+pub(crate) trait Recorded: Sync {
     /// Carries out a call and returns its answer.
     fn call(&self, key: &[u8], call: Call) -> Option<u64>;
 
@@ -97,8 +97,8 @@ macro_rules! all_recorded {
         $(recorded! { fanread::$map<u64>, |key| key, key })*
         $(recorded! { fanread::$number_map<u64>, |key| number(key), number(key) })*
 
-        /// Makes the map of that name, for keys that are numbers or others.
-        fn make(name: &str, are_numbers: bool) -> Option<Box<dyn Recorded>> {
+        /// Makes the map of that name, for keys that are numbers or others; `None` if there is no such map for these keys.
+        pub(crate) fn make(name: &str, are_numbers: bool) -> Option<Box<dyn Recorded>> {
             Some(match name {
                 $($name => Box::new(fanread::$map::<u64>::new()),)*
                 $($number_name if are_numbers => Box::new(fanread::$number_map::<u64>::new()),)*
@@ -132,26 +132,24 @@ impl Recorded for Cceh {
     }
 }
 
-/// Lets threads use the map of that name, on all of the keys, and writes down what they did; `None` if there is no such map for
-/// these keys.
+/// Lets threads use a map, on all of the keys, and writes down what they did; returns how many calls that were.
 ///
 /// # Errors
 ///
 /// That of `out`.
 pub(crate) fn write(
-    name: &str,
+    map: &dyn Recorded,
     keys: &KeySet,
     threads: usize,
     distribution: Distribution,
     seed: u64,
     out: &mut dyn Write,
-) -> io::Result<Option<usize>> {
-    let Some(map) = make(name, keys.is_u64()) else { return Ok(None) };
+) -> io::Result<usize> {
     let chooser = Chooser::new(distribution, keys.present());
     let (clock, start) = (AtomicU64::new(0), Barrier::new(threads));
     let mut lines: Vec<Line> = thread::scope(|scope| {
         let work = |client: usize| {
-            let (map, chooser, clock, start) = (&*map, &chooser, &clock, &start);
+            let (chooser, clock, start) = (&chooser, &clock, &start);
             move || {
                 let mut rng = Rng::new(mix64(seed ^ client as u64));
                 start.wait();
@@ -181,7 +179,7 @@ pub(crate) fn write(
         out.write_all(b"\n")?;
     }
     out.flush()?;
-    Ok(Some(lines.len()))
+    Ok(lines.len())
 }
 
 /// Chooses what to call: by turns mostly insertions and mostly removals, so that the map grows and shrinks.

@@ -233,14 +233,13 @@ impl BenchArgs {
         let count = self.count.first().copied().unwrap_or(HISTORY_COUNT);
         let (keys, _) = set.load(count, self.seed).map_err(|e| Failure::misuse(e.to_string()))?;
         let (threads, dist) = (self.threads[0], self.dist[0]);
+        let Some(map) = history::make(name, keys.is_u64()) else {
+            return Err(Failure::misuse(format!("no history of {name} on {}", self.keys[0])));
+        };
         let mut out = create(path)?;
-        match history::write(name, &keys, threads, dist, self.seed, &mut out)? {
-            Some(calls) => {
-                tell(format_args!("{calls} calls of {threads} threads on {} keys", keys.present()));
-                Ok(())
-            }
-            None => Err(Failure::misuse(format!("no history of {name} on {}", self.keys[0]))),
-        }
+        let calls = history::write(&*map, &keys, threads, dist, self.seed, &mut out)?;
+        tell(format_args!("{calls} calls of {threads} threads on {} keys", keys.present()));
+        Ok(())
     }
 
     fn campaign(&self, usual: &[&str], settings: &Settings) -> Result<Campaign, Failure> {
