@@ -55,15 +55,17 @@ const SPARSE: usize = 5;
 const COLLIDING_FROM: usize = 4096;
 const COLLIDING: usize = 64;
 
-/// The number of buckets of a segment that ought to have so many: in a large table, whole pages of 2 MB.
+/// The number of buckets of a segment that ought to have so many: in a large table, whole pages of 2 MB, the nearest number of them.
 ///
-/// A small one's few segments are as large as they have to be, on pages of 4 KB, of which a processor knows enough for all of them:
-/// where each is one page of 2 MB or two, tables of some hundred thousand keys are a third full on average.
+/// A small one's few segments, and any that are smaller than a page, are as large as they have to be, on pages of 4 KB, of which a processor
+/// knows enough for all of them: where each is one page of 2 MB or two, tables of some hundred thousand keys are a third full on average.
+///
+/// More than a page times [`STEP`] is never rounded back to what it was.
 fn rounded(buckets: usize, of: Option<&Directory>) -> usize {
     let huge = HUGE_BYTES / LINE_BYTES;
     let is_small = of.is_none_or(|directory| directory.bits() <= SMALL_BITS);
-    let is_exact = is_small || buckets < huge / 2;
-    if is_exact { buckets.max(FIRST) } else { buckets.next_multiple_of(huge) }
+    let is_exact = is_small || buckets < huge;
+    if is_exact { buckets.max(FIRST) } else { (buckets + huge / 2) / huge * huge }
 }
 
 /// Bits of the directory of a small table: its segments, up to 2 MB each, become no more than twice as many as it has names.
