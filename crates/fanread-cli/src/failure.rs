@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use thiserror::Error;
+use workload::dataset::DatasetError;
 
 /// Why a command did not do what it was asked.
 #[derive(Debug, Error)]
@@ -50,6 +51,11 @@ impl Failure {
         }
     }
 
+    /// Makes a failure of what the system said when a file that the user has named was to be read, or another input.
+    pub(crate) fn unread(cause: &io::Error, name: impl fmt::Display) -> Self {
+        Self::of_path(cause, format!("cannot read {name}: {cause}"))
+    }
+
     /// Makes a failure of what the system said when a file or folder that the user has named was to be written.
     pub(crate) fn unwritten(cause: &io::Error, path: &Path) -> Self {
         Self::of_path(cause, format!("cannot write {}: {cause}", path.display()))
@@ -68,6 +74,16 @@ impl Failure {
             None => tell(format_args!("fanread: {self}")),
         }
         ExitCode::from(status)
+    }
+}
+
+/// A key set that cannot be had was asked for in vain, but for a file that cannot be read at the moment.
+impl From<DatasetError> for Failure {
+    fn from(error: DatasetError) -> Self {
+        match &error {
+            DatasetError::Unreadable { cause, .. } => Self::of_path(cause, error.to_string()),
+            _ => Self::misuse(error.to_string()),
+        }
     }
 }
 

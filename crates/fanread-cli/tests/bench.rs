@@ -304,6 +304,18 @@ fn bad_input_gives_one_line_and_status_2() {
     }
 }
 
+/// Its first page is nobody's, so the system opens it and reads nothing.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_the_system_does_not_read_is_one_line_and_status_1() {
+    for option in ["--keys", "--baseline"] {
+        let (out, err) = run(&["bench", "--count", "1k", option, "/proc/self/mem"], "", 1);
+        assert_eq!(out, "", "{option}");
+        assert_eq!(err.lines().count(), 1, "{option}: {err}");
+        assert!(err.starts_with("fanread: cannot read /proc/self/mem: "), "{option}: {err}");
+    }
+}
+
 #[test]
 fn a_fall_below_the_baseline_fails_the_run() {
     let dir = tempfile::tempdir().unwrap();

@@ -160,7 +160,7 @@ fn a_script_gets_an_answer_to_each_question() {
     let keys = keys(FRUIT);
     let run = keys.script("get apple\nget pear\n\n  count\nprefix ap 1\nquit\nget apple\n");
     assert_eq!(run.out, "apple\t1\n(none)\n5\napple\t1\n");
-    assert_eq!(run.err, "fanread: 1 of 5 questions found nothing\n");
+    assert_eq!(run.err, "fanread: 1 of 4 questions found nothing\n");
     assert_eq!(run.status, 1);
     // Without a line end at the last question, and with all found.
     let run = keys.script("first\r\nlast");
@@ -253,6 +253,18 @@ fn a_folder_is_one_line_and_status_2() {
     command.arg("query").arg(folder.path()).arg("first");
     let run = run(command, b"");
     assert_eq!((run.status, run.err.lines().count()), (2, 1), "{run:?}");
+}
+
+/// Its first page is nobody's, so the system opens it and reads nothing.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_that_the_system_does_not_read_is_one_line_and_status_1() {
+    let mut command = fanread();
+    command.args(["query", "/proc/self/mem", "first"]);
+    let run = run(command, b"");
+    assert_eq!((run.out.as_str(), run.status), ("", 1));
+    assert!(run.err.starts_with("fanread: cannot read /proc/self/mem: "), "{run:?}");
+    assert_eq!(run.err.lines().count(), 1);
 }
 
 #[test]

@@ -286,8 +286,19 @@ fn what_cannot_be_built_is_told_with_its_place() {
         assert!(!folder.path("out.sst").exists());
     }
     let run = folder.run(&["build", "twice.tsv", "no/such/folder/a.sst"], b"");
-    assert_eq!(run.status, 1);
+    assert_eq!(run.status, 2);
     assert!(run.err.starts_with("fanread: cannot write no/such/folder/a.sst: "), "{run:?}");
+}
+
+/// Its first page is nobody's, so the system opens it and reads nothing.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_input_that_the_system_does_not_read_is_status_1() {
+    let folder = Folder::fruit();
+    let run = folder.run(&["build", "/proc/self/mem", "out.sst"], b"");
+    assert_eq!(run.status, 1, "{run:?}");
+    assert!(run.err.starts_with("fanread: cannot read /proc/self/mem: "), "{run:?}");
+    assert!(!folder.path("out.sst").exists());
 }
 
 #[test]
@@ -318,7 +329,7 @@ fn what_is_no_regular_file_stays_and_a_link_is_followed() {
     for out in ["socket", "to-socket", "there"] {
         let err =
             format!("fanread: cannot write {out}: something is there that is no regular file\n");
-        assert_eq!(build(out), Run { out: String::new(), err, status: 1 });
+        assert_eq!(build(out), Run { out: String::new(), err, status: 2 });
     }
     folder.write("there/a.sst", b"old");
     fs::set_permissions(folder.path("there/a.sst"), fs::Permissions::from_mode(0o600)).unwrap();

@@ -172,8 +172,7 @@ impl Campaign {
         if matches!(set, Dataset::Generated(_)) {
             fits(count, free_bytes())?;
         }
-        let (keys, skipped) =
-            set.load(count, self.seed).map_err(|e| Failure::misuse(e.to_string()))?;
+        let (keys, skipped) = set.load(count, self.seed)?;
         let name = self.name_of(set);
         bar.suspend(|| {
             if skipped.duplicates > 0 {

@@ -231,7 +231,7 @@ impl BenchArgs {
         // Of the two sets that are measured by default, the first will do.
         let set = sets.first().ok_or_else(|| Failure::misuse("no key set"))?;
         let count = self.count.first().copied().unwrap_or(HISTORY_COUNT);
-        let (keys, _) = set.load(count, self.seed).map_err(|e| Failure::misuse(e.to_string()))?;
+        let (keys, _) = set.load(count, self.seed)?;
         let (threads, dist) = (self.threads[0], self.dist[0]);
         let Some(map) = history::make(name, keys.is_u64()) else {
             return Err(Failure::misuse(format!("no history of {name} on {}", self.keys[0])));
@@ -324,8 +324,7 @@ fn create(path: &Path) -> Result<Box<dyn Write>, Failure> {
     if path == Path::new("-") {
         return Ok(Box::new(io::stdout()));
     }
-    let file = File::create(path)
-        .map_err(|e| Failure::misuse(format!("cannot write {}: {e}", path.display())))?;
+    let file = File::create(path).map_err(|e| Failure::unwritten(&e, path))?;
     Ok(Box::new(BufWriter::new(file)))
 }
 

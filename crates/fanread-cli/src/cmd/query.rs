@@ -108,7 +108,7 @@ fn converse(keys: &impl Keys, input: impl BufRead, out: &mut impl Write) -> Resu
             writeln!(out)?;
             return Ok(out.flush()?);
         };
-        let line = line.map_err(|e| Failure::failed(format!("cannot read standard input: {e}")))?;
+        let line = line.map_err(|e| Failure::unread(&e, "standard input"))?;
         let line = load::trim_end(&line);
         if line.trim_ascii().is_empty() {
             continue;
@@ -132,16 +132,19 @@ fn script(keys: &impl Keys, mut input: impl BufRead, out: &mut impl Write) -> Re
     for number in 1_usize.. {
         line.clear();
         let got = input.read_until(b'\n', &mut line);
-        if got.map_err(|e| Failure::failed(format!("cannot read standard input: {e}")))? == 0 {
+        if got.map_err(|e| Failure::unread(&e, "standard input"))? == 0 {
             break;
         }
         let text = load::trim_end(&line);
         if text.trim_ascii().is_empty() {
             continue;
         }
+        let question = words(text).and_then(Question::parse);
+        if let Ok(Question::Quit) = question {
+            break;
+        }
         asked += 1;
-        match words(text).and_then(Question::parse) {
-            Ok(Question::Quit) => break,
+        match question {
             Ok(question) => {
                 if !answer(keys, &question, None, out)? {
                     missed += 1;

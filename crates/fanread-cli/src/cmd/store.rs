@@ -327,8 +327,7 @@ fn each_key(
     };
     if args.wanted.is_empty() {
         for (number, line) in (1..).zip(io::stdin().lock().split(b'\n')) {
-            let line =
-                line.map_err(|e| Failure::failed(format!("cannot read standard input: {e}")))?;
+            let line = line.map_err(|e| Failure::unread(&e, "standard input"))?;
             let text = line.strip_suffix(b"\r").unwrap_or(&line);
             ask(text, &|why| format!("line {number}: {why}"))?;
         }

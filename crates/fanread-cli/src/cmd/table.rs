@@ -295,9 +295,7 @@ fn build(args: &BuildArgs) -> Result<(), Failure> {
     let written = builder.finish_file(&args.output);
     bar.finish_and_clear();
     let written = written.map_err(|e| match e {
-        BuildError::Io(e) => {
-            Failure::failed(format!("cannot write {}: {e}", args.output.display()))
-        }
+        BuildError::Io(e) => Failure::unwritten(&e, &args.output),
         BuildError::Spill(e) => unspilled(&e),
         e => Failure::failed(format!("cannot build {}: {e}", args.output.display())),
     })?;
@@ -337,7 +335,7 @@ fn percent(part: u64, all: u64) -> f64 {
 /// where it could have read it.
 fn open(file: &Path) -> Result<CuckooTable, Failure> {
     CuckooTable::open(file).map_err(|e| match e {
-        TableError::Io(e) => Failure::of_path(&e, format!("cannot read {}: {e}", file.display())),
+        TableError::Io(e) => Failure::unread(&e, file.display()),
         e => Failure::failed(format!("{}: {e}", file.display())),
     })
 }
@@ -376,8 +374,7 @@ fn get_lines(
     loop {
         let mut keys = Vec::with_capacity(BATCH);
         for line in lines.by_ref().take(BATCH) {
-            let line =
-                line.map_err(|e| Failure::failed(format!("cannot read standard input: {e}")))?;
+            let line = line.map_err(|e| Failure::unread(&e, "standard input"))?;
             let key = texts.keys.parse(line.strip_suffix(b"\r").unwrap_or(&line));
             let number = asked + keys.len() + 1;
             keys.push(key.map_err(|e| Failure::misuse(format!("line {number}: {e}")))?);

@@ -12,10 +12,11 @@ use crate::report::record::Record;
 ///
 /// # Errors
 ///
-/// Misuse if the file cannot be read or is something else.
+/// What the system says if the file cannot be read, misuse if it is something else.
 pub(crate) fn read(path: &Path) -> Result<Vec<Record>, Failure> {
     let bad = |what: String| Failure::misuse(format!("cannot read {}: {what}", path.display()));
-    let text = fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
+    let text = fs::read(path).map_err(|e| Failure::unread(&e, path.display()))?;
+    let text = String::from_utf8(text).map_err(|e| bad(e.to_string()))?;
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let records: Vec<Record> = lines
         .map(|(at, line)| {

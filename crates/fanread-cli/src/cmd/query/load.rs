@@ -21,7 +21,7 @@ pub(super) struct Loaded<M> {
 /// Loads the file at `path`, or standard input if it is `-`.
 pub(super) fn load<M: Map>(path: &Path) -> Result<Loaded<M>, Failure> {
     let name = if is_stdin(path) { "standard input".into() } else { path.display().to_string() };
-    let unreadable = |e: io::Error| Failure::misuse(format!("cannot read {name}: {e}"));
+    let unreadable = |e: io::Error| Failure::unread(&e, &name);
     let mut input: Box<dyn BufRead> = if is_stdin(path) {
         Box::new(io::stdin().lock())
     } else {

@@ -63,7 +63,7 @@ pub(crate) fn each_entry(
     }
     let is_stdin = path == Path::new("-");
     let name = if is_stdin { "standard input".into() } else { path.display().to_string() };
-    let unreadable = |e: io::Error| Failure::misuse(format!("cannot read {name}: {e}"));
+    let unreadable = |e: io::Error| Failure::unread(&e, &name);
     let input: Box<dyn Read> = if is_stdin {
         Box::new(io::stdin().lock())
     } else {
