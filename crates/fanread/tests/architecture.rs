@@ -78,6 +78,8 @@ const EXTRA_FILES: &[&str] = &[
     "index/mlp_index/words.rs",
     // Most insertions, which change a few words in place, apart from those that change the trie's shape.
     "index/mlp_index/quick.rs",
+    // A map of keys that ascend, whose trie is known before anything is stored.
+    "index/mlp_index/load.rs",
     // The next key, which is mostly found without a branch, apart from the key itself.
     "index/mlp_index/bound.rs",
     // What a walk has asked for and reads next, apart from how it finds its way.

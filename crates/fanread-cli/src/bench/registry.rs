@@ -81,6 +81,7 @@ macro_rules! entries {
             $(numbers::<ours::$number_module::Measured<false>>(),)*
             strings::<ours::ordered_map::Measured<true>>().on_request(),
             numbers::<ours::u64_map::Measured<true>>().on_request(),
+            numbers::<ours::mlp_index::Measured<true>>().on_request(),
             strings::<table::Measured>(),
             numbers::<cceh::Measured<{ cceh::MEMORY }>>().with_settings(),
             numbers::<cceh::Measured<{ cceh::COPYING }>>().with_settings().on_request(),

@@ -35,8 +35,9 @@ impl Options {
     /// Has room made for so many entries by the first insertion, so that later ones, up to that number, copy no part of a hash
     /// directory, or by bad luck one of many.
     ///
-    /// [`U64Map`](crate::U64Map) and [`OrderedMap`](crate::OrderedMap) have such directories; other maps take no notice. Memory
-    /// is reserved, not touched, but counted by `memory_usage`: some 22 bytes an entry of a `U64Map`, 7 of an `OrderedMap`. It is
+    /// [`U64Map`](crate::U64Map), [`MlpIndex`](crate::MlpIndex) and [`OrderedMap`](crate::OrderedMap) have such directories; other maps
+    /// take no notice. Memory is reserved, not touched, but counted by `memory_usage`: some 22 bytes an entry of a `U64Map`, 30 of an
+    /// `MlpIndex`, whose inner nodes find their room by themselves, and 7 of an `OrderedMap`. It is
     /// not a limit: a map of more entries grows. It is no promise either: parts that removals find less than an eighth full
     /// become smaller. If there is not so much memory, the first insertion fails. With the feature
     /// `global-alloc` the allocator is asked for all of it.

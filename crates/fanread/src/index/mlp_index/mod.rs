@@ -13,6 +13,7 @@
 //! | `batch.rs` | several keys |
 //! | `insert.rs`, `remove.rs` | writes |
 //! | `quick.rs` | the simple ones of them |
+//! | `load.rs` | a map of keys that ascend |
 //! | `bound.rs` | the next key |
 //! | `resize.rs` | copies of segments |
 //! | `iter.rs`, `children.rs` | walks |
@@ -34,6 +35,7 @@ mod edit;
 mod insert;
 mod iter;
 mod layout;
+mod load;
 mod quick;
 mod raw;
 mod remove;
@@ -47,7 +49,7 @@ use core::marker::PhantomData;
 use std::hash::{BuildHasher, RandomState};
 
 pub use crate::api::Ref;
-use crate::api::{InsertError, LoadError, MemoryUsage, Options, OwnsAndTakes};
+use crate::api::{LoadError, MemoryUsage, Options, OwnsAndTakes};
 use crate::arch::Avx512;
 use crate::batch::lengths::Lengths;
 use crate::mem;
@@ -60,6 +62,7 @@ use crate::sync::shim::{AtomicU32, AtomicU64};
 pub use crate::api::Broken;
 pub use iter::Range;
 use layout::{Entry, LEVELS, SLOTS};
+use load::Loader;
 use raw::{Garbage, Root, Spare, Table, Tables};
 use search::Secret;
 use words::Words;
@@ -108,6 +111,8 @@ pub struct MlpIndex<V> {
     /// How many of the counted keys are on each level.
     counts: [AtomicU64; LEVELS + 1],
     shards: Shards<(), Garbage<V>>,
+    /// How many entries the first insertion makes room for.
+    expected: usize,
     values: PhantomData<OwnsAndTakes<V>>,
 }
 
@@ -132,6 +137,7 @@ impl<V> MlpIndex<V> {
             structure: Lock::new(Vec::new()),
             counts: [const { AtomicU64::new(0) }; LEVELS + 1],
             shards: Shards::new(),
+            expected: options.capacity,
             values: PhantomData,
         }
     }
@@ -140,7 +146,8 @@ impl<V> MlpIndex<V> {
     ///
     /// # Cost
     ///
-    /// As many insertions, whose lines are cached from the one before.
+    /// No searches: the first bucket of each entry and of each inner node, seldom the second, those of 32 at once. The size hint says how much
+    /// room is made at first; parts of the table are copied if that was too little.
     ///
     /// # Errors
     ///
@@ -160,23 +167,18 @@ impl<V> MlpIndex<V> {
     where
         V: Send + Sync,
     {
-        let map = Self::new();
+        let entries = entries.into_iter();
+        let map = Self::with_options(Options::new().capacity(entries.size_hint().0));
+        let mut loader = Loader::new(&map);
         let mut last = None;
-        for (index, (key, value)) in entries.into_iter().enumerate() {
+        for (index, (key, value)) in entries.enumerate() {
             if last.is_some_and(|last| last >= key) {
                 return Err(LoadError::NotAscending { index });
             }
             last = Some(key);
-            match map.pin().try_insert(key, value) {
-                Ok(_) => {}
-                Err(
-                    InsertError::OutOfMemory { bytes, .. }
-                    | InsertError::KeyTooLong { key_bytes: bytes, .. },
-                ) => {
-                    return Err(LoadError::OutOfMemory { bytes });
-                }
-            }
+            loader.add(key, value)?;
         }
+        loader.finish()?;
         Ok(map)
     }
 

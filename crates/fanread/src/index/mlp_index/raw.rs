@@ -348,9 +348,12 @@ impl Place for Segment {}
 impl Place for Directory {}
 
 impl Directory {
-    /// Makes the directory of a map's first segment.
-    pub(super) fn of(segment: Segment) -> Self {
-        Self { bits: 0, segments: Box::new([Shared::new(Owned::new(segment))]) }
+    /// Makes the directory of a map's first segments, whose number is a power of two.
+    pub(super) fn of(segments: Vec<Segment>) -> Self {
+        let bits = segments.len().ilog2();
+        debug_assert!(segments.iter().all(|segment| segment.bits == bits));
+        let shared = |segment| Shared::new(Owned::new(segment));
+        Self { bits, segments: segments.into_iter().map(shared).collect() }
     }
 
     /// A directory of one bit more that names the same segments.
@@ -388,7 +391,12 @@ impl Directory {
 
     /// Whether there are fewer segments than a copy for each writer leaves them.
     pub(super) fn is_short(&self) -> bool {
-        self.all().take(4 * thread::at_once()).count() < 4 * thread::at_once()
+        Self::is_short_of(self.all().take(4 * thread::at_once()).count())
+    }
+
+    /// Whether so many segments are fewer than that.
+    pub(super) fn is_short_of(segments: usize) -> bool {
+        segments < 4 * thread::at_once()
     }
 
     /// Each segment once.

@@ -32,6 +32,9 @@ const FIRST: usize = 2;
 /// more often: at 1.25 four times in all, at 1.5 twice.
 const STEP: (usize, usize) = (3, 2);
 
+/// What part of its slots a table uses when all entries are there that were expected: less than [`STEP`] lets it use.
+const EXPECTED: (usize, usize) = (7, 10);
+
 /// Buckets from which a segment becomes two instead of a larger one: 12 MB.
 ///
 /// Larger ones keep their writers waiting for longer, some 10 ms for each 12 MB; smaller ones make the directory larger. With half of
@@ -75,8 +78,8 @@ const SMALL_BITS: u32 = 1;
 const LATE: usize = 32;
 
 /// Segments that nobody else knows, as they are filled.
-struct Filling {
-    has_values: bool,
+pub(super) struct Filling {
+    pub(super) has_values: bool,
 }
 
 impl<'g> View<'g> for Filling {
@@ -135,7 +138,12 @@ impl<'g> Pages<'g> for Filling {
 impl Filling {
     /// Puts a leaf into a bucket, if that has room; tells whether it had.
     #[inline(always)]
-    fn add_leaf(&self, bucket: &Bucket, level: usize, (key, value): (u64, Word)) -> bool {
+    pub(super) fn add_leaf(
+        &self,
+        bucket: &Bucket,
+        level: usize,
+        (key, value): (u64, Word),
+    ) -> bool {
         let kinds = bucket.kinds();
         let Some(slot) = kinds.free_slot(self.has_values) else { return false };
         bucket.store_slot(slot, word_of(key));
@@ -197,15 +205,34 @@ impl<V> MlpIndex<V> {
         let _spares = self.structure.lock();
         for table in [Table::Nodes, Table::Leaves] {
             if self.root(table).get(&epoch::pin()).is_none() {
-                let first = Segment::new(FIRST, 0, None)?;
-                first.open();
-                let directory = Directory::of(first);
+                let expected = if table == Table::Leaves { self.expected } else { 0 };
+                let directory = Directory::of(Self::first_segments(expected)?);
                 // There was none before.
                 let none = self.root(table).replace::<V>(directory);
                 debug_assert!(none.is_none());
             }
         }
         Ok(())
+    }
+
+    /// The segments of a table of so many leaves, which are full soon when these are there.
+    fn first_segments(expected: usize) -> Result<Vec<Segment>, AllocError> {
+        let slots = expected.saturating_mul(1 + usize::from(Self::HAS_VALUES));
+        let buckets = slots.saturating_mul(EXPECTED.1).div_ceil(EXPECTED.0 * SLOTS);
+        let most = |bits| if Directory::is_short_of(1_usize << bits) { EARLY_MOST } else { MOST };
+        // As few as are not too large, and not more than there can be.
+        let bits = (0..32).find(|bits| buckets >> bits < most(*bits)).unwrap_or(32);
+        let (huge, size) = (HUGE_BYTES / LINE_BYTES, (buckets >> bits) + 1);
+        let size = if size > huge { size.next_multiple_of(huge) } else { size.max(FIRST) };
+        let mut segments = Vec::new();
+        let failed = |_| AllocError { bytes: buckets.saturating_mul(LINE_BYTES) };
+        segments.try_reserve_exact(1 << bits).map_err(failed)?;
+        for _ in 0..1_usize << bits {
+            let segment = Segment::new(size, bits, None)?;
+            segment.open();
+            segments.push(segment);
+        }
+        Ok(segments)
     }
 
     /// Gives the segment of a hash, in which an entry found no room, more room. What is returned is dropped when the entry is

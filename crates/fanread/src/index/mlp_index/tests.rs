@@ -1,6 +1,9 @@
 //! Shapes of keys that make every entry change its form, against `BTreeMap`, and memory that runs out at any moment.
 
 use self::map::{Map, Pinned, Whole, library};
+use super::layout::{Entry, word_of};
+use super::raw::Segment;
+use super::words::Words;
 
 /// The map behind keys of eight bytes.
 #[allow(dead_code, reason = "the tests here use a part")]
@@ -117,6 +120,118 @@ fn a_walk_takes_no_node_of_other_keys_for_the_parent_of_what_is_gone() {
         for up in [true, false] {
             walk_past_a_parent_that_is_gone(walked, others, up);
         }
+    }
+}
+
+/// All entries of both tables, but for values.
+fn entries(map: &Whole<u64>) -> Vec<(usize, Entry)> {
+    let guard = crate::sync::epoch::pin();
+    let Some(tables) = map.tables(&guard) else { return Vec::new() };
+    let segments = tables.leaves.all().chain(tables.nodes.all());
+    let of = |bucket| {
+        let words = Words::of(bucket);
+        let entry = move |slot| match words.entry(slot, true) {
+            Entry::Leaf { level, key, .. } => Entry::Leaf { level, key, value: word_of(0) },
+            node @ Entry::Node(_) => node,
+        };
+        words.kinds.heads().map(entry).collect::<Vec<_>>()
+    };
+    let mut all: Vec<_> = segments.flat_map(Segment::buckets).flat_map(of).collect();
+    all.sort_unstable_by_key(|entry| (entry.home(), entry.number()));
+    all.into_iter().map(|entry| (entry.home().0, entry)).collect()
+}
+
+/// Sets of keys, of 0 to 9 and of many, that share few bytes or many with each other.
+fn sets_of_keys() -> impl Iterator<Item = Vec<u64>> {
+    let mut rng = testkit::Rng::new(5);
+    let few = (0..10).flat_map(|count| core::iter::repeat_n(count, 40));
+    let many = if cfg!(miri) { 30 } else { 3000 };
+    few.chain(core::iter::repeat_n(many, 20)).map(move |count| {
+        let differing = rng.next_u64() & rng.next_u64();
+        let mut keys: Vec<u64> = (0..count)
+            .map(|_| {
+                // Some of the bits that differ at all, from the lowest byte up.
+                let bytes = rng.below(8) as u32;
+                rng.next_u64() & differing & (u64::MAX >> (8 * bytes))
+            })
+            .collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    })
+}
+
+#[test]
+fn a_map_of_ascending_keys_is_the_trie_that_insertions_make() {
+    for keys in sets_of_keys() {
+        let loaded = Whole::from_sorted(keys.iter().map(|key| (*key, !key))).unwrap();
+        let inserted = Whole::new();
+        for key in keys.iter().rev() {
+            inserted.pin().insert(*key, !key);
+        }
+        loaded.pin().check().unwrap();
+        assert_eq!(entries(&loaded), entries(&inserted), "{keys:x?}");
+        assert_eq!(loaded.len(), keys.len());
+        assert!(
+            loaded
+                .pin()
+                .iter()
+                .map(|(key, value)| (key, *value))
+                .eq(keys.iter().map(|key| (*key, !key)))
+        );
+        // It can be written as any other.
+        for key in keys.iter().step_by(2) {
+            assert_eq!(loaded.pin().remove(*key).as_deref(), Some(&!key));
+        }
+        loaded.pin().check().unwrap();
+        for key in &keys {
+            loaded.pin().insert(*key, *key);
+        }
+        assert_eq!(entries(&loaded), entries(&inserted), "{keys:x?}");
+    }
+}
+
+/// An iterator that says nothing of its length, or says too little.
+#[test]
+fn a_map_of_more_keys_than_were_expected_grows() {
+    let count = if cfg!(miri) { 100 } else { 30_000 };
+    for expected in [0, count / 100, count / 2] {
+        let keys = (0..expected).chain((expected..count).filter(|_| true));
+        let map = Whole::<u64>::from_sorted(keys.map(|key| (key * 0x1234_5678_9abc, key))).unwrap();
+        map.pin().check().unwrap();
+        assert!(
+            (0..count).all(|key| map.pin().get(key * 0x1234_5678_9abc).as_deref() == Some(&key))
+        );
+    }
+}
+
+#[test]
+fn a_map_with_room_copies_no_segment_of_leaves() {
+    let most: usize = if cfg!(miri) { 1_000 } else { 300_000 };
+    for count in [0, 10, 1_000, most] {
+        let map = Whole::<u64>::with_options(crate::api::Options::new().seed(3).capacity(count));
+        let mut rng = testkit::Rng::new(1);
+        map.pin().insert(rng.next_u64(), 0);
+        let leaves = || {
+            let guard = crate::sync::epoch::pin();
+            let tables = map.tables(&guard).unwrap();
+            tables.leaves.all().map(|segment| segment.buckets().len()).collect::<Vec<_>>()
+        };
+        let first = leaves();
+        for at in 1..count as u64 {
+            map.pin().insert(rng.next_u64(), at);
+        }
+        // Tiny segments are full by chance now and then.
+        if count >= 1_000 && !cfg!(any(small_leaves, miri)) {
+            assert_eq!(leaves(), first, "{count}");
+        }
+        map.pin().check().unwrap();
+        // It goes on to grow.
+        for at in 0..count as u64 {
+            map.pin().insert(rng.next_u64(), at);
+        }
+        assert!(count < 1_000 || leaves().iter().sum::<usize>() > first.iter().sum(), "{count}");
+        map.pin().check().unwrap();
     }
 }
 
