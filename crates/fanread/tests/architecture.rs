@@ -110,6 +110,8 @@ const EXTRA_FILES: &[&str] = &[
     "index/cuckoo_trie/walk.rs",
     "index/cuckoo_trie/chain.rs",
     "index/cuckoo_trie/ahead.rs",
+    // The ends of the map, without what a walk takes.
+    "index/cuckoo_trie/ends.rs",
     "index/cuckoo_trie/build.rs",
     "index/cuckoo_trie/split.rs",
     // Splits of tries of short leaves without a walk, and tables that are filled before anybody sees them.

@@ -218,10 +218,7 @@ impl<'g> Side<'g> {
         start: Start<'_>,
     ) -> Option<Trie<'g>> {
         let Start::Key { key, .. } = start else {
-            return match direction {
-                Direction::Up => map.first_trie().map(|first| map.trie_of(&[], first)),
-                Direction::Down => map.last_trie(guard),
-            };
+            return map.end_trie(direction, guard);
         };
         let from = self.trie.or_else(|| Some(map.hint(key, guard)?.trie))?;
         Some(match direction {
@@ -242,10 +239,14 @@ impl<V> Pinned<'_, V> {
         self.beside(Direction::Down, bound)
     }
 
-    /// The entry next to a bound: what a range comes to first that is not expected to go on.
+    /// The entry next to a bound: what a range comes to first that is not expected to go on, or the map's end.
     fn beside(&self, direction: Direction, bound: Bound<&[u8]>) -> Option<(Key<'_>, Ref<'_, V>)> {
-        let (map, edge) = (self.map, Edge::of(bound));
-        let leaf = Side::new(1).take(map, &self.guard, direction, &edge)?;
+        let map = self.map;
+        let end = if bound == Bound::Unbounded { self.end(direction) } else { None };
+        let leaf = match end {
+            Some(leaf) => leaf,
+            None => Side::new(1).take(map, &self.guard, direction, &Edge::of(bound))?,
+        };
         Some((map.memory.key::<V>(leaf), Ref::new(map.memory.value(leaf))))
     }
 }

@@ -22,6 +22,7 @@ mod descend;
 mod draft;
 mod edit;
 mod eights;
+mod ends;
 mod free;
 mod header;
 mod hints;

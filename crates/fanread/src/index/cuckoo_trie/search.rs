@@ -13,6 +13,7 @@ use super::eights;
 use super::hints::{self, Hinted};
 use super::layout::{HASH_BITS, SHORT_BYTES};
 use super::raw::{Memory, Trie};
+use super::walk::Direction;
 use super::{CuckooTrie, Pinned};
 use crate::api::Ref;
 use crate::arch::{Baseline, Lanes};
@@ -223,8 +224,17 @@ impl<V> CuckooTrie<V> {
         }
     }
 
+    /// The map's first trie in a direction, live at some instant of the call.
+    #[inline]
+    pub(super) fn end_trie(&self, direction: Direction, guard: &Guard) -> Option<Trie<'_>> {
+        match direction {
+            Direction::Up => self.first_trie().map(|first| self.trie_of(&[], first)),
+            Direction::Down => self.last_trie(guard),
+        }
+    }
+
     /// The last trie, most likely; live at some instant of the call.
-    pub(super) fn last_trie(&self, guard: &Guard) -> Option<Trie<'_>> {
+    fn last_trie(&self, guard: &Guard) -> Option<Trie<'_>> {
         let longest = [u8::MAX; 64];
         let hint = self.hint(&longest, guard)?;
         let mut trie = self.trie_of(&longest, hint.trie);

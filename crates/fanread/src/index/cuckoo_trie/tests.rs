@@ -1,6 +1,7 @@
 //! What cannot be seen or brought about from outside: memory that runs out at any moment, buckets that are worn out, values that are
 //! replaced by hints.
 
+use super::walk::Direction;
 use super::{CuckooTrie as Map, Pinned};
 use crate::api::{Rule, Written};
 
@@ -281,4 +282,50 @@ fn a_split_for_whose_lists_there_is_no_memory_is_not_made() {
     pinned.check().unwrap();
     pinned.insert(b"ant", 1);
     assert_eq!((pinned.len(), pinned.get(b"ant").as_deref()), (3, Some(&1)));
+}
+
+/// The ends are what walks come to first, whatever nodes lead there, also where all entries of the outer tries are gone.
+#[test]
+fn the_ends_are_those_of_walks_as_keys_go_from_both() {
+    let count = if cfg!(miri) { 60 } else { 3_000 };
+    let kinds: [fn(u64) -> Vec<u8>; 4] = [
+        |n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec(),
+        // Each is what the next one begins with, END's children.
+        |n| vec![7; (n % 200) as usize],
+        // Long labels, pairs, and branches.
+        |n| format!("http://www.example.com/{:04}/{}/of/the/site", n * 37 % 1_000, n).into_bytes(),
+        |n| (n * n % 1_009).to_string().into_bytes(),
+    ];
+    for key in kinds {
+        let (map, mut model) = (Map::<u64>::new(), std::collections::BTreeMap::new());
+        let pinned = map.pin();
+        let check = |first: Option<(&Vec<u8>, &u64)>, last: Option<(&Vec<u8>, &u64)>| {
+            let found = pinned.first_key_value().map(|(key, value)| (key.to_vec(), *value));
+            assert_eq!(found, first.map(|(key, value)| (key.clone(), *value)));
+            let found = pinned.last_key_value().map(|(key, value)| (key.to_vec(), *value));
+            assert_eq!(found, last.map(|(key, value)| (key.clone(), *value)));
+        };
+        check(None, None);
+        for n in 0..count {
+            pinned.insert(&key(n), n);
+            model.insert(key(n), n);
+            check(model.first_key_value(), model.last_key_value());
+        }
+        for direction in [Direction::Up, Direction::Down] {
+            assert!(pinned.end(direction).is_some(), "without a walk");
+        }
+        for n in 0.. {
+            let (gone, expected) = match n % 3 {
+                0 => (pinned.pop_last(), model.pop_last()),
+                _ => (pinned.pop_first(), model.pop_first()),
+            };
+            let gone = gone.map(|(key, value)| (key.to_vec(), *value));
+            assert_eq!(gone, expected);
+            check(model.first_key_value(), model.last_key_value());
+            if gone.is_none() {
+                break;
+            }
+        }
+        pinned.check().unwrap();
+    }
 }

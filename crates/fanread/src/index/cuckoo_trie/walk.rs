@@ -81,7 +81,7 @@ pub(super) enum Direction {
 impl Direction {
     /// Two neighbours in the order in which a walk comes to them.
     #[inline(always)]
-    fn order<T>(self, [first, second]: [T; 2]) -> [T; 2] {
+    pub(super) fn order<T>(self, [first, second]: [T; 2]) -> [T; 2] {
         match self {
             Self::Up => [first, second],
             Self::Down => [second, first],
@@ -186,10 +186,10 @@ impl Default for Walk {
 }
 
 /// A node as it was read.
-struct Read {
+pub(super) struct Read {
     bucket: u32,
     version: Version,
-    node: Node,
+    pub(super) node: Node,
 }
 
 impl Walk {
@@ -717,7 +717,12 @@ impl Ground<'_> {
 
     /// Reads a node from one bucket, if it is there, at one moment.
     #[inline(always)]
-    fn read<const TRUST: bool>(&self, lanes: impl Lanes, number: u32, name: u32) -> Option<Read> {
+    pub(super) fn read<const TRUST: bool>(
+        &self,
+        lanes: impl Lanes,
+        number: u32,
+        name: u32,
+    ) -> Option<Read> {
         let bucket: &Bucket = self.trie.bucket(number);
         if TRUST == QUIET {
             let slot = lanes.find(bucket, name)?;
