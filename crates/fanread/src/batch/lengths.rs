@@ -7,23 +7,33 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use crate::sync::shim::AtomicU32;
 
-/// How many of the walks that are shorter than those before it takes to expect one piece less.
+/// How many walks in a row that are shorter than expected it takes to expect no more than the longest of those.
 ///
-/// With 4, one in ten of walks of one to a hundred entries came to the end of what was expected and waited there; such walks were a
-/// twentieth slower. With 64 it would be one in 300. With more it takes longer until walks are expected to be short again after a
-/// long one.
+/// Of walks of one to a hundred entries, whose longest are one in twelve or so, one row of that length in 250 has none of these. With fewer,
+/// more walks come to the end of what was expected and wait there: with 4, which a piece less was expected after, one in ten did,
+/// and such walks were a twentieth slower. With more, more short walks ask for lines in vain after a long one.
 const PATIENCE: u32 = 64;
 
-/// As long as the longest of the last walks, nearly: one entry, or pieces of `PIECE` entries. Those of `LONG` pieces or more are taken for
+/// As long as the longest of the last walks: one entry, or pieces of `PIECE` entries. Those of `LONG` pieces or more are taken for
 /// walks without an end: what they ask for in vain is little beside what they take. In a line of its own, as walks store to it.
 ///
-/// Times `PATIENCE`, rounded up: 0 if nothing is known, 1 for one entry, and one more than there are pieces.
+/// ```text
+/// bit  0 ...... 11   12 ............................ 23   24 ........... 31
+///      expected      longest of the shorter ones since    how many of them
+/// ```
+///
+/// A length is 0 if nothing is known, 1 for one entry, and one more than there are pieces.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Lengths<const PIECE: usize, const LONG: u32>(AtomicU32);
 
+const LENGTH_BITS: u32 = 12;
+const LENGTH_MASK: u32 = (1 << LENGTH_BITS) - 1;
+const ONE_SHORTER: u32 = 1 << (2 * LENGTH_BITS);
+
 impl<const PIECE: usize, const LONG: u32> Lengths<PIECE, LONG> {
     pub(crate) const fn new() -> Self {
+        const { assert!(LONG < LENGTH_MASK && PATIENCE <= u32::MAX >> (2 * LENGTH_BITS)) };
         Self(AtomicU32::new(0))
     }
 
@@ -31,7 +41,7 @@ impl<const PIECE: usize, const LONG: u32> Lengths<PIECE, LONG> {
     #[inline(always)]
     pub(crate) fn expected(&self) -> usize {
         // Relaxed, here and below: a guess; if one walk is not noted, another will be.
-        match self.0.load(Relaxed).div_ceil(PATIENCE) {
+        match self.0.load(Relaxed) & LENGTH_MASK {
             0 => 0,
             1 => 1,
             length if length > LONG => 0,
@@ -47,10 +57,21 @@ impl<const PIECE: usize, const LONG: u32> Lengths<PIECE, LONG> {
         }
         let pieces = entries.div_ceil(PIECE).min(LONG as usize) as u32;
         let length = if entries == 1 { 1 } else { pieces + 1 };
-        let expected = self.0.load(Relaxed);
-        let new = (length * PATIENCE).max(expected.saturating_sub(1));
+        let old = self.0.load(Relaxed);
+        let expected = old & LENGTH_MASK;
+        let new = if length >= expected {
+            length
+        } else {
+            let longest = (old >> LENGTH_BITS & LENGTH_MASK).max(length);
+            let count = (old / ONE_SHORTER + 1) * ONE_SHORTER;
+            if count == PATIENCE * ONE_SHORTER {
+                longest
+            } else {
+                count | longest << LENGTH_BITS | expected
+            }
+        };
         // Walks of one length have nothing to store.
-        if new != expected {
+        if new != old {
             self.0.store(new, Relaxed);
         }
     }
@@ -111,19 +132,24 @@ mod tests {
         assert_eq!(lengths.expected(), 1);
         lengths.note(13);
         for pieces in (0..PATIENCE).map(|i| if i == 5 { 0 } else { 5 }) {
-            lengths.note(pieces as usize);
             assert_eq!(lengths.expected(), 13);
+            lengths.note(pieces as usize);
         }
-        lengths.note(5);
-        assert_eq!(lengths.expected(), 12);
-        (0..13 * PATIENCE).for_each(|_| lengths.note(5));
-        assert_eq!(lengths.expected(), 5);
-        (0..5 * PATIENCE).for_each(|_| lengths.note(1));
+        assert_eq!(lengths.expected(), 13, "one of them was no walk");
+        lengths.note(4);
+        assert_eq!(lengths.expected(), 5, "the longest of the shorter ones");
+        for n in 1..4 * PATIENCE {
+            lengths.note(if n % (PATIENCE - 1) == 0 { 5 } else { 1 });
+            assert_eq!(lengths.expected(), 5, "one as long begins a new row");
+        }
+        (0..PATIENCE).for_each(|_| lengths.note(1));
         assert_eq!(lengths.expected(), 1);
         lengths.note(31);
         assert_eq!(lengths.expected(), 31);
         lengths.note(1000);
         assert_eq!(lengths.expected(), 0);
+        (0..PATIENCE).for_each(|_| lengths.note(3));
+        assert_eq!(lengths.expected(), 3, "however long the long one was");
     }
 
     #[test]
