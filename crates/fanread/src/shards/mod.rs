@@ -60,8 +60,8 @@ pub(crate) struct Shards<F, G> {
     more: OnceLock<Box<[Padded<F, G>]>>,
 }
 
-/// Where readers have left something, as long as writers find that some of it is free: a bit for each thread, as there are no more
-/// shards beside the first than bits. Of maps whose readers do.
+/// Where readers have left something, or memory runs short while something waits, as long as writers find that some of it is free: a bit
+/// for each thread, as there are no more shards beside the first than bits. Of maps whose readers do.
 #[derive(Debug, Default)]
 pub(crate) struct LeftBehind(AtomicU64);
 
@@ -70,6 +70,18 @@ impl LeftBehind {
     #[inline]
     pub(crate) fn is_any(&self) -> bool {
         self.0.load(Relaxed) != 0
+    }
+
+    /// Has a writer look, once its locks are free, what of that which a thread has unlinked is free: its shard runs short of memory.
+    ///
+    /// Who unlinks little asks the epochs seldom, and is given little back. What has piled up while a thread was pinned would wait on, and
+    /// fresh memory be taken.
+    pub(crate) fn note_short<F, G>(&self, thread: usize, shard: &Shard<F, G>) {
+        let bit = Self::bit(thread);
+        // Relaxed: as in `leave`. Only who has that shard sets the bit.
+        if shard.limbo.waits() && self.0.load(Relaxed) & bit == 0 {
+            self.0.fetch_or(bit, Relaxed);
+        }
     }
 
     /// The bit of a thread, which those share that have one shard in any case.
@@ -299,11 +311,12 @@ impl<F, G> Shards<F, G> {
 
     /// Returns a batch of what readers have left, as `exchange` does. Writers look again as long as they find one: a walk leaves many, so
     /// that they would pile up. What was not free when one looked waits for the next walk.
-    pub(crate) fn take_left(&self, left: &LeftBehind) -> Vec<G> {
+    pub(crate) fn take_left(&self, left: &LeftBehind, guard: &Guard) -> Vec<G> {
         let marks = left.0.load(Relaxed);
         let thread = marks.checked_ilog2().map(|bit| bit as usize);
         let shard = thread.and_then(|thread| Some((thread, self.of(thread).shard.try_lock()?)));
         let Some((thread, mut shard)) = shard else { return Vec::new() };
+        shard.limbo.hurry(guard);
         let free = shard.limbo.collect();
         if free.is_none() {
             // Relaxed: as in `leave`.
@@ -381,11 +394,26 @@ mod tests {
         let mut back = 0;
         while back == 0 {
             shards.leave(&left, 1, &pin(), []);
-            back += shards.take_left(&left).len();
+            back += shards.take_left(&left, &pin()).len();
             assert_eq!(left.is_any(), back > 0, "until it is looked for in vain");
             leave(&shards, 0, 1);
         }
-        assert_eq!((back, shards.take_left(&left).len()), (1, 0));
+        assert_eq!((back, shards.take_left(&left, &pin()).len()), (1, 0));
+    }
+
+    #[test]
+    fn who_runs_short_has_a_writer_look_if_something_waits() {
+        let shards = Shards::<(), Large>::new();
+        let left = LeftBehind::default();
+        left.note_short(1, &shards.lock(1));
+        assert!(!left.is_any());
+        leave(&shards, 1, 20);
+        left.note_short(1, &shards.lock(1));
+        let mut back = 0;
+        while left.is_any() {
+            back += shards.take_left(&left, &pin()).len();
+        }
+        assert_eq!(back, 20);
     }
 
     #[test]
@@ -400,7 +428,7 @@ mod tests {
         }
         let mut back = 0;
         while left.is_any() {
-            back += shards.take_left(&left).len();
+            back += shards.take_left(&left, &pin()).len();
         }
         assert_eq!(back, 40);
     }

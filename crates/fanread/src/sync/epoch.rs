@@ -153,6 +153,11 @@ impl<T> Limbo<T> {
         self.closed.push_back(Batch { items: core::mem::take(&mut self.open), free });
     }
 
+    /// Whether items wait to be reported free.
+    pub(crate) fn waits(&self) -> bool {
+        !self.closed.is_empty()
+    }
+
     /// Has the epochs go on if items wait for that: without anything to be retired nobody else may see to it.
     pub(crate) fn hurry(&self, guard: &Guard) {
         if !self.closed.is_empty() {

@@ -243,8 +243,12 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         let mut shard = self.shards.lock(thread);
         // Before leaves are cut up, or fresh memory is taken.
         let is_to_cut = shard.free.idle_lines > 0 && !shard.heap.has_used(units);
-        if is_to_cut || shard.heap.is_short_of(units) {
+        let is_short = shard.heap.is_short_of(units);
+        if is_to_cut || is_short {
             self.shards.trade(&mut shard, |own, other| own.heap.trade(&mut other.heap, units));
+        }
+        if is_short {
+            self.left.note_short(thread, &shard);
         }
         let Shard { heap, free, .. } = &mut *shard;
         let unit = heap.allocate_from(&self.memory.units, units, |least| free.give(least))?;

@@ -230,7 +230,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
     /// Takes back into use what walks have left.
     #[cold]
     fn free_left(&self, pinned: &Pinned<'_, V>) {
-        let items = self.shards.take_left(&self.left);
+        let items = self.shards.take_left(&self.left, &pinned.guard);
         Recycle { map: self, thread: pinned.thread, items }.run();
     }
 }

@@ -41,7 +41,7 @@ impl<V: Send + Sync> U64Map<V> {
             self.retire(pinned, garbage);
         }
         if self.left.is_any() {
-            self.free_left();
+            self.free_left(pinned);
         }
         written
     }

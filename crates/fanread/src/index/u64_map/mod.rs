@@ -187,8 +187,8 @@ impl<V> U64Map<V> {
 
     /// Frees what walks have left.
     #[cold]
-    fn free_left(&self) {
-        let free = self.shards.take_left(&self.left);
+    fn free_left(&self, pinned: &Pinned<'_, V>) {
+        let free = self.shards.take_left(&self.left, &pinned.guard);
         Recycle { table: &self.table, heap: &self.order.heap, free }.run();
     }
 
