@@ -121,7 +121,7 @@ impl BytesMap {
         let map = OrderedMap::with_options(Options::new().capacity(entries.size_hint().0));
         let map = OrderedMap::load(map, entries, |map, thread, key, value: W| {
             let new = NewBytes::of(&map.apart, value.as_ref())?;
-            let number = map.new_record(thread, key, new, None);
+            let number = map.new_record(thread, (key, map.hash_if_long(key)), new, None);
             let number = number.inspect_err(|_| new.discard(&map.apart))?;
             Ok((number, value))
         })?;

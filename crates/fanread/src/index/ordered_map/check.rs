@@ -58,7 +58,7 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
         map.list.check_table(&anchors).map_err(|error| Broken::new("P", error))
     }
 
-    /// Checks B1, S2, S3 and O2: the directory names live records, each once.
+    /// Checks B1, S2, S3, O2 and O7: the directory names live records, each once, with their hashes.
     fn check_directory(&self, live: &HashSet<Number>) -> Result<(), Broken> {
         let map = self.map;
         let Some(names) = map.table.names(&self.guard) else { return Ok(()) };
@@ -73,6 +73,9 @@ impl<V: ?Sized + Stored> Pinned<'_, V> {
                     entries += 1;
                     let key = map.record(number).key();
                     let hash = map.hash(key);
+                    if map.hash_of(map.record(number)) != hash {
+                        return Err(Broken::new("O7", format!("{key:?}")));
+                    }
                     let mut window = geometry.window(geometry.home(hash));
                     let passed = window.clone().take_while(|passed| *passed != at);
                     let goes_on = |at| {

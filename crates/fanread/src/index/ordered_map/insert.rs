@@ -7,7 +7,7 @@
 //! A byte string is replaced by a new record, which goes into the leaf in the same way and then takes the old one's slot, while the leaf is
 //! still locked: `docs/design/ordered-map.md` has the order of steps.
 
-use super::layout::{MAX_KEY_BYTES, MOST_SORTED};
+use super::layout::{MAX_KEY_BYTES, MOST_SORTED, lead_units};
 use super::raw::{Garbage, Leaf, Number, Record, Stored, left_of, read_value};
 use super::search::{INSERTS, Segment};
 use super::{OrderedMap, Pinned, State};
@@ -130,7 +130,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
                     }
                     let (word, crowded) = if V::MOVES {
                         let (number, leaf, locked) =
-                            self.add(pinned, (key, hint), (value, Some(record)), garbage)?;
+                            self.add(pinned, (key, hash, hint), (value, Some(record)), garbage)?;
                         let next = self.record(number);
                         record.set_state(State::Replaced);
                         // From here on the other one is the entry. The leaf is not made anew as long as it is locked.
@@ -156,7 +156,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
                 }
                 Place::Free(at, gone) => {
                     let (number, _, locked) =
-                        self.add(pinned, (key, hint), (value, None), garbage)?;
+                        self.add(pinned, (key, hash, hint), (value, None), garbage)?;
                     drop(locked);
                     segment.put(&held, at, gone, (hash, number));
                     // From here on it is an entry.
@@ -183,11 +183,11 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
     fn add<'g>(
         &'g self,
         pinned: &'g Pinned<'_, V>,
-        (key, mut hint): (&[u8], Option<Hint<Leaf<'g>>>),
+        (key, hash, mut hint): (&[u8], u64, Option<Hint<Leaf<'g>>>),
         (value, old): (V::New<'_>, Option<Record<'_, V>>),
         garbage: &mut Vec<Garbage<V>>,
     ) -> Result<(Number, Leaf<'g>, Locked<'g>), AllocError> {
-        let number = self.new_record(pinned.thread, key, value, old)?;
+        let number = self.new_record(pinned.thread, (key, hash), value, old)?;
         let mut place = || {
             loop {
                 let probe = || self.list.table.probe(key, &pinned.guard);
@@ -234,12 +234,14 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
     pub(super) fn new_record(
         &self,
         thread: usize,
-        key: &[u8],
+        (key, hash): (&[u8], u64),
         value: V::New<'_>,
         old: Option<Record<'_, V>>,
     ) -> Result<Number, AllocError> {
         let least = V::units(key.len(), value);
-        let units = old.map_or(least, |old| V::units_after(old, least));
+        let own = old.map_or(least, |old| V::units_after(old, least));
+        let lead = lead_units(key.len());
+        let units = lead + own;
         let mut shard = self.shards.lock(thread);
         // Before leaves are cut up, or fresh memory is taken.
         let is_to_cut = shard.free.idle_lines > 0 && !shard.heap.has_used(units);
@@ -252,20 +254,20 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         }
         let Shard { heap, free, .. } = &mut *shard;
         let unit = heap.allocate_from(&self.memory.units, units, |least| free.give(least))?;
-        let Ok(number) = Number::try_from(unit) else {
+        let Ok(number) = Number::try_from(unit + lead) else {
             shard.heap.free(&self.memory.units, unit, units);
             return Err(AllocError { bytes: units as usize * 8 });
         };
         drop(shard);
         let state = if old.is_some() { State::Arriving } else { State::Coming };
-        self.memory.write_record::<V>(number, key, value, (state, units - least));
+        self.memory.write_record::<V>(number, (key, hash), value, (state, own - least));
         Ok(number)
     }
 
     /// Gives back a record that nobody else has seen. Its value is the caller's.
     fn discard_record(&self, thread: usize, number: Number) {
-        let units = V::units_of(self.record(number));
-        self.shards.lock(thread).heap.free(&self.memory.units, u64::from(number), units);
+        let (unit, units) = self.memory.piece::<V>(number);
+        self.shards.lock(thread).heap.free(&self.memory.units, unit, units);
     }
 
     /// Puts the first leaf into an empty list.
@@ -342,7 +344,7 @@ impl<V: Send + Sync> OrderedMap<V> {
         let map = Self::with_options(Options::new().capacity(entries.size_hint().0));
         Self::load(map, entries, |map, thread, key, value| {
             let word = boxed::word_of_value(value).map_err(|(error, _)| error)?;
-            let number = map.new_record(thread, key, word, None);
+            let number = map.new_record(thread, (key, map.hash_if_long(key)), word, None);
             let number = number.inspect_err(|_| drop(boxed::value_of_word::<V>(word)))?;
             Ok((number, ()))
         })
@@ -443,7 +445,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         let guard = &pinned.guard;
         let mut hashes = [0; INSERTS];
         for (hash, number) in hashes.iter_mut().zip(numbers) {
-            *hash = self.hash(self.record(*number).key());
+            *hash = self.hash_of(self.record(*number));
             self.ask(*hash, guard);
         }
         for (hash, number) in hashes.into_iter().zip(numbers) {

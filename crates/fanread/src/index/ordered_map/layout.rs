@@ -9,6 +9,7 @@
 //!          +---------+---------------------------------------+-----------+-----------------+
 //!  or of strings     | length 16, state 3, apart 1, spare 12 | key       | length 4, value |
 //!                    +---------------------------------------+-----------+-----------------+
+//!  in front, of a long key: its hash, 8
 //! leaf     +--------+--------+--------+--------------------+-----------------------+-------+
 //!          | line 0 | line 1 | guides | fresh ones, lines  | sorted numbers        | codes |
 //!          +--------+--------+--------+--------------------+-----------------------+-------+
@@ -41,6 +42,18 @@ pub(super) type Units = Arena<3, 6>;
 
 /// Longest key of a map.
 pub(super) const MAX_KEY_BYTES: usize = u16::MAX as usize;
+
+/// Keys of so many bytes have their hash in front of their record.
+///
+/// A copy of a segment asks for the hashes of all its keys, and a key is in three of these copies or four: of long keys each reads many
+/// lines and computes for long. With fewer bytes the hash is more of a record than it is worth.
+pub(super) const HASHED_FROM: usize = if SMALL { 16 } else { 256 };
+
+/// Units that a record has in front, of a key of so many bytes.
+#[inline(always)]
+pub(super) fn lead_units(key_bytes: usize) -> u64 {
+    u64::from(key_bytes >= HASHED_FROM)
+}
 
 /// Slots of a bucket.
 pub(super) const SLOTS: usize = 12;

@@ -256,7 +256,7 @@ impl<V: ?Sized + Stored> Recycle<'_, V> {
                     continue;
                 }
                 Garbage::Prefixes(_) | Garbage::Value(_) => continue,
-                Garbage::Record(number) => (u64::from(number), V::units_of(memory.record(number))),
+                Garbage::Record(number) => memory.piece::<V>(number),
                 Garbage::Border(unit) => {
                     (unit, mem::record::Record::<()>::units(memory.border(unit).len()))
                 }

@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! * **M1** The number of a record is found in a bucket or a leaf only after the record was written, and the record is not freed
-//!   while the finder is pinned. Length and key never change.
+//!   while the finder is pinned. Length, key and the hash of a long one, which is in front, never change.
 //! * **M2** A leaf is formatted before its name is found, and not freed while the finder is pinned (`list` L8). It has as
 //!   many numbers, guides and codes as its shape says.
 //! * **M3** A value word of a map whose values are not inline is the address of a box, or of a byte string, which is in its record
@@ -17,8 +17,8 @@ use core::marker::PhantomData;
 use super::bucket::Bucket;
 use super::guides::{Guided, Guides};
 use super::layout::{
-    FILLED, FIXED_LINES, FREE, GONE, LINE_FRESH, MOST_BLOCKS, SLOTS, Shape, State, Units, passer,
-    tag_of,
+    FILLED, FIXED_LINES, FREE, GONE, LINE_FRESH, MOST_BLOCKS, SLOTS, Shape, State, Units,
+    lead_units, passer, tag_of,
 };
 use crate::api::OwnsAndTakes;
 use crate::arch::{prefetch, prefetch_many};
@@ -125,14 +125,22 @@ impl Memory {
         Record { at: self.units.at(u64::from(number)), lives: PhantomData }
     }
 
+    /// Where the piece of a record begins, and how many units it has.
+    pub(super) fn piece<V: ?Sized + Stored>(&self, number: Number) -> (u64, u64) {
+        let record = self.record::<V>(number);
+        let lead = lead_units(record.key().len());
+        (u64::from(number) - lead, lead + V::units_of(record))
+    }
+
     /// Fills a fresh record.
     ///
-    /// The caller has it from the heap, with room for `V::units(key.len(), value)` and as many more as it says, and has not shared it.
+    /// The caller has it from the heap, with `lead_units(key.len())` units in front, room for `V::units(key.len(), value)` and as many more
+    /// as it says, and has not shared it. The hash is the key's, if it is to be in front.
     #[inline(always)]
     pub(super) fn write_record<V: ?Sized + Stored>(
         &self,
         number: Number,
-        key: &[u8],
+        (key, hash): (&[u8], u64),
         value: V::New<'_>,
         (state, spare): (State, u64),
     ) {
@@ -145,6 +153,9 @@ impl Memory {
             at.add(V::BEFORE).cast::<u32>().write(head | marks);
             let place = at.add(V::BEFORE + HEAD_BYTES);
             core::ptr::copy_nonoverlapping(key.as_ptr(), place, key.len());
+            if lead_units(key.len()) != 0 {
+                at.cast::<u64>().sub(1).write(hash);
+            }
         }
     }
 
@@ -491,6 +502,13 @@ impl<'g, V: ?Sized + Stored> Record<'g, V> {
         let bytes = usize::from(self.head().load(Relaxed) as u16);
         // SAFETY: written by `write_record`, unchanged since (M1).
         unsafe { core::slice::from_raw_parts(self.at.add(V::BEFORE + HEAD_BYTES), bytes) }
+    }
+
+    /// The hash of a long key.
+    #[inline(always)]
+    pub(super) fn hash_in_front(self) -> Option<u64> {
+        // SAFETY: in front of such a key's record `write_record` has put it, at a multiple of 8 bytes, and it is unchanged since (M1).
+        (lead_units(self.key().len()) != 0).then(|| unsafe { self.at.cast::<u64>().sub(1).read() })
     }
 
     #[inline(always)]

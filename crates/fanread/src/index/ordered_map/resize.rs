@@ -422,7 +422,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
 }
 
 impl<V: ?Sized + Stored> Entries<Bucket> for OrderedMap<V> {
-    /// A slot does not tell the whole hash of its key: the records are read again.
+    /// A slot does not tell the whole hash of its key: the records are read again, of long keys a line.
     #[inline]
     fn each(
         &self,
@@ -441,7 +441,7 @@ impl<V: ?Sized + Stored> Entries<Bucket> for OrderedMap<V> {
                     ahead.by_ref().take(AHEAD).for_each(ask);
                 }
                 entries += 1;
-                if !each(self.hash(self.record(number).key()), number) {
+                if !each(self.hash_of(self.record(number)), number) {
                     return false;
                 }
             }

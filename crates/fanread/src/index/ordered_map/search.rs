@@ -4,7 +4,7 @@
 //! segment of the directory, and what its record says is true: so a search needs no version, and repeats nothing.
 
 use super::bucket::Bucket;
-use super::layout::{SLOTS, tag_of};
+use super::layout::{SLOTS, lead_units, tag_of};
 use super::raw::{Leaf, Number, Record, Stored, read_value};
 use super::{OrderedMap, Pinned, Ref, State};
 use crate::arch::same;
@@ -40,6 +40,18 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
     #[inline(always)]
     pub(super) fn hash(&self, key: &[u8]) -> u64 {
         self.list.table.seed().hash(key)
+    }
+
+    /// The hash of a record's key.
+    #[inline(always)]
+    pub(super) fn hash_of(&self, record: Record<'_, V>) -> u64 {
+        record.hash_in_front().unwrap_or_else(|| self.hash(record.key()))
+    }
+
+    /// The hash that a record of a key has in front, if it has one.
+    #[inline(always)]
+    pub(super) fn hash_if_long(&self, key: &[u8]) -> u64 {
+        if lead_units(key.len()) != 0 { self.hash(key) } else { 0 }
     }
 
     /// The record behind a number that was found.

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use testkit::Rng;
 
 use super::bytes::BytesMap;
-use super::layout::FEW_FRESH;
+use super::layout::{FEW_FRESH, HASHED_FROM};
 use super::{OrderedMap, OrderedMap as Map, Pinned};
 use crate::api::Options;
 use crate::mem::bytes::PIECES;
@@ -524,6 +524,38 @@ fn a_long_key_whose_value_changes_takes_no_more_memory() {
         }
         map.memory_usage().total_bytes()
     });
+}
+
+#[test]
+fn long_keys_that_begin_alike_are_in_order_and_leave_no_trace() {
+    let count = if cfg!(miri) { 30 } else { 700_u64 };
+    // On both sides of where records have hashes in front, and some that the common bytes end.
+    let key = |n: u64| {
+        let mut key = vec![b'k'; HASHED_FROM + 300];
+        key.extend(n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
+        key.split_off(n as usize * 31 % (HASHED_FROM + 300))
+    };
+    let map = OrderedMap::new();
+    testkit::stress::stops_growing(|_| {
+        let mut model = BTreeMap::new();
+        for n in 0..count {
+            map.pin().insert(&key(n), n);
+            model.insert(key(n), n);
+            if n % 40 == 0 {
+                let all = map.pin();
+                let up = all.iter().map(|(key, n)| (key.to_vec(), *n));
+                assert!(up.eq(model.clone()));
+                let down = all.iter().rev().map(|(key, n)| (key.to_vec(), *n));
+                assert!(down.eq(model.clone().into_iter().rev()));
+            }
+        }
+        map.pin().check().unwrap();
+        for n in 0..count {
+            assert_eq!(map.pin().remove(&key(n)).as_deref(), Some(&n));
+        }
+        map.memory_usage().total_bytes()
+    });
+    map.pin().check().unwrap();
 }
 
 #[test]
