@@ -68,6 +68,8 @@ struct Walk<'g, const UP: bool> {
     taken: usize,
     /// Bytes of the key that was met last: those of the next ones, most likely.
     key_bytes: usize,
+    /// Bytes that all keys of the leaf have in common.
+    common: usize,
     /// Fresh numbers that are to come, the next one last.
     fresh: Vec<Number>,
     /// The key that was met last, in a map where a key can have two records.
@@ -99,6 +101,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
             budget,
             taken: 0,
             key_bytes: below.map_or(FEW_BYTES, |below| below.edge.len().max(1)),
+            common: 0,
             fresh: Vec::new(),
             last: None,
         };
@@ -124,6 +127,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
         }
         (self.leaf, self.sorted, self.ahead) = (leaf, leaf.sorted_numbers(), &[]);
         let header = leaf.header();
+        self.common = header.prefix_bytes();
         self.next =
             if UP { header.next() } else { header.prev() }.map(|next| map.memory.leaf(next));
         map.ask_fresh(leaf, count);
@@ -213,7 +217,7 @@ impl<'g, const UP: bool> Walk<'g, UP> {
                 }
                 (None, Some(fresh)) => fresh,
                 (Some(sorted), Some(fresh)) => {
-                    let (a, b) = (map.record(sorted).key(), map.record(fresh).key());
+                    let [a, b] = [sorted, fresh].map(|at| &map.record(at).key()[self.common..]);
                     if if UP { b < a } else { b > a } { fresh } else { sorted }
                 }
             };

@@ -44,11 +44,28 @@ fn room(count: usize) -> Result<Vec<Entry>, AllocError> {
 }
 
 impl<V: ?Sized + Stored> OrderedMap<V> {
-    /// Orders two entries of one leaf.
+    /// Orders two entries of one leaf, whose keys have so many bytes in common.
     #[inline]
-    fn compare(&self, a: &Entry, b: &Entry) -> core::cmp::Ordering {
-        let keys = || self.record(a.number).key().cmp(self.record(b.number).key());
-        a.slice.cmp(&b.slice).then_with(keys)
+    fn compare(&self, a: &Entry, b: &Entry, common: usize) -> core::cmp::Ordering {
+        let key = |entry: &Entry| &self.record(entry.number).key()[common..];
+        a.slice.cmp(&b.slice).then_with(|| key(a).cmp(key(b)))
+    }
+
+    /// Sorts entries of one leaf; returns how many bytes their keys are known to have in common.
+    ///
+    /// A leaf without borders on both sides knows of none. Where all keys begin alike, they would be compared from their start, which of
+    /// keys of 64 KB takes milliseconds.
+    fn sort(&self, entries: &mut [Entry]) -> usize {
+        let common = match entries {
+            [first, rest @ ..] if rest.iter().all(|entry| entry.slice == first.slice) => {
+                let key = |entry: &Entry| self.record(entry.number).key();
+                let with_first = rest.iter().map(|entry| common_prefix(key(first), key(entry)));
+                with_first.min().unwrap_or(0)
+            }
+            _ => 0,
+        };
+        entries.sort_unstable_by(|a, b| self.compare(a, b, common));
+        common
     }
 
     /// Puts the entries of these numbers into a list that has room for them, with their lines asked for ahead; those that `keep` refuses
@@ -89,7 +106,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         let numbers: Vec<Number> = leaf.fresh_numbers(count).collect();
         let mut fresh =
             self.entries(Vec::with_capacity(count), at, count, |at| numbers[at], |_, _| true);
-        fresh.sort_unstable_by(|a, b| self.compare(a, b));
+        self.sort(&mut fresh);
         fresh
     }
 
@@ -118,15 +135,24 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
             self.entries(room(numbers.len())?, at, numbers.len(), |at| numbers[at], &mut keep);
         let sorted =
             self.entries(room(leaf.sorted())?, at, leaf.sorted(), |at| leaf.sorted_at(at), keep);
-        if fresh.is_empty() {
-            return Ok(sorted);
-        }
-        fresh.sort_unstable_by(|a, b| self.compare(a, b));
+        let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else {
+            self.sort(&mut fresh);
+            return Ok(fresh);
+        };
+        let common = match (self.sort(&mut fresh), fresh.first()) {
+            (_, None) => return Ok(sorted),
+            (0, _) => 0,
+            (common, Some(fresh)) => {
+                let key = |entry: &Entry| self.record(entry.number).key();
+                let ends = [first, last].map(|end| common_prefix(key(end), key(fresh)));
+                common.min(ends[0]).min(ends[1])
+            }
+        };
         let mut all = room(sorted.len() + fresh.len())?;
         let mut sorted = sorted.iter();
         for entry in fresh {
             while let Some(next) = sorted.as_slice().first()
-                && self.compare(next, &entry).is_lt()
+                && self.compare(next, &entry, common).is_lt()
             {
                 all.push(*next);
                 sorted.next();
@@ -284,13 +310,15 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         let reach = count / CUT_REACH;
         // Leaves of random keys that are all parted in the middle would all be full at the same time.
         let near = count * 3 / 8 + stream(all[count / 2].slice, 0) as usize % (count / 4).max(1);
+        // Not read again for each pair.
+        let key = |at: usize| self.record(all[at].number).key();
+        let of_all = common_prefix(key(0), key(count - 1));
         let common = |at: usize| {
-            let (a, b) = (&all[at - 1], &all[at]);
-            let differ = a.slice ^ b.slice;
+            let differ = all[at - 1].slice ^ all[at].slice;
             if differ != 0 {
                 (differ.leading_zeros() / 8) as usize
             } else {
-                common_prefix(self.record(a.number).key(), self.record(b.number).key())
+                of_all + common_prefix(&key(at - 1)[of_all..], &key(at)[of_all..])
             }
         };
         (count / 2 - reach..=count / 2 + reach)
