@@ -244,7 +244,7 @@ impl<V: ?Sized + Stored> OrderedMap<V> {
         let units = lead + own;
         let mut shard = self.shards.lock(thread);
         // Before leaves are cut up, or fresh memory is taken.
-        let is_to_cut = shard.free.idle_lines > 0 && !shard.heap.has_used(units);
+        let is_to_cut = !shard.heap.has_used(units) && shard.free.may_give(units);
         let is_short = shard.heap.is_short_of(units);
         if is_to_cut || is_short {
             self.shards.trade(&mut shard, |own, other| own.heap.trade(&mut other.heap, units));

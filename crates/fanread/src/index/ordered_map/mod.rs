@@ -125,6 +125,12 @@ impl FreeLeaves {
         found.inspect(|(_, lines)| self.idle_lines -= lines)
     }
 
+    /// Whether there is a free leaf to be given away that has so many units.
+    fn may_give(&self, units: u64) -> bool {
+        let lines = units.div_ceil(LINE_UNITS) as usize;
+        self.idle_lines >= lines && self.units.iter().skip(lines).any(|units| !units.is_empty())
+    }
+
     /// Whether there is a free leaf of so many lines, or some more.
     fn has(&self, lines: usize) -> bool {
         let sizes = lines..self.units.len().min(lines + layout::SPARE_LINES + 1);
